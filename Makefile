@@ -1,0 +1,56 @@
+# Two commands do everything: `make demo` and `make test`. Both set up what they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup demo test test-fast lint types contracts format bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo   a synthetic census through PHSafe, ending in a report to open"
+	@echo "make test   everything that must pass: lint, types, contracts, tests"
+	@echo "make bench  the benchmarks, as one table"
+
+# uv.lock names packages, versions and hashes but no hosts, so it is exported and installed by name.
+$(STAMP): uv.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed (set PYTHON=...)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.8
+	@$(BIN)/uv export --quiet --frozen --all-extras --all-groups --no-emit-project --output-file $(VENV)/requirements.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(VENV)/requirements.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+setup: $(STAMP)
+
+demo: setup
+	@$(BIN)/hollerith demo demo --overwrite
+
+test: lint types contracts
+	$(BIN)/python -m pytest
+
+test-fast: setup
+	$(BIN)/python -m pytest tests/fast
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: setup
+	$(BIN)/mypy
+
+contracts: setup
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

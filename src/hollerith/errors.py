@@ -1,0 +1,25 @@
+"""What goes wrong through a user's request or data, as opposed to a fault of the program.
+
+A message names the file, the line, the column and the rule, and says what to do. It never holds a
+value of a confidential record: whoever raises one of these for a record gives its place, not its content.
+"""
+
+
+class HollerithError(Exception):
+    """A request or an input that cannot be served; the command line prints it and exits with 2."""
+
+
+class ConfigError(HollerithError):
+    """A configuration that says something impossible, unknown or contradictory."""
+
+
+class InputError(HollerithError):
+    """A data file that is missing, unreadable or breaks a rule."""
+
+
+class OutputError(HollerithError):
+    """An output place that cannot be used, or a release that does not hold together."""
+
+
+class BudgetError(HollerithError):
+    """A measurement or a run that the plan or the ledger does not allow."""
