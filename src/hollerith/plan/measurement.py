@@ -1,0 +1,109 @@
+"""A Measurement: one noisy count vector, and the only place where a budget becomes a noise scale."""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from hollerith.privacy.exact import INFINITE, Budget
+from hollerith.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
+
+
+class Mechanism(Enum):
+    """The definition of privacy a plan promises, with the noise that keeps it."""
+
+    ZCDP = "zcdp"
+    """rho-zCDP by discrete Gaussian noise; sensitivities are squared L2 distances."""
+
+    PURE = "pure"
+    """epsilon-DP by two-sided geometric noise; sensitivities are L1 distances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How far a count vector can move when one privacy unit changes: squared L2 under zCDP, L1 under pure DP.
+
+    Attributes
+    ----------
+    unbounded : Fraction
+        One record added or removed.
+    bounded : Fraction
+        One record changed in any way, its place included.
+    same_household : Fraction
+        One person's record changed while the person stays in the household.
+    """
+
+    unbounded: Fraction
+    bounded: Fraction
+    same_household: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One noisy measurement of a product table at one population-group level.
+
+    Attributes
+    ----------
+    name : str
+        Unique in its plan.
+    table, level : str
+        The product table and the population-group level or geolevel, in the field's own terms.
+    cells : int
+        Cells counted per population group.
+    mechanism : Mechanism
+    calibration : Fraction
+        The sensitivity the noise is scaled to, under the plan's own neighbours: squared L2 or L1.
+    sensitivity : Sensitivity
+        The accounting the plan promises by; `calibration` is one of its entries.
+    proven : Sensitivity
+        The smallest bounds proven (docs/phsafe-privacy.md); equal to `sensitivity` where nothing better is known.
+    budget : Fraction or INFINITE
+        rho under zCDP, epsilon under pure DP.
+    composition : str
+        Measurements of one non-empty group are on disjoint records: their losses compose in parallel.
+    """
+
+    name: str
+    table: str
+    level: str
+    cells: int
+    mechanism: Mechanism
+    calibration: Fraction
+    sensitivity: Sensitivity
+    proven: Sensitivity
+    budget: Budget
+    composition: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.budget > 0:
+            raise ValueError(f"the budget of {self.name} must be positive")
+        if not self.calibration > 0:
+            raise ValueError(f"the sensitivity of {self.name} must be positive")
+
+    @property
+    def law(self) -> Law:
+        """The noise of every cell: ``sigma2 = l2_sensitivity_squared / (2 rho)``, or ``scale = l1 / epsilon``."""
+        if not isinstance(self.budget, Fraction):
+            return Zero()
+        if self.mechanism is Mechanism.ZCDP:
+            return DiscreteGaussian(self.calibration / (2 * self.budget))
+        return TwoSidedGeometric(self.calibration / self.budget)
+
+    @property
+    def variance(self) -> Fraction | float:
+        """Variance of a cell as published: sigma2, exact, under zCDP; that of the geometric law under pure DP."""
+        law = self.law
+        if isinstance(law, DiscreteGaussian):
+            return law.sigma2
+        return law.variance if isinstance(law, TwoSidedGeometric) else Fraction(0)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of a cell, the root of `variance`."""
+        return math.sqrt(self.variance)
+
+    def loss(self, distance: Fraction) -> Budget:
+        """Loss against neighbours whose count vectors differ by ``distance`` (squared L2, or L1 under pure DP)."""
+        if not isinstance(self.budget, Fraction):
+            return INFINITE
+        return self.budget * distance / self.calibration

@@ -1,0 +1,212 @@
+"""A Plan: measurements and the way they compose, with what they cost together."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from hollerith.plan.margin import margin_of_error
+from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
+from hollerith.privacy.exact import INFINITE, Budget, show_exact
+from hollerith.privacy.zcdp import epsilon_tight
+
+DEFAULT_DELTA = 1e-10
+"""The delta at which the 2020 products state their epsilon."""
+
+
+class Neighbours(Enum):
+    """Which two databases a plan's own loss compares."""
+
+    UNBOUNDED = "unbounded"
+    """One privacy unit added or removed."""
+
+    BOUNDED = "bounded"
+    """One privacy unit changed arbitrarily."""
+
+    def of(self, sensitivity: Sensitivity) -> Fraction:
+        """Pick the entry of a sensitivity that belongs to these neighbours."""
+        return sensitivity.unbounded if self is Neighbours.UNBOUNDED else sensitivity.bounded
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDifference:
+    """One value in which two plans differ; None where a plan lacks the measurement."""
+
+    measurement: str
+    value: str
+    here: str | None
+    there: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a run will measure, public and computed without data.
+
+    Attributes
+    ----------
+    product : str
+    privacy_unit : str
+        Whose data one unit of loss protects, such as "person record". Losses of different units never add.
+    neighbours : Neighbours
+        What the budgets of the measurements refer to.
+    accounting : str
+        Whose sensitivities the noise is scaled to: "published" or "tight".
+    confidence : Fraction
+        Confidence of the margins of error.
+    mechanism : Mechanism
+    measurements : tuple of Measurement
+
+    Raises
+    ------
+    ValueError
+        If two measurements share a name, or one belongs to another mechanism.
+    """
+
+    product: str
+    privacy_unit: str
+    neighbours: Neighbours
+    accounting: str
+    confidence: Fraction
+    mechanism: Mechanism
+    measurements: tuple[Measurement, ...]
+
+    def __post_init__(self) -> None:
+        twice = [name for name, times in Counter(m.name for m in self.measurements).items() if times > 1]
+        if twice:
+            raise ValueError(f"measurements named twice: {', '.join(twice)}")
+        if any(m.mechanism is not self.mechanism for m in self.measurements):
+            raise ValueError("a plan has one mechanism")
+
+    def __getitem__(self, name: str) -> Measurement:
+        """Find a measurement by name, or raise KeyError."""
+        for measurement in self.measurements:
+            if measurement.name == name:
+                return measurement
+        raise KeyError(name)
+
+    @property
+    def is_releasable(self) -> bool:
+        """Whether every measurement has a finite budget."""
+        return all(m.budget != INFINITE for m in self.measurements)
+
+    def margin(self, measurement: Measurement) -> float:
+        """Margin of error of one cell of a measurement at the plan's confidence."""
+        return margin_of_error(measurement.variance, self.confidence)
+
+    def loss(self, distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
+        """Compose the losses of all measurements against one kind of neighbours.
+
+        Parameters
+        ----------
+        distance : callable, optional
+            The distance (squared L2, or L1 under pure DP) between the count vectors of neighbours, by measurement.
+            By default the calibration of each, which gives the plan's own loss: the sum of the budgets.
+
+        Notes
+        -----
+        Sequential losses add; of a parallel group the largest counts (Bun and Steinke 2016, lemmas 7 and 8).
+        """
+        return compose(self.measurements, distance)
+
+    def as_json(self, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
+        """Describe the plan as design's ``plan --json``: rationals as strings, each with a float beside it."""
+        return {
+            "product": self.product,
+            "mechanism": self.mechanism.value,
+            "privacy_unit": self.privacy_unit,
+            "neighbours": self.neighbours.value,
+            "sensitivity": self.accounting,
+            "confidence": float(self.confidence),
+            "measurements": [self._measurement_as_json(m) for m in self.measurements],
+            "totals": self._totals(delta),
+        }
+
+    def differences(self, other: "Plan") -> list[PlanDifference]:
+        """List what this plan changes against another, measurement by measurement."""
+
+        def described(plan: Plan) -> dict[str, dict[str, str]]:
+            return {
+                m.name: {
+                    "budget": show_exact(m.budget),
+                    "sensitivity": str(m.calibration),
+                    "cells": str(m.cells),
+                    "composition": m.composition,
+                    "mechanism": m.mechanism.value,
+                }
+                for m in plan.measurements
+            }
+
+        here, there = described(self), described(other)
+        rows = []
+        for name in [*here, *(n for n in there if n not in here)]:
+            mine, theirs = here.get(name), there.get(name)
+            if mine is None or theirs is None:
+                rows.append(PlanDifference(name, "budget", (mine or {}).get("budget"), (theirs or {}).get("budget")))
+            else:
+                rows += [PlanDifference(name, v, mine[v], theirs[v]) for v in mine if mine[v] != theirs[v]]
+        return rows
+
+    def _measurement_as_json(self, m: Measurement) -> dict[str, Any]:
+        budget, sensitivity = (
+            ("rho", "l2_sensitivity_squared") if self.mechanism is Mechanism.ZCDP else ("epsilon", "l1_sensitivity")
+        )
+        return {
+            "name": m.name,
+            "table": m.table,
+            "level": m.level,
+            "cells": m.cells,
+            **number(sensitivity, m.calibration),
+            **number(budget, m.budget),
+            **number("sigma2", m.variance),
+            "sigma": m.sigma,
+            "moe": self.margin(m),
+            "composition": m.composition,
+        }
+
+    def _totals(self, delta: float) -> dict[str, Any]:
+        def losses(pick: Callable[[Measurement], Sensitivity]) -> dict[str, Budget]:
+            return {
+                entry.name: self.loss(lambda m, name=entry.name: getattr(pick(m), name))  # type: ignore[misc]
+                for entry in fields(Sensitivity)
+            }
+
+        own, promised, proven = self.loss(), losses(lambda m: m.sensitivity), losses(lambda m: m.proven)
+        symbol = "rho" if self.mechanism is Mechanism.ZCDP else "epsilon"
+
+        def named(by: dict[str, Budget]) -> dict[str, Any]:
+            return {key: value for name, loss in by.items() for key, value in number(f"{name}_{symbol}", loss).items()}
+
+        totals: dict[str, Any] = {**named(promised), "proven": named(proven)}
+        if self.mechanism is Mechanism.ZCDP:
+            epsilon = epsilon_tight(own, delta)
+            return {**number("rho", own), **totals, "epsilon": _finite(epsilon), "delta": delta}
+        return {"rho": None, **number("epsilon", own), **totals, "delta": 0}
+
+
+def compose(measurements: tuple[Measurement, ...], distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
+    """Total loss of measurements: see `Plan.loss`."""
+    total: Budget = Fraction(0)
+    parallel: dict[str, Budget] = {}
+    for m in measurements:
+        loss = m.loss(distance(m) if distance else m.calibration)
+        if m.composition:
+            parallel[m.composition] = max(loss, parallel.get(m.composition, Fraction(0)))
+        else:
+            total += loss
+    return sum(parallel.values(), total)
+
+
+def number(key: str, value: Budget) -> dict[str, Any]:
+    """Write an exact number as a string under ``key`` and as a float under ``key_float`` (None where infinite).
+
+    A float that is no rational of ours, such as the variance of a geometric law, is written as its decimal.
+    """
+    if isinstance(value, Fraction):
+        return {key: str(value), f"{key}_float": float(value)}
+    return {key: "Infinity" if value == INFINITE else repr(value), f"{key}_float": _finite(value)}
+
+
+def _finite(value: float) -> float | None:
+    return None if value == INFINITE else value
