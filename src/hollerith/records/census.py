@@ -1,0 +1,247 @@
+"""A census in the Census Bureau's PHSafe files, opened, checked and ready to count.
+
+Validation is outside the privacy guarantee (PHSafe, section 6.1): what it finds is confidential.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from hollerith.errors import InputError
+from hollerith.records.database import open_database
+from hollerith.records.findings import MOST_LINES, Finding, failing
+from hollerith.records.reader import find_file, open_records
+from hollerith.records.schema import GEO, PERSONS, UNITS, RecordFile
+
+FILES: Final = (PERSONS, UNITS, GEO)
+
+SYNTHETIC_MARK: Final = "SYNTHETIC"
+"""A file of this name says that the records beside it are nobody's."""
+
+
+class Policy(Enum):
+    """What to do with units that break a rule of consistency."""
+
+    FAIL = "fail"
+    DROP = "drop-and-count"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of consistency: SQL that is true for a record that breaks it.
+
+    ``subject`` is ``units`` (with what their persons add up to: see `_UNITS_WITH_PERSONS`) or ``persons``.
+    """
+
+    name: str
+    subject: str
+    broken: str
+    text: str
+
+
+_ZERO_CODES = ("HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT")
+_VACANT_OR_GQ = "(RTYPE = 4 OR FINAL_POP = 0)"
+
+RULES: Final = (
+    Rule(
+        "one_householder",
+        "units",
+        "RTYPE = 2 AND FINAL_POP > 0 AND householders <> 1",
+        "an occupied unit must have exactly one person of RELSHIP 20",
+    ),
+    Rule(
+        "householder_race",
+        "units",
+        "householders = 1 AND RTYPE = 2 AND (HHRACE <> householder_race OR HHSPAN <> householder_hisp)",
+        "HHRACE and HHSPAN must equal CENRACE and CENHISP of the householder",
+    ),
+    Rule(
+        "record_types",
+        "units",
+        "(RTYPE = 2 AND of_type_3 <> people) OR (RTYPE = 4 AND of_type_5 <> people)",
+        "a unit of RTYPE 2 must have persons of RTYPE 3, a unit of RTYPE 4 persons of RTYPE 5",
+    ),
+    Rule(
+        "group_quarters_relationship",
+        "persons",
+        "RELSHIP IN (37, 38) AND RTYPE <> 5",
+        "RELSHIP 37 and 38 are for persons of RTYPE 5 only",
+    ),
+    Rule("final_pop", "units", "FINAL_POP <> people", "FINAL_POP must equal the number of persons of the unit"),
+    Rule(
+        "zero_codes",
+        "units",
+        f"({_VACANT_OR_GQ} AND NOT ({' AND '.join(f'{c} = 0' for c in _ZERO_CODES)}))"
+        f" OR (NOT {_VACANT_OR_GQ} AND ({' OR '.join(f'{c} = 0' for c in _ZERO_CODES)}))",
+        f"{', '.join(_ZERO_CODES)} must be zero in vacant units and group quarters, and nowhere else",
+    ),
+    Rule(
+        "own_child",
+        "units",
+        "(HHT2 IN (1, 3, 6, 10)) <> (own_children > 0)",
+        "HHT2 01, 03, 06 and 10 go with an own child under 18 (RELSHIP 25 to 27), and only with one",
+    ),
+    Rule(
+        "couple",
+        "units",
+        "(CPLT = 1) <> (of_21 > 0) OR (CPLT = 2) <> (of_23 > 0)"
+        " OR (CPLT = 3) <> (of_22 > 0) OR (CPLT = 4) <> (of_24 > 0)",
+        "CPLT 1, 2, 3, 4 go with a person of RELSHIP 21, 23, 22, 24, and only with one",
+    ),
+)
+"""The rules of consistency, and no others (NPF is not checked, ages are not compared)."""
+
+_PERSONS_BY_UNIT = """
+    SELECT MAFID, count(*) AS people, count_if(RTYPE = 3) AS of_type_3, count_if(RTYPE = 5) AS of_type_5,
+        count_if(RELSHIP = 20) AS householders,
+        max(CENRACE) FILTER (RELSHIP = 20) AS householder_race, max(CENHISP) FILTER (RELSHIP = 20) AS householder_hisp,
+        count_if(RELSHIP BETWEEN 25 AND 27 AND QAGE < 18) AS own_children,
+        count_if(RELSHIP = 21) AS of_21, count_if(RELSHIP = 22) AS of_22,
+        count_if(RELSHIP = 23) AS of_23, count_if(RELSHIP = 24) AS of_24
+    FROM persons GROUP BY MAFID"""
+
+_SUMS = ("people", "of_type_3", "of_type_5", "householders", "own_children", "of_21", "of_22", "of_23", "of_24")
+
+_UNITS_WITH_PERSONS = f"""
+    SELECT u.*, {", ".join(f"coalesce(p.{s}, 0) AS {s}" for s in _SUMS)}, p.householder_race, p.householder_hisp
+    FROM units u LEFT JOIN ({_PERSONS_BY_UNIT}) p USING (MAFID)"""
+
+_TWICE = "MAFID IN (SELECT MAFID FROM {0} GROUP BY MAFID HAVING count(*) > 1)"
+_ABSENT = "MAFID NOT IN (SELECT MAFID FROM {0} WHERE MAFID IS NOT NULL)"
+
+_LINKS: Final = (
+    ("unique_mafid", "units", _TWICE.format("units"), "MAFID occurs twice"),
+    ("unique_mafid", "geo", _TWICE.format("geo"), "MAFID occurs twice"),
+    ("person_has_unit", "persons", _ABSENT.format("units"), "MAFID is not in the units file"),
+    ("geography_has_unit", "geo", _ABSENT.format("units"), "MAFID is not in the units file"),
+    ("unit_has_geography", "units", _ABSENT.format("geo"), "MAFID is not in the geo file"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``line``, and their findings.
+
+    The relation ``dropped_units`` holds the MAFIDs that a policy drops.
+    """
+
+    db: duckdb.DuckDBPyConnection
+    folder: Path
+    files: Mapping[str, Path]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether the folder holds a file named SYNTHETIC."""
+        return is_synthetic(self.folder)
+
+    def require_valid(self) -> None:
+        """Refuse a census with failing findings.
+
+        Raises
+        ------
+        InputError
+            Naming every rule broken, how often and where.
+        """
+        if broken := failing(self.findings):
+            raise InputError("\n".join(["the records break these rules:", *(f"  {finding}" for finding in broken)]))
+
+
+def is_synthetic(folder: Path) -> bool:
+    """Whether a data folder is marked as made up."""
+    return (folder / SYNTHETIC_MARK).is_file()
+
+
+@contextmanager
+def open_census(folder: Path, *, states: frozenset[int], policies: Mapping[str, Policy]) -> Iterator[Census]:
+    """Open and validate a folder of persons, units and geo files.
+
+    Parameters
+    ----------
+    folder : Path
+    states : frozenset of int
+        State codes that may occur in TABBLKST.
+    policies : mapping of str to Policy
+        Policy by rule of consistency; `Policy.FAIL` where none is given.
+
+    Raises
+    ------
+    InputError
+        If the folder is missing. Broken rules are findings of the census, not errors.
+    """
+    if not folder.is_dir():
+        raise InputError(f"the data folder {folder} does not exist")
+    with open_database() as db:
+        files = {schema.name: path for schema in FILES if (path := find_file(folder, schema)[0]) is not None}
+        opened = {schema.name: open_records(db, folder, schema) for schema in FILES}
+        findings = [finding for found in opened.values() for finding in found]
+        readable = [schema for schema in FILES if not opened[schema.name]]
+        for schema in readable:
+            findings += _domains(db, files[schema.name], schema)
+        if len(readable) == len(FILES):
+            findings += _links(db, files, states)
+            findings += _consistency(db, files, policies)
+        yield Census(db, folder, files, tuple(findings))
+
+
+def _domains(db: duckdb.DuckDBPyConnection, file: Path, schema: RecordFile) -> list[Finding]:
+    """Phase 2: values outside their column's domain. An empty file of units or geography is refused here, too."""
+    counts = ", ".join(f"count(*) - count({name})" for name in schema.header)
+    total, *wrong = _row(db, f"SELECT count(*), {counts} FROM {schema.name}")
+    findings = []
+    if not total and schema is not PERSONS:
+        findings.append(Finding("not_empty", file.name, f"the file has no {schema.row}"))
+    for column, count in zip(schema.columns, wrong, strict=True):
+        if count:
+            lines = _lines(db, schema.name, f"{column.name} IS NULL")
+            findings.append(Finding("domain", file.name, f"{column.name} must be {column.rule}", count, lines))
+    return findings
+
+
+def _links(db: duckdb.DuckDBPyConnection, files: Mapping[str, Path], states: frozenset[int]) -> list[Finding]:
+    """Phase 3: keys that must be unique, keys that must be found, and states that must be asked for."""
+    outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
+    rules = (*_LINKS, ("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration"))
+    findings = []
+    for name, subject, broken, text in rules:
+        (count,) = _row(db, f"SELECT count(*) FROM {subject} WHERE {broken}")
+        if count:
+            findings.append(Finding(name, files[subject].name, text, count, _lines(db, subject, broken)))
+    return findings
+
+
+def _consistency(
+    db: duckdb.DuckDBPyConnection, files: Mapping[str, Path], policies: Mapping[str, Policy]
+) -> list[Finding]:
+    """The rules of consistency, all counted in one pass over the units and one over the persons."""
+    relations = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons"}
+    findings = []
+    drops = []
+    for subject, relation in relations.items():
+        rules = [rule for rule in RULES if rule.subject == subject]
+        counts = _row(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
+        for rule, count in zip(rules, counts, strict=True):
+            if count:
+                drop = policies.get(rule.name, Policy.FAIL) is Policy.DROP
+                lines = _lines(db, relation, rule.broken)
+                findings.append(Finding(rule.name, files[subject].name, rule.text, count, lines, drop))
+                if drop:
+                    drops.append(f"SELECT MAFID FROM {relation} WHERE {rule.broken}")
+    dropped = " UNION ".join(drops) if drops else "SELECT MAFID FROM units WHERE false"
+    db.execute(f"CREATE TABLE dropped_units AS {dropped}")
+    return findings
+
+
+def _row(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
+    row = db.execute(query).fetchone()
+    return tuple(int(value) for value in row or ())
+
+
+def _lines(db: duckdb.DuckDBPyConnection, relation: str, broken: str) -> tuple[int, ...]:
+    query = f"SELECT line FROM {relation} WHERE {broken} ORDER BY line LIMIT {MOST_LINES}"
+    return tuple(int(row[0]) for row in db.execute(query).fetchall())

@@ -1,0 +1,91 @@
+"""The embedded database that reads and joins record files, with its spill in a private scratch folder."""
+
+import atexit
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from hollerith.errors import InputError, OutputError
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder of mode 0700 for confidential spill, emptied at exit; what dead processes left is removed first."""
+    root = Path(tempfile.gettempdir()) / f"hollerith-scratch-{os.getuid()}"
+    try:
+        root.mkdir(mode=0o700, exist_ok=True)
+        _must_be_private(root)
+        for left in root.iterdir():
+            if not _is_alive(left.name.partition("-")[0]):
+                shutil.rmtree(left, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root))
+    except OSError as error:
+        raise OutputError(
+            f"the scratch folder {root} cannot be used: {error.strerror}; set TMPDIR to another"
+        ) from None
+
+    def remove() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    try:
+        yield folder
+    finally:
+        remove()
+        atexit.unregister(remove)
+
+
+@contextmanager
+def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """An in-memory database that spills to a scratch folder.
+
+    Whatever the database says of an error may quote records, so its words are replaced by ours.
+
+    Raises
+    ------
+    InputError, OutputError
+        In place of any error of the database while the context is open.
+    """
+    with scratch_folder() as scratch:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "temp_directory": str(scratch),
+            "preserve_insertion_order": True,
+        }
+        connection = duckdb.connect(":memory:", config=settings)
+        connection.execute("SET enable_progress_bar = false")
+        try:
+            yield connection
+        except duckdb.OutOfMemoryException:
+            place = scratch.parent
+            raise OutputError(f"memory or the scratch disk ran out ({place}); free space or set TMPDIR") from None
+        except duckdb.IOException:
+            raise InputError("an input file could not be read to its end; is it complete?") from None
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
+        except duckdb.Error as error:
+            raise InputError(f"the records could not be read ({type(error).__name__})") from None
+        finally:
+            with contextlib.suppress(duckdb.Error):
+                connection.close()
+
+
+def _must_be_private(root: Path) -> None:
+    status = root.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077 or root.is_symlink():
+        raise OutputError(f"the scratch folder {root} is not private to this user (mode 0700); remove it or set TMPDIR")
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,51 @@
+"""What validation finds: rules by name, how often each is broken, and where. Confidential, for it counts records."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MOST_LINES = 20
+"""How many places of one rule are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule broken in one file.
+
+    Attributes
+    ----------
+    rule : str
+        Its name, as in docs/phsafe.md.
+    file : str
+        The file's name.
+    text : str
+        What is wrong and what to do. It never holds a value of a record.
+    count : int or None
+        How many records break the rule; None where the whole file does.
+    lines : tuple of int
+        The first of them: lines of a CSV file (the header is line 1), rows of a Parquet file (from 1).
+    dropped : bool
+        Whether the configuration's policy drops these units instead of failing.
+    """
+
+    rule: str
+    file: str
+    text: str
+    count: int | None = None
+    lines: tuple[int, ...] = ()
+    dropped: bool = False
+
+    def __str__(self) -> str:
+        """One line for people."""
+        place = "row" if self.file.endswith(".parquet") else "line"
+        parts = [f"{self.file}: {self.rule}: {self.text}"]
+        if self.count is not None:
+            parts.append(f"{self.count:,} record{'s' * (self.count != 1)}")
+        if self.lines:
+            more = ", ..." if self.count is not None and self.count > len(self.lines) else ""
+            parts.append(f"{place}{'s' * (len(self.lines) > 1)} {', '.join(map(str, self.lines))}{more}")
+        return "; ".join(parts) + (" (dropped and counted, as configured)" if self.dropped else "")
+
+
+def failing(findings: Iterable[Finding]) -> list[Finding]:
+    """Those that forbid a run."""
+    return [finding for finding in findings if not finding.dropped]
