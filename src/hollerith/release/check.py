@@ -1,0 +1,64 @@
+"""Whether a release holds together: its files against its manifest."""
+
+from pathlib import Path
+from typing import Any
+
+from hollerith.errors import OutputError
+from hollerith.release.folder import MANIFEST, read_manifest
+from hollerith.release.tables import ReleaseTable, checksum, read_table
+
+
+def describe_tables(paths: dict[str, Path], tables: list[ReleaseTable]) -> dict[str, Any]:
+    """What a manifest says of its tables: by file name, checksum, rows and columns."""
+    return {
+        paths[table.name].name: {
+            "table": table.name,
+            "sha256": checksum(paths[table.name]),
+            "rows": table.rows,
+            "columns": list(table.columns),
+        }
+        for table in tables
+    }
+
+
+def check_files(release: Path) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]], list[str]]:
+    """Compare the files of a release with its manifest.
+
+    Returns
+    -------
+    tuple
+        The manifest, the tables by name as columns of text, and what is wrong, in words.
+
+    Raises
+    ------
+    OutputError
+        If there is no manifest, or it is not one of ours.
+    """
+    if not release.is_dir():
+        raise OutputError(f"{release} is no folder")
+    manifest = read_manifest(release)
+    listed = manifest.get("tables")
+    if "hollerith" not in manifest or not isinstance(listed, dict):
+        raise OutputError(f"{release / MANIFEST} is not the manifest of a release of hollerith")
+    wrong: list[str] = []
+    tables: dict[str, dict[str, list[str]]] = {}
+    for name, described in listed.items():
+        path = release / Path(name).name
+        if not path.is_file():
+            wrong.append(f"{name} is missing")
+            continue
+        if checksum(path) != described.get("sha256"):
+            wrong.append(f"{name} was changed after it was written: its checksum is not the manifest's")
+        try:
+            columns = read_table(path)
+        except OutputError as error:
+            wrong.append(str(error))
+            continue
+        if list(columns) != described.get("columns"):
+            wrong.append(f"{name} does not have the columns of the manifest")
+        if {len(values) for values in columns.values()} != {described.get("rows")}:
+            wrong.append(f"{name} does not have the rows of the manifest")
+        tables[described.get("table", path.stem)] = columns
+    strangers = {path.name for path in release.iterdir()} - set(listed) - {MANIFEST} - set(manifest.get("reports", ()))
+    wrong += [f"{name} is not in the manifest" for name in sorted(strangers)]
+    return manifest, tables, wrong

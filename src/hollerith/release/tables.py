@@ -1,0 +1,88 @@
+"""Published tables as columns, written as `|`-separated CSV or as Parquet, and read back as they were written."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import duckdb
+import numpy as np
+
+from hollerith.errors import OutputError
+
+Value = str | int | float
+Format = Literal["csv", "parquet"]
+
+FORMATS: Final[tuple[Format, ...]] = ("csv", "parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTable:
+    """A table to publish: its name and its columns, all of one length, in order."""
+
+    name: str
+    columns: Mapping[str, Sequence[Value]]
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+
+def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
+    """Write a table; a float is written with the fewest digits that read back as itself."""
+    path = folder / f"{table.name}.{fmt}"
+    if fmt == "csv":
+        rows = zip(*table.columns.values(), strict=True)
+        lines = ["|".join(table.columns), *("|".join(map(_written, row)) for row in rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+    arrays = {
+        name: np.array(values, dtype=object if _is_text(values) else None) for name, values in table.columns.items()
+    }
+    with duckdb.connect(":memory:") as db:
+        db.register("rows", arrays)
+        db.execute("COPY (SELECT * FROM rows) TO '" + str(path).replace("'", "''") + "' (FORMAT parquet)")
+    return path
+
+
+def read_table(path: Path) -> dict[str, list[str]]:
+    """Read a table written by `write_table` as text, by column.
+
+    Raises
+    ------
+    OutputError
+        If the file is no such table.
+    """
+    try:
+        if path.suffix == ".parquet":
+            with duckdb.connect(":memory:") as db:
+                arrays = db.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
+            return {name: [_written(value) for value in values.tolist()] for name, values in arrays.items()}
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [line.split("|") for line in lines[1:]]
+        header = lines[0].split("|")
+        return (
+            dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+            if rows
+            else {name: [] for name in header}
+        )
+    except (OSError, ValueError, IndexError, duckdb.Error):
+        raise OutputError(f"{path} is not readable as a table of a release") from None
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_text(values: Sequence[Value]) -> bool:
+    return bool(values) and isinstance(values[0], str)
+
+
+def _written(value: Value) -> str:
+    if isinstance(value, float):
+        return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return str(value)
