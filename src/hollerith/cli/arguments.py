@@ -1,0 +1,62 @@
+"""Argument types shared by the commands; a wrong one ends the program with status 2 and a sentence."""
+
+import argparse
+import json
+from fractions import Fraction
+from typing import Any
+
+from hollerith.privacy.exact import Budget, read_exact
+
+Commands = Any
+"""What ``add_subparsers`` returns; argparse keeps its type private."""
+
+
+def budget(text: str) -> Budget:
+    """A loss: exact, zero or more, or infinite."""
+    value = _exact(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return value
+
+
+def positive(text: str) -> Fraction:
+    """An exact number above zero."""
+    value = _exact(text)
+    if not isinstance(value, Fraction) or value <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number above 0")
+    return value
+
+
+def share(text: str) -> Fraction:
+    """An exact number strictly between 0 and 1, such as a confidence level; a percentage is read, too."""
+    value = _exact(text.removesuffix("%"))
+    value = value / 100 if text.endswith("%") else value
+    if not isinstance(value, Fraction) or not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} does not lie strictly between 0 and 1")
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number above zero."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """A whole number, zero or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _exact(text: str) -> Budget:
+    try:
+        return read_exact(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def print_json(answer: object) -> None:
+    """Print an answer as JSON."""
+    print(json.dumps(answer, indent=1))

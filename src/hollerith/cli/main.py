@@ -1,0 +1,76 @@
+"""`hollerith`: the entry point, and what happens to errors."""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+import hollerith
+from hollerith.cli import account, check, demo, phsafe, synth
+from hollerith.errors import HollerithError
+
+_BAD_REQUEST = 2
+_FAULT = 1
+
+
+def entry() -> None:
+    """Run the command line and exit with its status."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; return its exit status."""
+    signal.signal(signal.SIGTERM, _stop)
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+        sys.stdout.flush()
+    except HollerithError as error:
+        return _fail(str(error), _BAD_REQUEST)
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing was released", _BAD_REQUEST)
+    except BrokenPipeError:
+        # Whoever read the output has gone; Python would complain once more when it closes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 (an error of ours may quote records, so only its place is told)
+        return _fail(_fault(error), _FAULT)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hollerith",
+        description="Disclosure avoidance for censuses: confidential records in, protected tables out.",
+    )
+    parser.add_argument("--version", action="version", version=f"hollerith {hollerith.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in (synth, phsafe, account, check, demo):
+        module.add(commands)
+    return parser
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"hollerith: {message}", file=sys.stderr)
+    return status
+
+
+def _fault(error: Exception) -> str:
+    """Describe a fault by its place. The traceback goes to a private file: its last line may quote a record."""
+    descriptor, name = tempfile.mkstemp(prefix="hollerith-fault-", suffix=".confidential.log")
+    with os.fdopen(descriptor, "w") as file:
+        traceback.print_exception(error, file=file)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"a fault of the program: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}. "
+        f"Please report it. Details are in {name}, which may hold confidential values."
+    )
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

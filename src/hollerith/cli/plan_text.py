@@ -1,0 +1,50 @@
+"""A plan as a table for people."""
+
+from fractions import Fraction
+from typing import Final
+
+from hollerith.plan.measurement import Mechanism
+from hollerith.plan.plan import Plan
+from hollerith.privacy.exact import Budget
+
+_CHANGES: Final = {
+    "unbounded": "one person added or removed (unbounded)",
+    "same_household": "one person changed, staying in the household",
+    "bounded": "one person changed arbitrarily (bounded)",
+}
+
+
+def plan_text(plan: Plan, delta: float) -> str:
+    """Lay out the measurements of a plan and its totals."""
+    zcdp = plan.mechanism is Mechanism.ZCDP
+    loss, distance = ("rho", "L2^2") if zcdp else ("epsilon", "L1")
+    lines = [
+        f"{plan.product}: {plan.mechanism.value}, privacy unit {plan.privacy_unit}, {plan.neighbours.value} neighbours,"
+        f" {plan.accounting} sensitivities",
+        f"{'table':11} {'level':10} {'cells':>5} {loss:>12} {distance:>8} {'sigma':>10} {'MOE ' + _percent(plan):>12}",
+    ]
+    lines += [
+        f"{m.table:11} {m.level:10} {m.cells:5} {_show(m.budget):>12} {_show(m.calibration):>8} {m.sigma:10.3f} "
+        f"{plan.margin(m):12.2f}"
+        for m in plan.measurements
+    ]
+    totals = plan.as_json(delta)["totals"]
+    lines += ["", f"{'total ' + loss:52} {'promised':>12} {'proven at most':>15}"]
+    for key, words in _CHANGES.items():
+        promised, proven = totals[f"{key}_{loss}_float"], totals["proven"][f"{key}_{loss}_float"]
+        lines.append(f"{words:52} {_total(promised):>12} {_total(proven):>15}")
+    if zcdp and totals["epsilon"] is not None:
+        lines.append(f"{f'epsilon at delta {delta:g} (tight conversion, unbounded)':52} {totals['epsilon']:12.6f}")
+    return "\n".join(lines)
+
+
+def _percent(plan: Plan) -> str:
+    return f"{float(100 * plan.confidence):g}%"
+
+
+def _show(value: Budget) -> str:
+    return f"{float(value):.9g}" if isinstance(value, Fraction) else "infinite"
+
+
+def _total(value: float | None) -> str:
+    return "infinite" if value is None else f"{value:.6f}"

@@ -1,0 +1,69 @@
+"""Progress on stderr: a line per stage, with a bar on a terminal and plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+
+@contextmanager
+def stages(title: str, number: int | None = None) -> Iterator[Callable[[str], None]]:
+    """Announce stages as they begin.
+
+    Parameters
+    ----------
+    title : str
+    number : int, optional
+        How many stages there will be, for the bar.
+    """
+    console = Console(file=sys.stderr)
+    if not console.is_terminal:
+        began = time.perf_counter()
+
+        def plain(stage: str) -> None:
+            print(f"{title}: {stage} ({time.perf_counter() - began:.1f} s)", file=sys.stderr, flush=True)
+
+        yield plain
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(title, total=number)
+        begun = 0
+
+        def advance(stage: str) -> None:
+            nonlocal begun
+            progress.update(task, description=f"{title}: {stage}", completed=begun)
+            begun += 1
+
+        yield advance
+        progress.update(task, description=f"{title}: done", completed=begun, total=begun)
+
+
+@contextmanager
+def counting(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many of how many are done, as a bar on a terminal and every tenth part elsewhere."""
+    console = Console(file=sys.stderr)
+    if not console.is_terminal:
+        shown = -1
+
+        def plain(done: int, total: int) -> None:
+            nonlocal shown
+            tenth = 10 * done // max(1, total)
+            if tenth > shown:
+                shown = tenth
+                print(f"{title}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+        yield plain
+        return
+    with Progress(console=console) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,183 @@
+"""Experimental against expected margins of error of PHSafe, on a synthetic census. Confidential by construction."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hollerith
+from hollerith.errors import ConfigError
+from hollerith.plan.ledger import Ledger
+from hollerith.plan.margin import margin_of_error
+from hollerith.plan.plan import Plan
+from hollerith.privacy.entropy import Entropy
+from hollerith.products.phsafe.config import Config
+from hollerith.products.phsafe.count import count
+from hollerith.products.phsafe.run import NOT_FOR_RELEASE, checked_census, measure
+from hollerith.products.phsafe.spec import DERIVED, table
+from hollerith.products.phsafe.tables import Group, groups, level_of
+from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
+from hollerith.release.check import describe_tables
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.tables import ReleaseTable, write_table
+
+Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CellError:
+    """Errors of one basis cell in every population group of a level and every trial.
+
+    Attributes
+    ----------
+    table, level : str
+    cell : int
+    groups : tuple of Group
+    expected_moe : float
+        z times sigma.
+    truth : int64 array, shape (groups,)
+        Exact counts, truncated as in a run.
+    truncation_error : int64 array, shape (groups,)
+        Truncated minus untruncated exact counts: zero or negative.
+    noise : int64 array, shape (trials, groups)
+    """
+
+    table: str
+    level: str
+    cell: int
+    groups: tuple[Group, ...]
+    expected_moe: float
+    truth: Array
+    truncation_error: Array
+    noise: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """One row of the accuracy report: a table, level and cell (PHSafe's error report, with and without truncation)."""
+
+    table: str
+    region_type: str
+    level: str
+    cell: int
+    count: int
+    expected_moe: float
+    experimental_moe: float
+    experimental_moe_with_truncation: float
+    bias_from_truncation: float
+
+
+def trials(
+    config: Config, plan: Plan, data: Path, number: int, entropy: Entropy, announce: Callable[[str], None]
+) -> list[CellError]:
+    """Count a synthetic census once and measure it ``number`` times.
+
+    Raises
+    ------
+    ConfigError
+        If the data are not marked as synthetic: errors tell the truth, and repeated runs spend the budget each time.
+    InputError
+        If the records break a rule.
+    """
+    if not is_synthetic(data):
+        raise ConfigError(f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}")
+    announce("reading and checking the records")
+    with checked_census(config, data) as census:
+        census.require_valid()
+        announce("counting with truncation")
+        truncated = count(census, config, plan)
+        announce("counting without truncation")
+        untruncated = count(census, config, plan, truncate=False)
+    announce(f"adding noise, {number} times")
+    exact = truncated.by_measurement
+    drawn = [measure(Ledger(plan), truncated, entropy) for _ in range(number)]
+    noise = {m.name: np.stack([noisy[m.name] - exact[m.name] for noisy in drawn]) for m in plan.measurements}
+    lost = {m.name: exact[m.name] - untruncated.by_measurement[m.name] for m in plan.measurements}
+    return list(_cells(plan, truncated.states, exact, lost, noise))
+
+
+def summarize(errors: list[CellError], confidence: float) -> list[Accuracy]:
+    """The experimental margin by table, level and cell: a quantile of |error| over groups and trials, interpolated."""
+    rows = []
+    for e in errors:
+        with_truncation = e.noise + e.truncation_error
+        rows.append(
+            Accuracy(
+                table=e.table,
+                region_type=e.groups[0].region_type,
+                level=e.level,
+                cell=e.cell,
+                count=e.noise.size,
+                expected_moe=e.expected_moe,
+                experimental_moe=float(np.quantile(np.abs(e.noise), confidence)),
+                experimental_moe_with_truncation=float(np.quantile(np.abs(with_truncation), confidence)),
+                bias_from_truncation=float(e.truncation_error.mean()),
+            )
+        )
+    return rows
+
+
+def _cells(
+    plan: Plan,
+    states: tuple[str, ...],
+    exact: Mapping[str, Array],
+    lost: Mapping[str, Array],
+    noise: Mapping[str, Array],
+) -> Iterator[CellError]:
+    derived: defaultdict[str, list[tuple[str, Mapping[int, tuple[int, ...]]]]] = defaultdict(list)
+    for d in DERIVED:
+        derived[d.source].append((d.name, d.cells))
+    for m in plan.measurements:
+        place = {cell: i for i, cell in enumerate(table(m.table).cells)}
+        basis: Mapping[int, tuple[int, ...]] = {cell: (cell,) for cell in place}
+        for name, cells in [(m.table, basis), *derived[m.table]]:
+            for cell, parts in cells.items():
+                columns = [place[part] for part in parts]
+                yield CellError(
+                    table=name,
+                    level=m.level,
+                    cell=cell,
+                    groups=groups(level_of(m.level), states),
+                    expected_moe=margin_of_error(len(parts) * m.variance, plan.confidence),
+                    truth=exact[m.name][:, columns].sum(axis=-1),
+                    truncation_error=lost[m.name][:, columns].sum(axis=-1),
+                    noise=noise[m.name][:, :, columns].sum(axis=-1),
+                )
+
+
+def write_accuracy(rows: list[Accuracy], out: Path, *, overwrite: bool) -> None:
+    """Write ``OUT/accuracy.csv`` and a manifest that says NOT FOR RELEASE.
+
+    Raises
+    ------
+    OutputError
+        If ``out`` cannot be used.
+    """
+    table = ReleaseTable(
+        "accuracy",
+        {
+            "TABLE": [row.table for row in rows],
+            "REGION_TYPE": [row.region_type for row in rows],
+            "LEVEL": [row.level for row in rows],
+            "DATA_CELL": [row.cell for row in rows],
+            "EXPERIMENTAL_MOE": [row.experimental_moe for row in rows],
+            "EXPERIMENTAL_MOE_WITH_TRUNCATION": [row.experimental_moe_with_truncation for row in rows],
+            "TRUNCATION_BIAS": [row.bias_from_truncation for row in rows],
+            "COUNT": [row.count for row in rows],
+            "EXPECTED_MOE": [row.expected_moe for row in rows],
+        },
+    )
+    with new_folder(out, overwrite=overwrite) as partial:
+        path = write_table(partial, table, "csv")
+        write_manifest(
+            partial,
+            {
+                "hollerith": hollerith.__version__,
+                "product": "phsafe accuracy",
+                "status": NOT_FOR_RELEASE,
+                "tables": describe_tables({table.name: path}, [table]),
+            },
+        )

@@ -1,0 +1,1 @@
+"""Self-contained HTML reports of plans, releases and rehearsals. Public: nothing here reads records."""
