@@ -34,10 +34,14 @@ def main(arguments: Sequence[str]) -> int:
         return _fail(str(error), _BAD_REQUEST)
     except KeyboardInterrupt:
         return _fail("interrupted; nothing was released", _BAD_REQUEST)
-    except BrokenPipeError:
-        # Whoever read the output has gone; Python would complain once more when it closes it.
+    except OSError as error:
+        if error.filename is not None:
+            return _fail(f"{error.filename}: {error.strerror}", _BAD_REQUEST)
+        # No file has a name here but stdout: its reader has gone, or its disk is full.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if isinstance(error, BrokenPipeError):
+            return 0
+        return _fail(f"the answer could not be written: {error.strerror}", _BAD_REQUEST)
     except Exception as error:  # noqa: BLE001 (an error of ours may quote records, so only its place is told)
         return _fail(_fault(error), _FAULT)
     return 0

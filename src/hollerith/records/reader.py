@@ -90,8 +90,8 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: Re
             CREATE TABLE {schema.name}_rows AS SELECT {typed} FROM read_csv({_quoted(str(path))},
                 auto_detect = false, header = false, skip = 1,
                 delim = {_quoted(separator)}, quote = '"', escape = '"',
-                columns = {{{columns}}}, strict_mode = true, store_rejects = true, rejects_table = '{schema.name}_rejects',
-                rejects_scan = '{schema.name}_rejects_scan')
+                columns = {{{columns}}}, strict_mode = true, store_rejects = true,
+                rejects_table = '{schema.name}_rejects', rejects_scan = '{schema.name}_rejects_scan')
             """)
     except duckdb.OutOfMemoryException:
         raise

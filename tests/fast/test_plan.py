@@ -1,0 +1,165 @@
+"""Plans: the published totals, the formulas, composition, differences."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hollerith.plan.margin import margin_of_error, rho_for_margin, z_value
+from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
+from hollerith.plan.plan import Neighbours, Plan
+from hollerith.privacy.exact import INFINITE
+from hollerith.privacy.laws import DiscreteGaussian, TwoSidedGeometric, Zero
+from hollerith.products.phsafe.plan import plan_of
+from hollerith.products.phsafe.production import TAUS, budgets, production_plan
+
+POSITIVE = st.fractions(Fraction(1, 10**6), 10**3, max_denominator=10**6)
+
+
+def measurement(
+    name: str, budget: Fraction, composition: str = "", mechanism: Mechanism = Mechanism.ZCDP
+) -> Measurement:
+    sensitivity = Sensitivity(Fraction(4), Fraction(8), Fraction(8))
+    return Measurement(name, "T", "level", 3, mechanism, Fraction(4), sensitivity, sensitivity, budget, composition)
+
+
+def plan(*measurements: Measurement, mechanism: Mechanism = Mechanism.ZCDP) -> Plan:
+    return Plan("test", "person record", Neighbours.UNBOUNDED, "published", Fraction(9, 10), mechanism, measurements)
+
+
+@pytest.mark.parametrize(
+    ("puerto_rico", "measurements", "unbounded", "bounded", "tight", "tight_bounded"),
+    [(False, 46, "1.257281", "2.514562", 0.488408, 1.953631), (True, 23, "1.226649", "2.453298", 0.475927, 1.903709)],
+)
+def test_production_totals_are_the_published_ones(
+    *, puerto_rico: bool, measurements: int, unbounded: str, bounded: str, tight: float, tight_bounded: float
+) -> None:
+    plan = production_plan(puerto_rico=puerto_rico)
+    assert len(plan.measurements) == measurements
+    assert plan.loss() == Fraction(unbounded)
+    assert plan.loss(lambda m: m.sensitivity.unbounded) == Fraction(unbounded)
+    assert plan.loss(lambda m: m.sensitivity.bounded) == Fraction(bounded)
+    assert float(plan.loss(lambda m: m.proven.unbounded)) == pytest.approx(tight, abs=5e-7)
+    assert float(plan.loss(lambda m: m.proven.bounded)) == pytest.approx(tight_bounded, abs=7e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "variance", "margin"),
+    [
+        ("PH1_num/usa_*", 92401.680031, 500),
+        ("PH7/state_*", 14782.236882, 200),
+        ("PH4/state_A-G", 1708.774061, 68),
+        ("PH3/state_A-G", 147.818322, 20),
+        ("PH6/usa_*", 92365.692743, 500),
+        ("PH1_denom/usa_A-G", 90909.090909, 496),
+    ],
+)
+def test_production_variances_and_margins_are_the_published_ones(name: str, variance: float, margin: float) -> None:
+    plan = production_plan(puerto_rico=False)
+    assert float(plan[name].variance) == pytest.approx(variance, abs=1e-6)
+    assert plan.margin(plan[name]) == pytest.approx(margin, abs=0.5)
+
+
+def test_margins_of_table_10_give_its_budgets_back() -> None:
+    # PHSafe table 10: rho to six decimals from the target margin and tau.
+    for moe, delta2, rho in [
+        (500, 22**2, "0.002619"),
+        (200, 22**2, "0.016371"),
+        (68, 22**2, "0.141622"),
+        (20, 14**2, "0.662976"),
+    ]:
+        assert round(rho_for_margin(Fraction(moe), Fraction(delta2), Fraction(9, 10)), 6) == Fraction(rho)
+
+
+@pytest.mark.parametrize("mechanism", list(Mechanism))
+def test_tight_plans_keep_the_unbounded_promise_at_less_noise(mechanism: Mechanism) -> None:
+    published, tight = (
+        plan_of(budgets(puerto_rico=False), TAUS, mechanism, accounting=a) for a in ("published", "tight")
+    )
+    assert tight.loss(lambda m: m.sensitivity.unbounded) == published.loss() == tight.loss()
+    assert tight.loss(lambda m: m.sensitivity.same_household) == tight.loss()
+    factor = 4 if mechanism is Mechanism.ZCDP else 2
+    assert tight.loss(lambda m: m.sensitivity.bounded) == factor * tight.loss()
+    for one, other in zip(published.measurements, tight.measurements, strict=True):
+        # L1 of a unit table is 2 in either accounting; everything else gains.
+        assert other.variance < one.variance or one.calibration == other.calibration == 2
+        assert other.sensitivity == other.proven == one.proven
+
+
+@given(POSITIVE, POSITIVE, POSITIVE)
+def test_sequential_losses_add_and_parallel_ones_take_the_largest(a: Fraction, b: Fraction, c: Fraction) -> None:
+    together = plan(measurement("a", a), measurement("b", b, "states"), measurement("c", c, "states"))
+    assert together.loss() == a + max(b, c)
+    assert together.loss(lambda m: 2 * m.calibration) == 2 * (a + max(b, c))
+
+
+@given(POSITIVE)
+def test_laws_follow_from_budgets(budget: Fraction) -> None:
+    assert measurement("m", budget).law == DiscreteGaussian(4 / (2 * budget))
+    assert measurement("m", budget, mechanism=Mechanism.PURE).law == TwoSidedGeometric(4 / budget)
+    assert measurement("m", budget).variance == 2 / budget
+    # The loss of the law against its own calibration is the budget: no slack, no rounding.
+    assert measurement("m", budget).loss(Fraction(4)) == budget
+
+
+def test_an_infinite_budget_means_no_noise_and_no_promise() -> None:
+    m = measurement("m", Fraction(1))
+    boundless = plan(replace(m, budget=INFINITE), replace(m, name="n"))
+    assert isinstance(boundless.measurements[0].law, Zero)
+    assert boundless.measurements[0].variance == 0
+    assert boundless.loss() == INFINITE
+    assert not boundless.is_releasable
+    totals = boundless.as_json()["totals"]
+    assert (totals["rho"], totals["rho_float"], totals["epsilon"]) == ("Infinity", None, None)
+
+
+def test_json_gives_rationals_as_text_with_floats_beside() -> None:
+    answer = production_plan(puerto_rico=False).as_json()
+    assert list(answer) == [
+        "product", "mechanism", "privacy_unit", "neighbours", "sensitivity", "confidence", "measurements", "totals",
+    ]  # fmt: skip
+    first = answer["measurements"][0]
+    assert Fraction(first["sigma2"]) == Fraction(first["l2_sensitivity_squared"]) / (2 * Fraction(first["rho"]))
+    assert first["sigma2_float"] == pytest.approx(first["sigma"] ** 2)
+    assert first["moe"] == pytest.approx(1.645 * first["sigma"])
+    assert answer["totals"]["rho"] == "1257281/1000000"
+    assert answer["totals"]["bounded_rho_float"] == 2.514562
+
+
+def test_pure_plans_speak_of_epsilon() -> None:
+    answer = plan(measurement("m", Fraction(1, 2), mechanism=Mechanism.PURE), mechanism=Mechanism.PURE).as_json()
+    m, totals = answer["measurements"][0], answer["totals"]
+    assert (m["epsilon"], m["l1_sensitivity"]) == ("1/2", "4")
+    assert "rho" not in m
+    assert (totals["rho"], totals["epsilon"], totals["bounded_epsilon"], totals["delta"]) == (None, "1/2", "1", 0)
+    assert m["sigma2_float"] == pytest.approx(TwoSidedGeometric(Fraction(8)).variance)
+
+
+def test_differences_name_what_changed() -> None:
+    here = plan(measurement("same", Fraction(1)), measurement("new", Fraction(2)), measurement("more", Fraction(3)))
+    there = plan(
+        measurement("same", Fraction(1)), measurement("more", Fraction(1, 3)), measurement("gone", Fraction(1))
+    )
+    rows = {(d.measurement, d.value, d.here, d.there) for d in here.differences(there)}
+    assert rows == {("new", "budget", "2", None), ("more", "budget", "3", "1/3"), ("gone", "budget", None, "1")}
+    assert production_plan(puerto_rico=True).differences(production_plan(puerto_rico=True)) == []
+
+
+def test_plans_refuse_what_cannot_be() -> None:
+    one = measurement("m", Fraction(1))
+    with pytest.raises(ValueError, match="twice"):
+        plan(one, one)
+    with pytest.raises(ValueError, match="one mechanism"):
+        plan(one, mechanism=Mechanism.PURE)
+    with pytest.raises(ValueError, match="positive"):
+        measurement("m", Fraction(0))
+
+
+def test_confidence_as_the_bureau_rounds_it() -> None:
+    assert (z_value(Fraction(9, 10)), z_value(Fraction(95, 100))) == (1.645, 1.96)
+    assert z_value(Fraction(99, 100)) == pytest.approx(2.5758293035489)
+    assert margin_of_error(Fraction(4), Fraction(95, 100)) == pytest.approx(3.92)
+    with pytest.raises(ValueError, match="confidence"):
+        z_value(Fraction(1))
