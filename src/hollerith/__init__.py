@@ -1,5 +1,4 @@
 """Hollerith: an open disclosure avoidance system for censuses."""
 
-from importlib.metadata import version
-
-__version__: str = version("hollerith")
+# Written here as in pyproject.toml (a test compares them): asking the installed metadata would slow every start.
+__version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`hollerith`: the entry point, and what happens to errors."""
+"""The commands together, and what happens to errors."""
 
 import argparse
 import os
@@ -18,13 +18,9 @@ _BAD_REQUEST = 2
 _FAULT = 1
 
 
-def entry() -> None:
-    """Run the command line and exit with its status."""
-    sys.exit(main(sys.argv[1:]))
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run one command; return its exit status."""
+    signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
     options = _parser().parse_args(arguments)
     try:
@@ -35,13 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted; nothing was released", _BAD_REQUEST)
     except OSError as error:
-        if error.filename is not None:
-            return _fail(f"{error.filename}: {error.strerror}", _BAD_REQUEST)
-        # No file has a name here but stdout: its reader has gone, or its disk is full.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return 0
-        return _fail(f"the answer could not be written: {error.strerror}", _BAD_REQUEST)
+        return _fail_system(error)
     except Exception as error:  # noqa: BLE001 (an error of ours may quote records, so only its place is told)
         return _fail(_fault(error), _FAULT)
     return 0
@@ -62,6 +52,18 @@ def _parser() -> argparse.ArgumentParser:
 def _fail(message: str, status: int) -> int:
     print(f"hollerith: {message}", file=sys.stderr)
     return status
+
+
+def _fail_system(error: OSError) -> int:
+    """Tell what the operating system refused; where no file has a name, it is stdout: no reader, or a full disk."""
+    if error.filename is not None:
+        return _fail(f"{error.filename}: {error.strerror}", _BAD_REQUEST)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return (
+        0
+        if isinstance(error, BrokenPipeError)
+        else _fail(f"the answer cannot be written: {error.strerror}", _BAD_REQUEST)
+    )
 
 
 def _fault(error: Exception) -> str:

@@ -207,6 +207,8 @@ def cdf_bounds(law: DiscreteGaussian | TwoSidedGeometric, bits: int) -> Iterator
 
 def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
     """Integers around ``exp(-x) 2^precision``, for x > 0; `decimal` rounds exp correctly."""
+    if x > precision:  # exp(-x) < 2^-precision, and its decimal could have more digits than fit
+        return 0, 1
     digits = precision * 302 // 1000 + 20
     with decimal.localcontext(decimal.Context(prec=digits, Emin=-(10**9), Emax=10**9)) as context:
         context.rounding = decimal.ROUND_CEILING

@@ -13,9 +13,9 @@ from typing import Final
 import duckdb
 
 from hollerith.errors import InputError
-from hollerith.records.database import open_database
+from hollerith.records.database import STOPS, open_database
 from hollerith.records.findings import MOST_LINES, Finding, failing
-from hollerith.records.reader import find_file, open_records
+from hollerith.records.reader import find_file, open_records, places
 from hollerith.records.schema import GEO, PERSONS, UNITS, RecordFile
 
 FILES: Final = (PERSONS, UNITS, GEO)
@@ -125,7 +125,7 @@ _LINKS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``line``, and their findings.
+    """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``record``, and findings.
 
     The relation ``dropped_units`` holds the MAFIDs that a policy drops.
     """
@@ -180,10 +180,20 @@ def open_census(folder: Path, *, states: frozenset[int], policies: Mapping[str, 
         files = {schema.name: path for schema in FILES if (path := find_file(folder, schema)[0]) is not None}
         opened = {schema.name: open_records(db, folder, schema) for schema in FILES}
         findings = [finding for found in opened.values() for finding in found]
-        readable = [schema for schema in FILES if not opened[schema.name]]
-        for schema in readable:
-            findings += _domains(db, files[schema.name], schema)
-        if len(readable) == len(FILES):
+        intact = True
+        for schema in FILES:
+            if opened[schema.name]:
+                intact = False
+                continue
+            try:
+                findings += _domains(db, files[schema.name], schema)
+            except STOPS:
+                raise
+            except duckdb.Error:
+                text = "damaged: some of its pages cannot be read"
+                findings.append(Finding("is_parquet", files[schema.name].name, text))
+                intact = False
+        if intact:
             findings += _links(db, files, states)
             findings += _consistency(db, files, policies)
         yield Census(db, folder, files, tuple(findings))
@@ -198,7 +208,7 @@ def _domains(db: duckdb.DuckDBPyConnection, file: Path, schema: RecordFile) -> l
         findings.append(Finding("not_empty", file.name, f"the file has no {schema.row}"))
     for column, count in zip(schema.columns, wrong, strict=True):
         if count:
-            lines = _lines(db, schema.name, f"{column.name} IS NULL")
+            lines = _lines(db, file, schema.name, f"{column.name} IS NULL")
             findings.append(Finding("domain", file.name, f"{column.name} must be {column.rule}", count, lines))
     return findings
 
@@ -211,7 +221,9 @@ def _links(db: duckdb.DuckDBPyConnection, files: Mapping[str, Path], states: fro
     for name, subject, broken, text in rules:
         (count,) = _row(db, f"SELECT count(*) FROM {subject} WHERE {broken}")
         if count:
-            findings.append(Finding(name, files[subject].name, text, count, _lines(db, subject, broken)))
+            findings.append(
+                Finding(name, files[subject].name, text, count, _lines(db, files[subject], subject, broken))
+            )
     return findings
 
 
@@ -228,7 +240,7 @@ def _consistency(
         for rule, count in zip(rules, counts, strict=True):
             if count:
                 drop = policies.get(rule.name, Policy.FAIL) is Policy.DROP
-                lines = _lines(db, relation, rule.broken)
+                lines = _lines(db, files[subject], relation, rule.broken)
                 findings.append(Finding(rule.name, files[subject].name, rule.text, count, lines, drop))
                 if drop:
                     drops.append(f"SELECT MAFID FROM {relation} WHERE {rule.broken}")
@@ -239,9 +251,10 @@ def _consistency(
 
 def _row(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
     row = db.execute(query).fetchone()
-    return tuple(int(value) for value in row or ())
+    # count_if over no rows is NULL.
+    return tuple(int(value or 0) for value in row or ())
 
 
-def _lines(db: duckdb.DuckDBPyConnection, relation: str, broken: str) -> tuple[int, ...]:
-    query = f"SELECT line FROM {relation} WHERE {broken} ORDER BY line LIMIT {MOST_LINES}"
-    return tuple(int(row[0]) for row in db.execute(query).fetchall())
+def _lines(db: duckdb.DuckDBPyConnection, file: Path, relation: str, broken: str) -> tuple[int, ...]:
+    query = f"SELECT record FROM {relation} WHERE {broken} ORDER BY record LIMIT {MOST_LINES}"
+    return places(file, (int(row[0]) for row in db.execute(query).fetchall()))

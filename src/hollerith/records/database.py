@@ -8,10 +8,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import duckdb
 
 from hollerith.errors import InputError, OutputError
+
+STOPS: Final = (duckdb.OutOfMemoryException, duckdb.InterruptException)
+"""Errors of the database that say nothing about the file being read."""
 
 
 @contextmanager
@@ -65,9 +69,15 @@ def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
             place = scratch.parent
             raise OutputError(f"memory or the scratch disk ran out ({place}); free space or set TMPDIR") from None
         except duckdb.IOException:
-            raise InputError("an input file could not be read to its end; is it complete?") from None
+            place = scratch.parent
+            raise InputError(f"an input file could not be read to its end, or the disk of {place} is full") from None
         except duckdb.InterruptException:
             raise KeyboardInterrupt from None
+        except RuntimeError as error:
+            # A signal that arrives within a query comes out as this.
+            if "interrupt" in str(error).lower():
+                raise KeyboardInterrupt from None
+            raise
         except duckdb.Error as error:
             raise InputError(f"the records could not be read ({type(error).__name__})") from None
         finally:

@@ -1,16 +1,19 @@
 """Open a record file, CSV or Parquet, as a typed relation. A value outside its column's domain becomes NULL.
 
 After `open_records`, the database holds a relation named like the file (``persons``) with the columns of the schema as
-numbers and a column ``line``, the place of the record in its file.
+numbers and a column ``record``, its number in the file, from 1.
 """
 
 import codecs
 import csv
+import glob
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
+from hollerith.records.database import STOPS
 from hollerith.records.findings import MOST_LINES, Finding
 from hollerith.records.schema import Column, RecordFile
 
@@ -30,7 +33,8 @@ def open_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: RecordFile
     Returns
     -------
     list of Finding
-        Phase 1: what keeps the file from being read as such records. Empty if the relation was made.
+        Phase 1: what keeps the file from being read as such records. Empty if the relation was made. A Parquet file
+        damaged in its middle shows only when it is read: whoever reads it first must expect an error.
     """
     path, findings = find_file(folder, schema)
     if path is None:
@@ -87,13 +91,13 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: Re
     typed = ", ".join(f"{_from_text(column)} AS {column.name}" for column in schema.columns)
     try:
         db.execute(f"""
-            CREATE TABLE {schema.name}_rows AS SELECT {typed} FROM read_csv({_quoted(str(path))},
+            CREATE TABLE {schema.name}_rows AS SELECT {typed} FROM read_csv({_source(path)},
                 auto_detect = false, header = false, skip = 1,
                 delim = {_quoted(separator)}, quote = '"', escape = '"',
                 columns = {{{columns}}}, strict_mode = true, store_rejects = true,
                 rejects_table = '{schema.name}_rejects', rejects_scan = '{schema.name}_rejects_scan')
             """)
-    except duckdb.OutOfMemoryException:
+    except STOPS:
         raise
     except duckdb.Error:
         text = "not readable as CSV throughout: binary content, or line ends of more than one kind"
@@ -107,8 +111,45 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: Re
         text = _REJECTED.get(kind, f"is no row of {len(schema.columns)} fields")
         findings.append(Finding("row_shape", path.name, text, int(count), lines))
     if not findings:
-        db.execute(f"CREATE VIEW {schema.name} AS SELECT *, rowid + 2 AS line FROM {schema.name}_rows")
+        findings = _empty_last_fields(db, path, separator, len(schema.columns))
+    if not findings:
+        db.execute(f"CREATE VIEW {schema.name} AS SELECT *, rowid + 1 AS record FROM {schema.name}_rows")
     return findings
+
+
+def _empty_last_fields(db: duckdb.DuckDBPyConnection, path: Path, separator: str, fields: int) -> list[Finding]:
+    """Find rows with a field too many that is empty: the database forgives them."""
+    read = f"""
+        SELECT line FROM read_csv({_source(path)}, auto_detect = false, header = false, skip = 1,
+            delim = '\x01', quote = '', escape = '', columns = {{line: 'VARCHAR'}})"""
+    broken = f"ends_with(line, '{separator}') AND length(line) - length(replace(line, '{separator}', '')) >= {fields}"
+    (count,) = db.execute(f"SELECT count(*) FROM ({read}) WHERE {broken}").fetchone() or (0,)
+    if not count:
+        return []
+    numbered = f"SELECT line, row_number() OVER () AS record FROM ({read})"
+    query = f"SELECT record FROM ({numbered}) WHERE {broken} ORDER BY 1 LIMIT {MOST_LINES}"
+    records = [int(row[0]) for row in db.execute(query).fetchall()]
+    return [Finding("row_shape", path.name, _REJECTED["TOO MANY COLUMNS"], int(count), places(path, records))]
+
+
+def places(path: Path, records: Iterable[int]) -> tuple[int, ...]:
+    """Where records stand in their file: rows of Parquet, lines of CSV, of which blank ones are no records."""
+    wanted = sorted(records)
+    if path.suffix == ".parquet" or not wanted:
+        return tuple(wanted)
+    found: list[int] = []
+    record = 0
+    # Universal newlines, as the database reads them; the bytes of a record do not matter here.
+    with path.open(encoding="latin-1") as file:
+        for line, text in enumerate(file, 1):
+            if line == 1 or text == "\n":
+                continue
+            record += 1
+            while len(found) < len(wanted) and wanted[len(found)] == record:
+                found.append(line)
+            if len(found) == len(wanted):
+                break
+    return tuple(found)
 
 
 _REJECTED: Final = {
@@ -121,9 +162,11 @@ _REJECTED: Final = {
 
 
 def _open_parquet(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> list[Finding]:
-    source = f"read_parquet({_quoted(str(path))}, file_row_number = true)"
+    source = f"read_parquet({_source(path)}, file_row_number = true)"
     try:
         described = db.execute(f"DESCRIBE SELECT * EXCLUDE (file_row_number) FROM {source}").fetchall()
+    except STOPS:
+        raise
     except duckdb.Error:
         return [Finding("is_parquet", path.name, "not a complete Parquet file; was it cut off?")]
     types = {str(row[0]): str(row[1]) for row in described}
@@ -141,14 +184,7 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile)
         f"{_from_text(column) if types[column.name] == 'VARCHAR' else _in_domain(column, column.name)} AS {column.name}"
         for column in schema.columns
     )
-    db.execute(f"CREATE VIEW {schema.name} AS SELECT {typed}, file_row_number + 1 AS line FROM {source}")
-    try:
-        # A file cut off at its end has no footer and was found above; one damaged in the middle shows only when read.
-        db.execute(f"SELECT {', '.join(f'max({name})' for name in schema.header)} FROM {schema.name}").fetchall()
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error:
-        return [Finding("is_parquet", path.name, "damaged: some of its pages cannot be read")]
+    db.execute(f"CREATE VIEW {schema.name} AS SELECT {typed}, file_row_number + 1 AS record FROM {source}")
     return []
 
 
@@ -168,6 +204,11 @@ def _in_domain(column: Column, number: str) -> str:
     if isinstance(column.domain, frozenset):
         test = f"{number} IN ({', '.join(map(str, sorted(column.domain)))})"
     return f"CASE WHEN {test} THEN CAST({number} AS {column.storage}) END"
+
+
+def _source(path: Path) -> str:
+    """A path as the database reads it, which takes ``*`` and ``[`` for patterns."""
+    return _quoted(glob.escape(str(path)))
 
 
 def _quoted(text: str) -> str:

@@ -82,9 +82,10 @@ def _remove_interrupted(partial: Path, *, overwrite: bool) -> None:
 
 
 def _publish(partial: Path, out: Path, *, replaced: bool) -> None:
-    for file in partial.iterdir():
-        with file.open("rb") as opened:
-            os.fsync(opened.fileno())
+    for file in partial.rglob("*"):
+        if file.is_file():
+            with file.open("rb") as opened:
+                os.fsync(opened.fileno())
     old = out.with_name(out.name + ".replaced")
     if replaced:
         shutil.rmtree(old, ignore_errors=True)

@@ -1,5 +1,6 @@
 """Published tables as columns, written as `|`-separated CSV or as Parquet, and read back as they were written."""
 
+import errno
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,13 @@ class ReleaseTable:
 
 
 def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
-    """Write a table; a float is written with the fewest digits that read back as itself."""
+    """Write a table; a float is written with the fewest digits that read back as itself.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
     path = folder / f"{table.name}.{fmt}"
     if fmt == "csv":
         rows = zip(*table.columns.values(), strict=True)
@@ -41,9 +48,13 @@ def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
     arrays = {
         name: np.array(values, dtype=object if _is_text(values) else None) for name, values in table.columns.items()
     }
-    with duckdb.connect(":memory:") as db:
-        db.register("rows", arrays)
-        db.execute("COPY (SELECT * FROM rows) TO '" + str(path).replace("'", "''") + "' (FORMAT parquet)")
+    try:
+        with duckdb.connect(":memory:") as db:
+            db.register("rows", arrays)
+            db.execute("COPY (SELECT * FROM rows) TO '" + str(path).replace("'", "''") + "' (FORMAT parquet)")
+    except duckdb.IOException:
+        # The words of the database do not say more than this.
+        raise OSError(errno.EIO, "its disk may be full") from None
     return path
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -103,6 +104,15 @@ class _Number(str):
     __slots__ = ()
 
 
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be written: JSON can spell half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _unique(pairs: list[tuple[str, Any]], faults: list[str]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     faults += [f"key {key!r} is given twice" for key in dict.fromkeys(keys) if keys.count(key) > 1]
@@ -115,18 +125,19 @@ def _parse(document: object, faults: list[str]) -> Config | None:
         return None
     _keys("", document, _REQUIRED, faults, optional=_OPTIONAL)
     reader = document.get("reader", "csv")
-    if reader not in {"csv", "cef"}:
+    if reader not in ("csv", "cef"):
         faults.append("reader: must be 'csv' or 'cef'")
     definition = document.get("privacy_defn", "zcdp")
     mechanism = _MECHANISMS.get(definition) if isinstance(definition, str) else None
     if mechanism is None:
         faults.append("privacy_defn: must be 'zcdp' or 'puredp'")
     truncation_key = document.get("truncation_key", "")
-    if not isinstance(truncation_key, str) or isinstance(truncation_key, _Number):
+    if not isinstance(truncation_key, str) or isinstance(truncation_key, _Number) or not _is_unicode(truncation_key):
         faults.append("truncation_key: must be a text")
-    budgets = _budgets(document.get("privacy_budget", {}), faults)
-    taus = _taus(document.get("tau", {}), faults)
-    states = _states(document.get("state_filter", []), faults) if "state_filter" in document else ()
+    # A key that is missing has been named; only what is there is read.
+    budgets = _budgets(document["privacy_budget"], faults) if "privacy_budget" in document else {}
+    taus = _taus(document["tau"], faults) if "tau" in document else {}
+    states = _states(document["state_filter"], faults) if "state_filter" in document else ()
     consistency = _consistency(document.get("consistency", {}), faults)
     if faults or mechanism is None:
         return None
@@ -158,8 +169,7 @@ def _budgets(value: object, faults: list[str]) -> dict[tuple[str, str], Budget]:
     budgets: dict[tuple[str, str], Budget] = {}
 
     def read(tables: dict[str, Any]) -> None:
-        if tables or not faults:
-            _keys("privacy_budget", tables, tuple(table.name for table in TABLES), faults)
+        _keys("privacy_budget", tables, tuple(table.name for table in TABLES), faults)
         for table in TABLES:
             levels = tables.get(table.name)
             place = f"privacy_budget.{table.name}"
@@ -186,9 +196,15 @@ def _budget(place: str, value: object, faults: list[str]) -> Budget:
             return INFINITE
         if budget < 0:
             faults.append(f"{place}: must not be negative")
+        elif budget not in (0, INFINITE) and not _SMALLEST_BUDGET <= budget <= 1 / _SMALLEST_BUDGET:
+            faults.append(f"{place}: must be 0, Infinity, or between 1e-15 and 1e15: other noise does not fit 64 bits")
         return budget
     faults.append(f"{place}: must be a number, or a fraction as a text 'p/q'")
     return INFINITE
+
+
+_SMALLEST_BUDGET: Final = Fraction(1, 10**15)
+"""With the largest tau, sigma is then 4e12: noise of no use, but still within 64 bits."""
 
 
 def _taus(value: object, faults: list[str]) -> dict[str, int]:
@@ -196,16 +212,15 @@ def _taus(value: object, faults: list[str]) -> dict[str, int]:
     truncated = tuple(table.name for table in TABLES if table.persons is not None)
 
     def read(tables: dict[str, Any]) -> None:
-        if tables or not faults:
-            _keys("tau", tables, truncated, faults)
+        _keys("tau", tables, truncated, faults)
         for name in truncated:
             if name not in tables:
                 continue
             tau = tables[name]
             # isdecimal is false for true, 2.5, -1 and "six".
-            if not (isinstance(tau, _Number) and tau.isdecimal() and int(tau) > 0):
+            if not (isinstance(tau, _Number) and tau.isdecimal() and tau.strip("0")):
                 faults.append(f"tau.{name}: must be a whole number above 0")
-            elif int(tau) > _LARGEST_TAU:
+            elif len(tau) > len(str(_LARGEST_TAU)):
                 faults.append(f"tau.{name}: must be at most {_LARGEST_TAU}, the largest FINAL_POP")
             else:
                 taus[name] = int(tau)
@@ -242,7 +257,7 @@ def _consistency(value: object, faults: list[str]) -> dict[str, Literal["fail", 
     def read(rules: dict[str, Any]) -> None:
         _keys("consistency", rules, (), faults, optional=RULES_OF_CONSISTENCY)
         for rule, policy in rules.items():
-            if policy not in {"fail", "drop-and-count"}:
+            if policy not in ("fail", "drop-and-count"):
                 faults.append(f"consistency.{rule}: must be 'fail' or 'drop-and-count'")
             else:
                 policies[rule] = policy

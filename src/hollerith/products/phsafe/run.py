@@ -102,7 +102,7 @@ def run(config: Config, plan: Plan, request: Request, entropy: Entropy, announce
     """
     reasons = _only_synthetic(plan, entropy, request.data)
     clock = _Clock(announce)
-    with new_folder(request.out, overwrite=request.overwrite) as partial:
+    with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
         clock.start("reading and checking the records")
         with checked_census(config, request.data) as census:
             census.require_valid()
@@ -136,7 +136,7 @@ def run(config: Config, plan: Plan, request: Request, entropy: Entropy, announce
         if wrong := verify_tables(manifest["plan"], exact.states, columns):
             raise RuntimeError(f"the tables do not match the plan: {'; '.join(wrong)}")
         write_manifest(partial, manifest)
-    _write_log(request, {**log, "seconds": clock.stop()})
+        write_log({**log, "seconds": clock.stop()})
     return manifest
 
 
@@ -166,7 +166,6 @@ def _log(census: Census, exact: ExactCounts) -> dict[str, Any]:
         return int(found[0]) if found else 0
 
     return {
-        "confidential": "This file depends on the records without noise. It must not be published.",
         "records": {name: rows(name) for name in census.files},
         "dropped_units": rows("dropped_units"),
         "findings": [str(finding) for finding in census.findings],
@@ -175,17 +174,53 @@ def _log(census: Census, exact: ExactCounts) -> dict[str, Any]:
     }
 
 
-def _write_log(request: Request, log: Mapping[str, Any]) -> None:
-    path = request.log or request.out.absolute().with_name(request.out.absolute().name + ".confidential.log")
+@contextmanager
+def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Claim the place of the confidential log before the work; a log written before a failure is removed again.
+
+    Raises
+    ------
+    OutputError
+        If the log would lie in the release, replace a file that is no log of ours, or cannot be written.
+    """
+    out = request.out.absolute()
+    path = (request.log or out.with_name(out.name + ".confidential.log")).absolute()
+    homes = {place.resolve() for place in (out, out.with_name(out.name + ".partial"))}
+    if homes & {path.resolve(), *path.resolve().parents}:
+        raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
+    if path.is_file() and not _is_log(path):
+        raise OutputError(f"the log {path} would replace a file that is no log; name another place")
+    if not path.parent.is_dir():
+        raise OutputError(f"the log {path} cannot be written: its folder does not exist")
+    written = False
+
+    def write(log: Mapping[str, Any]) -> None:
+        nonlocal written
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            written = path.is_file()
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump({**_LOG_HEAD, **log}, file, indent=1)
+                file.write("\n")
+        except OSError as error:
+            raise OutputError(f"the log {path} cannot be written: {error.strerror}; nothing was released") from None
+
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(log, file, indent=1)
-            file.write("\n")
-    except OSError as error:
-        raise OutputError(
-            f"the release is complete, but its log {path} could not be written: {error.strerror}"
-        ) from None
+        yield write
+    except BaseException:
+        if written:
+            path.unlink(missing_ok=True)
+        raise
+
+
+_LOG_HEAD: Final = {"confidential": "This file depends on the records without noise. It must not be published."}
+
+
+def _is_log(path: Path) -> bool:
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8"))["confidential"] == _LOG_HEAD["confidential"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 class _Clock:

@@ -1,0 +1,21 @@
+"""Where the `hollerith` command starts: quiet under Ctrl-C even while it is still importing."""
+
+import os
+import signal
+import sys
+
+
+def _quiet(_signal: int, _frame: object) -> None:
+    os.write(2, b"hollerith: interrupted; nothing was released\n")
+    os._exit(2)
+
+
+for _number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(_number, _quiet)
+
+
+def entry() -> None:
+    """Run the command line and exit with its status."""
+    from hollerith.cli.main import main
+
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,164 @@
+"""The demonstration: a census of invented people through PHSafe, ending in a report. Confidential by its place.
+
+It shows the truth beside the noise, so it makes its own census and never takes one.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import hollerith
+from hollerith.errors import OutputError
+from hollerith.privacy.entropy import SystemEntropy
+from hollerith.products.phsafe.accuracy import summarize, trials
+from hollerith.products.phsafe.config import read_config
+from hollerith.products.phsafe.plan import make_plan
+from hollerith.products.phsafe.production import TAUS, budgets
+from hollerith.products.phsafe.run import NOT_FOR_RELEASE, TAKEN_AS_PUBLIC, Request, run
+from hollerith.products.phsafe.spec import STATES, TABLES
+from hollerith.records.synthetic import synthesize
+from hollerith.release.check import check_files
+from hollerith.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
+from hollerith.report.page import render
+from hollerith.report.phsafe_demo import Demonstration, demonstration_page
+from hollerith.report.svg import renderer
+
+PRODUCT: Final = "phsafe demonstration"
+REPORT: Final = "report.html"
+STAGES: Final = 10
+"""How many stages are announced."""
+
+_SEED: Final = 2020
+"""Of the census. The noise has none: it comes from the operating system, as in a real run."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemonstrationRequest:
+    """What a demonstration is asked to do.
+
+    Attributes
+    ----------
+    out : Path
+    households : int
+        Of the synthetic census; 41,000 hold more than 100,000 persons.
+    trials : int
+        How often the census is measured to observe the errors.
+    overwrite : bool
+        Replace an earlier demonstration.
+    """
+
+    out: Path
+    households: int = 41_000
+    trials: int = 50
+    overwrite: bool = False
+
+
+def demonstrate(request: DemonstrationRequest, announce: Callable[[str], None]) -> Path:
+    """Make a census, a release and a report in one folder, which appears whole or not at all.
+
+    Returns
+    -------
+    Path
+        The report, absolute.
+
+    Raises
+    ------
+    ConfigError
+        If charts cannot be drawn because the extra ``report`` is not installed; nothing was begun.
+    OutputError
+        If the folder is not empty, or is to be overwritten and holds something else than a demonstration.
+    """
+    renderer()
+    _refuse_other_output(request)
+    clock = _Clock(announce)
+    with new_folder(request.out, overwrite=request.overwrite) as partial:
+        clock.start("inventing a census")
+        made = synthesize(partial / "census", households=request.households, states=STATES, seed=_SEED)
+        (partial / "config.json").write_text(json.dumps(production_config(), indent=1) + "\n", encoding="utf-8")
+        config = read_config(partial / "config.json")
+        plan = make_plan(config)
+        release = Request(partial / "census", partial / "release", log=partial / "release.confidential.log")
+        run(config, plan, release, SystemEntropy(), clock.within("release"))
+        errors = trials(config, plan, partial / "census", request.trials, SystemEntropy(), clock.within("accuracy"))
+        clock.start("drawing the report")
+        _, tables, wrong = check_files(partial / "release")
+        if wrong:
+            raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
+        demo = Demonstration(
+            plan=plan,
+            taus=config.taus,
+            states=len(config.states),
+            persons=made.persons,
+            households=made.households,
+            trials=request.trials,
+            seed=_SEED,
+            release=tables,
+            errors=errors,
+            status=NOT_FOR_RELEASE,
+            observed=summarize(errors, float(plan.confidence)),
+            taken_as_public=TAKEN_AS_PUBLIC,
+            seconds=dict(clock.seconds),
+            out=request.out,
+        )
+        (partial / REPORT).write_text(render(demonstration_page(demo)), encoding="utf-8")
+        write_manifest(
+            partial,
+            {
+                "hollerith": hollerith.__version__,
+                "product": PRODUCT,
+                "status": NOT_FOR_RELEASE,
+                "reasons": ["the report and the census show true counts, of people who were invented"],
+                "reports": [REPORT],
+            },
+        )
+    return request.out.absolute() / REPORT
+
+
+def production_config() -> dict[str, Any]:
+    """The production configuration of 2020 for the United States, as its config.json."""
+    rho = budgets(puerto_rico=False)
+    return {
+        "privacy_budget": {
+            # The shortest decimal of each double is the decimal that was published, and is read back exactly.
+            table.name: {level.key: float(rho[table.name, level.key]) for level in table.levels}
+            for table in TABLES
+        },
+        "tau": dict(TAUS),
+        "state_filter": list(STATES),
+        "reader": "csv",
+        "privacy_defn": "zcdp",
+    }
+
+
+def _refuse_other_output(request: DemonstrationRequest) -> None:
+    """Leave a release alone that `new_folder` would take for an earlier output, as any of ours."""
+    out = request.out
+    if not (request.overwrite and (out / MANIFEST).is_file()):
+        return
+    manifest = read_manifest(out)
+    if "hollerith" in manifest and manifest.get("product") != PRODUCT:
+        raise OutputError(f"{out} holds an output of hollerith that is no demonstration; name another folder")
+
+
+class _Clock:
+    """Announces stages and keeps how long each took."""
+
+    def __init__(self, announce: Callable[[str], None]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._announce = announce
+        self._began = time.perf_counter()
+        self._stage = ""
+
+    def start(self, stage: str) -> None:
+        now = time.perf_counter()
+        if self._stage:
+            self.seconds[self._stage] = now - self._began
+        self._stage, self._began = stage, now
+        self._announce(stage)
+
+    def within(self, part: str) -> Callable[[str], None]:
+        """Announce the stages of a part under its name."""
+        return lambda stage: self.start(f"{part}: {stage}")
