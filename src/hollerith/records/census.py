@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+import numpy as np
 
 from hollerith.errors import InputError
 from hollerith.records.database import STOPS, open_database
@@ -83,32 +84,35 @@ RULES: Final = (
     Rule(
         "own_child",
         "units",
-        "(HHT2 IN (1, 3, 6, 10)) <> (own_children > 0)",
+        "(HHT2 IN (1, 3, 6, 10)) <> own_child",
         "HHT2 01, 03, 06 and 10 go with an own child under 18 (RELSHIP 25 to 27), and only with one",
     ),
     Rule(
         "couple",
         "units",
-        "(CPLT = 1) <> (of_21 > 0) OR (CPLT = 2) <> (of_23 > 0)"
-        " OR (CPLT = 3) <> (of_22 > 0) OR (CPLT = 4) <> (of_24 > 0)",
+        "(CPLT = 1) <> of_21 OR (CPLT = 2) <> of_23 OR (CPLT = 3) <> of_22 OR (CPLT = 4) <> of_24",
         "CPLT 1, 2, 3, 4 go with a person of RELSHIP 21, 23, 22, 24, and only with one",
     ),
 )
 """The rules of consistency, and no others (NPF is not checked, ages are not compared)."""
 
-_PERSONS_BY_UNIT = """
-    SELECT MAFID, count(*) AS people, count_if(RTYPE = 3) AS of_type_3, count_if(RTYPE = 5) AS of_type_5,
-        count_if(RELSHIP = 20) AS householders,
-        max(CENRACE) FILTER (RELSHIP = 20) AS householder_race, max(CENHISP) FILTER (RELSHIP = 20) AS householder_hisp,
-        count_if(RELSHIP BETWEEN 25 AND 27 AND QAGE < 18) AS own_children,
-        count_if(RELSHIP = 21) AS of_21, count_if(RELSHIP = 22) AS of_22,
-        count_if(RELSHIP = 23) AS of_23, count_if(RELSHIP = 24) AS of_24
+_SEEN = {"own_child": 1, "of_21": 2, "of_22": 4, "of_23": 8, "of_24": 16}
+"""Bits of what is seen among the persons of a unit: few aggregates keep the grouping small."""
+
+_PERSONS_BY_UNIT = f"""
+    SELECT MAFID, count(*) AS people, count_if(RTYPE = 3) AS of_type_3, count_if(RELSHIP = 20) AS householders,
+        max(CASE WHEN RELSHIP = 20 THEN CENRACE * 4 + CENHISP END) AS householder,
+        bit_or(CASE RELSHIP WHEN 21 THEN {_SEEN["of_21"]} WHEN 22 THEN {_SEEN["of_22"]} WHEN 23 THEN {_SEEN["of_23"]}
+            WHEN 24 THEN {_SEEN["of_24"]}
+            ELSE CASE WHEN RELSHIP BETWEEN 25 AND 27 AND QAGE < 18 THEN {_SEEN["own_child"]} ELSE 0 END
+            END::UTINYINT) AS seen
     FROM persons GROUP BY MAFID"""
 
-_SUMS = ("people", "of_type_3", "of_type_5", "householders", "own_children", "of_21", "of_22", "of_23", "of_24")
-
 _UNITS_WITH_PERSONS = f"""
-    SELECT u.*, {", ".join(f"coalesce(p.{s}, 0) AS {s}" for s in _SUMS)}, p.householder_race, p.householder_hisp
+    SELECT u.*, coalesce(people, 0) AS people, coalesce(of_type_3, 0) AS of_type_3,
+        coalesce(people - of_type_3, 0) AS of_type_5, coalesce(householders, 0) AS householders,
+        householder // 4 AS householder_race, householder % 4 AS householder_hisp,
+        {", ".join(f"coalesce(seen & {bit} > 0, false) AS {name}" for name, bit in _SEEN.items())}
     FROM units u LEFT JOIN ({_PERSONS_BY_UNIT}) p USING (MAFID)"""
 
 _TWICE = "MAFID IN (SELECT MAFID FROM {0} GROUP BY MAFID HAVING count(*) > 1)"
@@ -176,6 +180,10 @@ def open_census(folder: Path, *, states: frozenset[int], policies: Mapping[str, 
     """
     if not folder.is_dir():
         raise InputError(f"the data folder {folder} does not exist")
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
     with open_database() as db:
         files = {schema.name: path for schema in FILES if (path := find_file(folder, schema)[0]) is not None}
         opened = {schema.name: open_records(db, folder, schema) for schema in FILES}
@@ -216,15 +224,34 @@ def _domains(db: duckdb.DuckDBPyConnection, file: Path, schema: RecordFile) -> l
 def _links(db: duckdb.DuckDBPyConnection, files: Mapping[str, Path], states: frozenset[int]) -> list[Finding]:
     """Phase 3: keys that must be unique, keys that must be found, and states that must be asked for."""
     outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
-    rules = (*_LINKS, ("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration"))
+    rules = [("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration")]
+    if not _keys_agree(db):
+        rules = [*_LINKS, *rules]
     findings = []
     for name, subject, broken, text in rules:
         (count,) = _row(db, f"SELECT count(*) FROM {subject} WHERE {broken}")
         if count:
-            findings.append(
-                Finding(name, files[subject].name, text, count, _lines(db, files[subject], subject, broken))
-            )
+            lines = _lines(db, files[subject], subject, broken)
+            findings.append(Finding(name, files[subject].name, text, count, lines))
     return findings
+
+
+def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
+    """Whether units and geo hold the same keys, each once, and the persons no other: then no link can be broken.
+
+    Sorting the keys is several times as fast as joining on them, which is left to files that are not in order.
+    """
+    keys = {}
+    for name in ("units", "geo"):
+        found = db.execute(f"SELECT MAFID FROM {name}").fetchnumpy()["MAFID"]
+        if isinstance(found, np.ma.MaskedArray) and bool(found.mask.any()):
+            return False
+        keys[name] = np.sort(np.asarray(found))
+    units = keys["units"]
+    if not np.array_equal(units, keys["geo"]) or bool((units[1:] == units[:-1]).any()):
+        return False
+    (strangers,) = _row(db, "SELECT count(*) FROM persons ANTI JOIN units USING (MAFID)")
+    return strangers == 0
 
 
 def _consistency(

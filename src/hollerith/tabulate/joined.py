@@ -1,7 +1,8 @@
 """Tabulate persons joined with their units, truncated, and units alone: one scan of the persons for all tables.
 
 Counting is linear, so every table is counted without truncation first and the few records that truncation drops are
-subtracted: only units with more persons than the smallest threshold are ever sorted.
+subtracted: only units with more persons than a threshold are ever sorted. They are sought among those whose FINAL_POP
+passes the smallest, so the census must have been validated: a unit that hid its persons would escape truncation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -187,7 +188,7 @@ def _count_dropped(
         return {}
     numbered = {f"universe_{number}": pair for number, pair in enumerate(truncations)}
     smallest = min(tau for _, tau in truncations if tau is not None)
-    too_many = " OR ".join(f"count_if({_sql(universe)}) > {tau}" for universe, tau in truncations)
+    crowds = " OR ".join(f"count_if({_sql(universe)}) > {tau}" for universe, tau in truncations)
     ranks = ", ".join(
         f"({_sql(universe)}) AS {name}, "
         f"row_number() OVER (PARTITION BY MAFID, ({_sql(universe)}) ORDER BY hash) AS {name}_rank"
@@ -202,12 +203,14 @@ def _count_dropped(
     db.execute(
         f"""
         CREATE OR REPLACE TABLE crowded AS
-        WITH heavy AS (
-            SELECT MAFID FROM persons GROUP BY MAFID HAVING count(*) > {smallest} AND ({too_many})
+        WITH many AS MATERIALIZED (
+            SELECT * FROM persons SEMI JOIN (
+                SELECT MAFID FROM units SEMI JOIN counted_units USING (MAFID) WHERE FINAL_POP > {smallest}
+            ) USING (MAFID)
         ), hashed AS (
             SELECT *, {persons.combination} AS combination,
                 sha256(concat(?::VARCHAR, '|', {fields}, '|', row_number() OVER (PARTITION BY {same}))) AS hash
-            FROM persons WHERE MAFID IN (SELECT MAFID FROM heavy)
+            FROM many SEMI JOIN (SELECT MAFID FROM many GROUP BY MAFID HAVING {crowds}) USING (MAFID)
         )
         SELECT MAFID, combination, {ranks}
         FROM hashed

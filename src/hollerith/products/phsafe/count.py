@@ -39,6 +39,8 @@ def count(census: Census, config: Config, plan: Plan, *, truncate: bool = True) 
     truncate : bool
         Keep at most tau persons of a unit, as a run does; False counts all, to tell truncation error from noise.
     """
+    # Truncation looks for crowded units by FINAL_POP, which validation has compared with their persons.
+    census.require_valid()
     tables = [table for table in TABLES if any(m.table == table.name for m in plan.measurements)]
     counts = tabulate(
         census.db, [_tabulation(table, config, truncate=truncate) for table in tables], config.truncation_key

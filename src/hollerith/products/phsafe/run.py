@@ -190,6 +190,8 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
         raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
     if path.is_file() and not _is_log(path):
         raise OutputError(f"the log {path} would replace a file that is no log; name another place")
+    if request.account is not None and path.resolve() == request.account.path.resolve():
+        raise OutputError(f"the log {path} would replace the ledger; name another place")
     if not path.parent.is_dir():
         raise OutputError(f"the log {path} cannot be written: its folder does not exist")
     written = False
