@@ -33,6 +33,9 @@ _WIDEST_TABLE: Final = 1 << 17
 
 _UNDECIDED: Final = -1
 
+_STEPS: Final = 3
+"""A cell of the guide seldom holds more thresholds than this, unless it lies in a tail."""
+
 
 def sample(law: Law, size: int, entropy: Entropy) -> Int64Array:
     """Draw ``size`` independent values of a law.
@@ -98,12 +101,14 @@ def _fits(draw: int) -> int:
 class _Table:
     """Thresholds of one law: ``first64[k] = floor(c_k 2^64)``, ending at the first that is all ones.
 
-    ``guide[g]`` is the magnitude of every U whose first 16 bits are g, or `_UNDECIDED`.
+    ``guide[g]`` is the magnitude of every U whose first 16 bits are g, or `_UNDECIDED`; ``below[g]`` counts the
+    thresholds below the first such U.
     """
 
     law: DiscreteGaussian | TwoSidedGeometric
     first64: NDArray[np.uint64]
     guide: NDArray[np.int32]
+    below: NDArray[np.int32]
 
     def magnitudes(self, size: int, entropy: Entropy) -> NDArray[np.int32]:
         """Draw |X|, shape (size,)."""
@@ -113,11 +118,20 @@ class _Table:
         if open_.size:
             rest = np.frombuffer(entropy.take(8 * open_.size), dtype="<u8") >> np.uint64(_GUIDE_BITS)
             u = (first16[open_].astype(np.uint64) << np.uint64(_WORD_BITS - _GUIDE_BITS)) | rest
-            k = np.searchsorted(self.first64, u, side="right")
+            k = self._count_at_most(u, first16[open_])
             for tie in np.flatnonzero(self.first64[np.maximum(k, 1) - 1] == u):
                 k[tie] = _settle(self.law, int(u[tie]), entropy)
             out[open_] = k
         return out
+
+    def _count_at_most(self, u: NDArray[np.uint64], first16: NDArray[np.uint16]) -> NDArray[np.intp]:
+        """Count thresholds that are at most ``u``: few steps from the first of its cell, else a binary search."""
+        k = self.below[first16].astype(np.intp)
+        for _ in range(_STEPS):
+            k += self.first64.take(k, mode="clip") <= u
+        far = np.flatnonzero(self.first64.take(k, mode="clip") <= u)
+        k[far] = np.searchsorted(self.first64, u[far], side="right")
+        return k
 
 
 @lru_cache(maxsize=256)
@@ -140,7 +154,7 @@ def _table(law: DiscreteGaussian | TwoSidedGeometric) -> _Table | None:
     ends = starts | np.uint64((1 << (_WORD_BITS - _GUIDE_BITS)) - 1)
     below = np.searchsorted(first64, starts, side="left")
     guide = np.where(below == np.searchsorted(first64, ends, side="right"), below, _UNDECIDED)
-    return _Table(law, first64, guide.astype(np.int32))
+    return _Table(law, first64, guide.astype(np.int32), below.astype(np.int32))
 
 
 def _first_bits(law: DiscreteGaussian | TwoSidedGeometric, k: int) -> int:
