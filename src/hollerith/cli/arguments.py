@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -48,6 +49,23 @@ def seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def size(text: str) -> int:
+    """An amount of memory in bytes: ``4GB``, ``512MB``, ``1.5GiB``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?)B", text, re.IGNORECASE)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory such as 4GB")
+    number, unit = match.groups()
+    base = 1024 if unit.lower().endswith("i") else 1000
+    amount = int(Fraction(number) * base ** (1 + "kmgt".index(unit[0].lower())))
+    if amount < _LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text} is too little: at least {_LEAST_MEMORY // 10**6} MB are needed")
+    return amount
+
+
+_LEAST_MEMORY = 200_000_000
+"""What the interpreter and its libraries take before a record is read."""
 
 
 def _exact(text: str) -> Budget:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hollerith.cli.arguments import Commands, budget, count, print_json, seed, share
+from hollerith.cli.arguments import Commands, budget, count, print_json, seed, share, size
 from hollerith.errors import ConfigError, InputError
 from hollerith.plan.plan import DEFAULT_DELTA, Plan
 from hollerith.products.phsafe.config import Config, read_config
@@ -27,6 +27,7 @@ def add(commands: Commands) -> None:
 
     validate = _verb(verbs, "validate", "check the records; the report is confidential", _validate)
     _data(validate)
+    _memory(validate)
     validate.add_argument("--json", action="store_true")
 
     plan = _verb(verbs, "plan", "what a run would measure, and what it costs; needs no data", _plan)
@@ -46,6 +47,7 @@ def add(commands: Commands) -> None:
         verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
         verb.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
         verb.add_argument("--json", action="store_true", help="print the manifest")
+        _memory(verb)
         _planning(verb)
     run.add_argument(
         "--seed", type=seed, metavar="S", help="reproducible noise, for synthetic data only; NOT FOR RELEASE"
@@ -79,6 +81,10 @@ def _data(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("data", type=Path, metavar="DATA", help="a folder with persons, units and geo as CSV or Parquet")
 
 
+def _memory(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--memory", type=size, metavar="4GB", help="to get along with (default: 3/4 of the machine's)")
+
+
 def _planning(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--confidence", type=share, default=DEFAULT_CONFIDENCE, metavar="C", help="of the margins (0.9)")
     verb.add_argument(
@@ -104,7 +110,7 @@ def _validate(options: argparse.Namespace) -> None:
     config = read_config(options.config)
     with stages("validate", 1) as announce:
         announce("reading and checking the records")
-        with checked_census(config, options.data) as census:
+        with checked_census(config, options.data, options.memory) as census:
             findings = census.findings
     broken = failing(findings)
     if options.json:
@@ -171,7 +177,9 @@ def _release(
     from hollerith.cli.progress import stages
     from hollerith.products.phsafe.run import Request, run
 
-    request = Request(options.data, options.out, options.format, options.overwrite, options.log, account)
+    request = Request(
+        options.data, options.out, options.format, options.overwrite, options.log, account, options.memory
+    )
     with stages("phsafe", _STAGES) as announce:
         manifest = run(config, plan, request, entropy, announce)
     if options.json:

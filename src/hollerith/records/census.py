@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from hollerith.errors import InputError
 from hollerith.records.database import STOPS, open_database
 from hollerith.records.findings import MOST_LINES, Finding, failing
 from hollerith.records.reader import find_file, open_records, places
-from hollerith.records.schema import GEO, PERSONS, UNITS, RecordFile
+from hollerith.records.schema import GEO, MAFID, PERSONS, UNITS, RecordFile
 
 FILES: Final = (PERSONS, UNITS, GEO)
 
@@ -127,6 +128,9 @@ _LINKS: Final = (
 )
 
 
+_KEYS_AT_A_TIME: Final = 30_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Census:
     """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``record``, and findings.
@@ -162,7 +166,9 @@ def is_synthetic(folder: Path) -> bool:
 
 
 @contextmanager
-def open_census(folder: Path, *, states: frozenset[int], policies: Mapping[str, Policy]) -> Iterator[Census]:
+def open_census(
+    folder: Path, *, states: frozenset[int], policies: Mapping[str, Policy], memory: int | None = None
+) -> Iterator[Census]:
     """Open and validate a folder of persons, units and geo files.
 
     Parameters
@@ -172,6 +178,8 @@ def open_census(folder: Path, *, states: frozenset[int], policies: Mapping[str, 
         State codes that may occur in TABBLKST.
     policies : mapping of str to Policy
         Policy by rule of consistency; `Policy.FAIL` where none is given.
+    memory : int, optional
+        Bytes to get along with (`open_database`).
 
     Raises
     ------
@@ -184,7 +192,7 @@ def open_census(folder: Path, *, states: frozenset[int], policies: Mapping[str, 
         str(folder).encode()
     except UnicodeEncodeError:
         raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
-    with open_database() as db:
+    with open_database(memory) as db:
         files = {schema.name: path for schema in FILES if (path := find_file(folder, schema)[0]) is not None}
         opened = {schema.name: open_records(db, folder, schema) for schema in FILES}
         findings = [finding for found in opened.values() for finding in found]
@@ -241,15 +249,22 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
 
     Sorting the keys is several times as fast as joining on them, which is left to files that are not in order.
     """
-    keys = {}
-    for name in ("units", "geo"):
-        found = db.execute(f"SELECT MAFID FROM {name}").fetchnumpy()["MAFID"]
-        if isinstance(found, np.ma.MaskedArray) and bool(found.mask.any()):
-            return False
-        keys[name] = np.sort(np.asarray(found))
-    units = keys["units"]
-    if not np.array_equal(units, keys["geo"]) or bool((units[1:] == units[:-1]).any()):
+    (rows,) = _row(db, "SELECT count(*) FROM units")
+    bounds = np.linspace(MAFID.low, MAFID.high + 1, 2 + rows // _KEYS_AT_A_TIME, dtype=np.int64).tolist()
+    (unknown,) = _row(
+        db, "SELECT (SELECT count_if(MAFID IS NULL) FROM units) + (SELECT count_if(MAFID IS NULL) FROM geo)"
+    )
+    if unknown:
         return False
+    for low, high in pairwise(bounds):
+        units, geo = (
+            np.sort(
+                db.execute(f"SELECT MAFID FROM {name} WHERE MAFID >= {low} AND MAFID < {high}").fetchnumpy()["MAFID"]
+            )
+            for name in ("units", "geo")
+        )
+        if not np.array_equal(units, geo) or bool((units[1:] == units[:-1]).any()):
+            return False
     (strangers,) = _row(db, "SELECT count(*) FROM persons ANTI JOIN units USING (MAFID)")
     return strangers == 0
 

@@ -45,11 +45,25 @@ def scratch_folder() -> Iterator[Path]:
         atexit.unregister(remove)
 
 
+_SHARE_OF_DATABASE: Final = 0.8
+"""The rest is for the interpreter, numpy and what the database does not count."""
+
+
+def default_memory() -> int:
+    """Three quarters of the machine's memory, in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+
+
 @contextmanager
-def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
+def open_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """An in-memory database that spills to a scratch folder.
 
     Whatever the database says of an error may quote records, so its words are replaced by ours.
+
+    Parameters
+    ----------
+    memory : int, optional
+        Bytes the process should get along with; by default three quarters of the machine's.
 
     Raises
     ------
@@ -57,9 +71,11 @@ def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
         In place of any error of the database while the context is open.
     """
     with scratch_folder() as scratch:
+        limit = int(_SHARE_OF_DATABASE * (memory or default_memory()))
         settings: dict[str, str | bool | int | float | list[str]] = {
             "temp_directory": str(scratch),
             "preserve_insertion_order": True,
+            "memory_limit": f"{limit // 1024}KiB",
         }
         connection = duckdb.connect(":memory:", config=settings)
         connection.execute("SET enable_progress_bar = false")
@@ -67,7 +83,9 @@ def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
             yield connection
         except duckdb.OutOfMemoryException:
             place = scratch.parent
-            raise OutputError(f"memory or the scratch disk ran out ({place}); free space or set TMPDIR") from None
+            raise OutputError(
+                f"memory or the scratch disk ran out; give more with --memory, free space in {place}, or set TMPDIR"
+            ) from None
         except duckdb.IOException:
             place = scratch.parent
             raise InputError(f"an input file could not be read to its end, or the disk of {place} is full") from None

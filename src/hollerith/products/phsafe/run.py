@@ -62,13 +62,14 @@ class Request:
     overwrite: bool = False
     log: Path | None = None
     account: Account | None = None
+    memory: int | None = None
 
 
 @contextmanager
-def checked_census(config: Config, data: Path) -> Iterator[Census]:
-    """Open the records a configuration speaks of."""
+def checked_census(config: Config, data: Path, memory: int | None = None) -> Iterator[Census]:
+    """Open the records a configuration speaks of, in ``memory`` bytes (by default three quarters of the machine's)."""
     policies = {rule: Policy(policy) for rule, policy in config.consistency.items()}
-    with open_census(data, states=frozenset(map(int, config.states)), policies=policies) as census:
+    with open_census(data, states=frozenset(map(int, config.states)), policies=policies, memory=memory) as census:
         yield census
 
 
@@ -104,7 +105,7 @@ def run(config: Config, plan: Plan, request: Request, entropy: Entropy, announce
     clock = _Clock(announce)
     with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
         clock.start("reading and checking the records")
-        with checked_census(config, request.data) as census:
+        with checked_census(config, request.data, request.memory) as census:
             census.require_valid()
             clock.start("counting")
             exact = count(census, config, plan)
