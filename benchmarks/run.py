@@ -27,8 +27,7 @@ import hollerith
 from hollerith.privacy.entropy import SystemEntropy
 from hollerith.privacy.laws import DiscreteGaussian
 from hollerith.privacy.sampler import sample
-from hollerith.products.phsafe.production import TAUS, budgets
-from hollerith.products.phsafe.spec import STATES
+from hollerith.products.phsafe.production import production_config
 
 COMMAND = Path(sys.executable).with_name("hollerith")
 ORIGINAL_4000_HOUSEHOLDS = 248.0
@@ -79,12 +78,8 @@ def timed(*arguments: str) -> tuple[float, float]:
 
 def write_config(folder: Path) -> str:
     """The production configuration of 2020."""
-    rho: dict[str, dict[str, float]] = {}
-    for (table, level), budget in budgets(puerto_rico=False).items():
-        rho.setdefault(table, {})[level] = float(budget)
     path = folder / "config.json"
-    keys = {"tau": TAUS, "state_filter": list(STATES), "reader": "csv", "privacy_defn": "zcdp"}
-    path.write_text(json.dumps({"privacy_budget": rho, **keys}))
+    path.write_text(json.dumps(production_config()))
     return str(path)
 
 

@@ -9,9 +9,9 @@ import pytest
 from hollerith.cli.main import main
 from hollerith.errors import OutputError
 from hollerith.products.phsafe.config import read_config
-from hollerith.products.phsafe.demonstration import DemonstrationRequest, demonstrate, production_config
+from hollerith.products.phsafe.demonstration import DemonstrationRequest, demonstrate
 from hollerith.products.phsafe.plan import make_plan
-from hollerith.products.phsafe.production import production_plan
+from hollerith.products.phsafe.production import production_config, production_plan
 from hollerith.release.check import check_files
 
 SMALL = ("--households", "300", "--trials", "2")

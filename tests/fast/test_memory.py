@@ -8,7 +8,7 @@ import pytest
 
 from hollerith.cli.arguments import size
 from hollerith.cli.main import main
-from hollerith.products.phsafe.demonstration import production_config
+from hollerith.products.phsafe.production import production_config
 from hollerith.records.database import default_memory, open_database
 from hollerith.records.synthetic import synthesize
 

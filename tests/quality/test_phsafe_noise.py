@@ -15,8 +15,9 @@ from scipy import stats
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import SeededEntropy
-from hollerith.products.phsafe.accuracy import CellError, summarize, trials
+from hollerith.products.phsafe.accuracy import trials
 from hollerith.products.phsafe.config import Config
+from hollerith.products.phsafe.errors import CellError, summarize
 from hollerith.products.phsafe.plan import make_plan
 from hollerith.products.phsafe.production import TAUS, budgets
 from hollerith.records.synthetic import synthesize

@@ -193,7 +193,8 @@ def _accuracy(options: argparse.Namespace) -> None:
 
     from hollerith.cli.progress import stages
     from hollerith.privacy.entropy import SeededEntropy, SystemEntropy
-    from hollerith.products.phsafe.accuracy import summarize, trials, write_accuracy
+    from hollerith.products.phsafe.accuracy import trials, write_accuracy
+    from hollerith.products.phsafe.errors import summarize
 
     config, plan = _configured(options)
     entropy = SystemEntropy() if options.seed is None else SeededEntropy(options.seed)

@@ -8,14 +8,13 @@ from typing import Final
 
 from hollerith.plan.plan import DEFAULT_DELTA, Plan
 from hollerith.privacy.zcdp import epsilon_tight
+from hollerith.products.phsafe.errors import Accuracy, CellError
 from hollerith.report.html import bullets, code, element, paragraph, table
 from hollerith.report.numbers import loss, power_of_ten, rounded, whole
 from hollerith.report.page import Page, Section
 from hollerith.report.phsafe import losses, plan_sections
 from hollerith.report.phsafe_errors import (
-    CellErrors,
     Columns,
-    ObservedMargin,
     law_section,
     observed_section,
     reliance_section,
@@ -42,8 +41,8 @@ class Demonstration:
     status : str
     release : mapping of table to columns
         The tables as published.
-    errors : sequence of CellErrors
-    observed : sequence of ObservedMargin
+    errors : sequence of CellError
+    observed : sequence of Accuracy
         Of the same errors.
     taken_as_public : sequence of str
     seconds : mapping of stage to float
@@ -60,8 +59,8 @@ class Demonstration:
     seed: int
     status: str
     release: Mapping[str, Columns]
-    errors: Sequence[CellErrors]
-    observed: Sequence[ObservedMargin]
+    errors: Sequence[CellError]
+    observed: Sequence[Accuracy]
     taken_as_public: Sequence[str]
     seconds: Mapping[str, float]
     out: Path

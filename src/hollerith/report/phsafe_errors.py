@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hollerith.plan.margin import z_value
 from hollerith.plan.measurement import Measurement
 from hollerith.plan.plan import Plan
+from hollerith.products.phsafe.errors import Accuracy, CellError
 from hollerith.products.phsafe.spec import DERIVED, cell_column
 from hollerith.products.phsafe.tables import Group
 from hollerith.report.charts import (
@@ -37,48 +38,6 @@ Array = NDArray[np.int64]
 Columns = Mapping[str, Sequence[str]]
 
 
-class CellErrors(Protocol):
-    """Errors of one cell in every population group of a level, over several trials.
-
-    `truth` has one count per group, truncated as in a run; less `truncation_error` it counts everybody. `noise` has a
-    row per trial and a column per group.
-    """
-
-    @property
-    def table(self) -> str: ...  # noqa: D102 (described above, like all below)
-    @property
-    def level(self) -> str: ...  # noqa: D102
-    @property
-    def cell(self) -> int: ...  # noqa: D102
-    @property
-    def groups(self) -> tuple[Group, ...]: ...  # noqa: D102
-    @property
-    def truth(self) -> Array: ...  # noqa: D102
-    @property
-    def truncation_error(self) -> Array: ...  # noqa: D102
-    @property
-    def noise(self) -> Array: ...  # noqa: D102
-
-
-class ObservedMargin(Protocol):
-    """The margin of error of one table, level and cell as expected, and as observed in `count` errors."""
-
-    @property
-    def table(self) -> str: ...  # noqa: D102 (described above, like all below)
-    @property
-    def level(self) -> str: ...  # noqa: D102
-    @property
-    def cell(self) -> int: ...  # noqa: D102
-    @property
-    def count(self) -> int: ...  # noqa: D102
-    @property
-    def expected_moe(self) -> float: ...  # noqa: D102
-    @property
-    def experimental_moe(self) -> float: ...  # noqa: D102
-    @property
-    def experimental_moe_with_truncation(self) -> float: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True)
 class Published:
     """One published count beside the true count of everybody."""
@@ -95,7 +54,7 @@ class Published:
         return abs(self.noisy - self.true) <= self.margin
 
 
-def published_beside_truth(columns: Columns, errors: Sequence[CellErrors]) -> list[Published]:
+def published_beside_truth(columns: Columns, errors: Sequence[CellError]) -> list[Published]:
     """Look up in a published table the counts of some of its cells."""
     iterations = columns.get("ITERATION_CODE", ["*"] * len(columns["COUNT"]))
     cells = columns[cell_column(errors[0].table)]
@@ -120,9 +79,9 @@ _PANELS: Final = (
 """Tables and levels whose published counts are drawn against the truth: persons and units, nation and states."""
 
 
-def truth_section(plan: Plan, release: Mapping[str, Columns], errors: Sequence[CellErrors]) -> Section:
+def truth_section(plan: Plan, release: Mapping[str, Columns], errors: Sequence[CellError]) -> Section:
     """Published against true counts, for some tables and levels."""
-    by_level: dict[tuple[str, str], list[CellErrors]] = {}
+    by_level: dict[tuple[str, str], list[CellError]] = {}
     for e in errors:
         by_level.setdefault((e.table, e.level), []).append(e)
     rows = {key: published_beside_truth(release[key[0]], found) for key, found in by_level.items()}
@@ -214,7 +173,7 @@ def chance_band(number: int, confidence: Fraction, coverage: float = 0.95) -> tu
     return ratio((1 - coverage) / 2), ratio((1 + coverage) / 2)
 
 
-def observed_section(plan: Plan, observed: Sequence[ObservedMargin], trials: int) -> Section:
+def observed_section(plan: Plan, observed: Sequence[Accuracy], trials: int) -> Section:
     """Observed over expected margins of error, against the number of draws behind each."""
     # Derived tables repeat the noise of their source: drawn again they would count twice.
     derived = {d.name for d in DERIVED}
@@ -289,7 +248,7 @@ def observed_section(plan: Plan, observed: Sequence[ObservedMargin], trials: int
     )
 
 
-def law_section(plan: Plan, errors: Sequence[CellErrors]) -> Section:
+def law_section(plan: Plan, errors: Sequence[CellError]) -> Section:
     """The draws of one measurement, that with the most of them, against the exact probabilities."""
     drawn = {
         m.name: np.concatenate([e.noise.ravel() for e in errors if (e.table, e.level) == (m.table, m.level)])
@@ -368,7 +327,7 @@ _SIZES: Final = ((1, "1–9"), (10, "10–99"), (100, "100–999"), (1000, "1,00
 _BOUNDS: Final = (0.02, 0.05, 0.1, 0.25, 1.0)
 
 
-def reliance_section(plan: Plan, errors: Sequence[CellErrors]) -> Section:
+def reliance_section(plan: Plan, errors: Sequence[CellError]) -> Section:
     """The relative error by level and size of the count."""
     share = percent(float(plan.confidence))
     rows = _relative_errors(errors, float(plan.confidence))
@@ -408,7 +367,7 @@ def reliance_section(plan: Plan, errors: Sequence[CellErrors]) -> Section:
     )
 
 
-def _relative_errors(errors: Sequence[CellErrors], share: float) -> list[dict[str, Any]]:
+def _relative_errors(errors: Sequence[CellError], share: float) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     bounds = [least for least, _ in _SIZES] + [math.inf]
     for key, series in LEVELS.items():
@@ -441,7 +400,7 @@ def _relative(value: float) -> str:
     return percent(value, 0 if value >= 0.1 else 1)
 
 
-def truncation_section(taus: Mapping[str, int], errors: Sequence[CellErrors]) -> Section:
+def truncation_section(taus: Mapping[str, int], errors: Sequence[CellError]) -> Section:
     """Persons left out by truncation, by table."""
     rows: list[dict[str, Any]] = []
     for table, tau in taus.items():

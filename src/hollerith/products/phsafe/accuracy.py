@@ -2,11 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 import hollerith
 from hollerith.errors import ConfigError
@@ -16,58 +14,14 @@ from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.phsafe.config import Config
 from hollerith.products.phsafe.count import count
+from hollerith.products.phsafe.errors import Accuracy, Array, CellError
 from hollerith.products.phsafe.run import NOT_FOR_RELEASE, checked_census, measure
 from hollerith.products.phsafe.spec import DERIVED, table
-from hollerith.products.phsafe.tables import Group, groups, level_of
+from hollerith.products.phsafe.tables import groups, level_of
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.release.check import describe_tables
 from hollerith.release.folder import new_folder, write_manifest
 from hollerith.release.tables import ReleaseTable, write_table
-
-Array = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class CellError:
-    """Errors of one basis cell in every population group of a level and every trial.
-
-    Attributes
-    ----------
-    table, level : str
-    cell : int
-    groups : tuple of Group
-    expected_moe : float
-        z times sigma.
-    truth : int64 array, shape (groups,)
-        Exact counts, truncated as in a run.
-    truncation_error : int64 array, shape (groups,)
-        Truncated minus untruncated exact counts: zero or negative.
-    noise : int64 array, shape (trials, groups)
-    """
-
-    table: str
-    level: str
-    cell: int
-    groups: tuple[Group, ...]
-    expected_moe: float
-    truth: Array
-    truncation_error: Array
-    noise: Array
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """One row of the accuracy report: a table, level and cell (PHSafe's error report, with and without truncation)."""
-
-    table: str
-    region_type: str
-    level: str
-    cell: int
-    count: int
-    expected_moe: float
-    experimental_moe: float
-    experimental_moe_with_truncation: float
-    bias_from_truncation: float
 
 
 def trials(
@@ -97,27 +51,6 @@ def trials(
     noise = {m.name: np.stack([noisy[m.name] - exact[m.name] for noisy in drawn]) for m in plan.measurements}
     lost = {m.name: exact[m.name] - untruncated.by_measurement[m.name] for m in plan.measurements}
     return list(_cells(plan, truncated.states, exact, lost, noise))
-
-
-def summarize(errors: list[CellError], confidence: float) -> list[Accuracy]:
-    """The experimental margin by table, level and cell: a quantile of |error| over groups and trials, interpolated."""
-    rows = []
-    for e in errors:
-        with_truncation = e.noise + e.truncation_error
-        rows.append(
-            Accuracy(
-                table=e.table,
-                region_type=e.groups[0].region_type,
-                level=e.level,
-                cell=e.cell,
-                count=e.noise.size,
-                expected_moe=e.expected_moe,
-                experimental_moe=float(np.quantile(np.abs(e.noise), confidence)),
-                experimental_moe_with_truncation=float(np.quantile(np.abs(with_truncation), confidence)),
-                bias_from_truncation=float(e.truncation_error.mean()),
-            )
-        )
-    return rows
 
 
 def _cells(

@@ -4,27 +4,27 @@ It shows the truth beside the noise, so it makes its own census and never takes 
 """
 
 import json
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import hollerith
 from hollerith.errors import OutputError
 from hollerith.privacy.entropy import SystemEntropy
-from hollerith.products.phsafe.accuracy import summarize, trials
+from hollerith.products.phsafe.accuracy import trials
 from hollerith.products.phsafe.config import read_config
+from hollerith.products.phsafe.errors import summarize
 from hollerith.products.phsafe.plan import make_plan
-from hollerith.products.phsafe.production import TAUS, budgets
+from hollerith.products.phsafe.production import production_config
 from hollerith.products.phsafe.run import NOT_FOR_RELEASE, TAKEN_AS_PUBLIC, Request, run
-from hollerith.products.phsafe.spec import STATES, TABLES
+from hollerith.products.phsafe.spec import STATES
 from hollerith.records.synthetic import synthesize
 from hollerith.release.check import check_files
 from hollerith.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from hollerith.report.page import render
 from hollerith.report.phsafe_demo import Demonstration, demonstration_page
 from hollerith.report.svg import renderer
+from hollerith.stages import Announce, Stopwatch
 
 PRODUCT: Final = "phsafe demonstration"
 REPORT: Final = "report.html"
@@ -56,7 +56,7 @@ class DemonstrationRequest:
     overwrite: bool = False
 
 
-def demonstrate(request: DemonstrationRequest, announce: Callable[[str], None]) -> Path:
+def demonstrate(request: DemonstrationRequest, announce: Announce) -> Path:
     """Make a census, a release and a report in one folder, which appears whole or not at all.
 
     Returns
@@ -73,7 +73,7 @@ def demonstrate(request: DemonstrationRequest, announce: Callable[[str], None]) 
     """
     renderer()
     _refuse_other_output(request)
-    clock = _Clock(announce)
+    clock = Stopwatch(announce)
     with new_folder(request.out, overwrite=request.overwrite) as partial:
         clock.start("inventing a census")
         made = synthesize(partial / "census", households=request.households, states=STATES, seed=_SEED)
@@ -100,7 +100,7 @@ def demonstrate(request: DemonstrationRequest, announce: Callable[[str], None]) 
             status=NOT_FOR_RELEASE,
             observed=summarize(errors, float(plan.confidence)),
             taken_as_public=TAKEN_AS_PUBLIC,
-            seconds=dict(clock.seconds),
+            seconds=clock.stop(),
             out=request.out,
         )
         (partial / REPORT).write_text(render(demonstration_page(demo)), encoding="utf-8")
@@ -117,22 +117,6 @@ def demonstrate(request: DemonstrationRequest, announce: Callable[[str], None]) 
     return request.out.absolute() / REPORT
 
 
-def production_config() -> dict[str, Any]:
-    """The production configuration of 2020 for the United States, as its config.json."""
-    rho = budgets(puerto_rico=False)
-    return {
-        "privacy_budget": {
-            # The shortest decimal of each double is the decimal that was published, and is read back exactly.
-            table.name: {level.key: float(rho[table.name, level.key]) for level in table.levels}
-            for table in TABLES
-        },
-        "tau": dict(TAUS),
-        "state_filter": list(STATES),
-        "reader": "csv",
-        "privacy_defn": "zcdp",
-    }
-
-
 def _refuse_other_output(request: DemonstrationRequest) -> None:
     """Leave a release alone that `new_folder` would take for an earlier output, as any of ours."""
     out = request.out
@@ -141,24 +125,3 @@ def _refuse_other_output(request: DemonstrationRequest) -> None:
     manifest = read_manifest(out)
     if "hollerith" in manifest and manifest.get("product") != PRODUCT:
         raise OutputError(f"{out} holds an output of hollerith that is no demonstration; name another folder")
-
-
-class _Clock:
-    """Announces stages and keeps how long each took."""
-
-    def __init__(self, announce: Callable[[str], None]) -> None:
-        self.seconds: dict[str, float] = {}
-        self._announce = announce
-        self._began = time.perf_counter()
-        self._stage = ""
-
-    def start(self, stage: str) -> None:
-        now = time.perf_counter()
-        if self._stage:
-            self.seconds[self._stage] = now - self._began
-        self._stage, self._began = stage, now
-        self._announce(stage)
-
-    def within(self, part: str) -> Callable[[str], None]:
-        """Announce the stages of a part under its name."""
-        return lambda stage: self.start(f"{part}: {stage}")

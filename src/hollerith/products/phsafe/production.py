@@ -1,12 +1,12 @@
 """The budgets and thresholds of the 2020 S-DHC, as published (PHSafe, table 10, and the released configurations)."""
 
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.plan import plan_of
-from hollerith.products.phsafe.spec import TABLES
+from hollerith.products.phsafe.spec import STATES, TABLES
 
 TAUS: Final = {"PH1_num": 10, "PH2": 10, "PH3": 6, "PH4": 10, "PH6": 6, "PH7": 10}
 
@@ -40,3 +40,19 @@ def budgets(*, puerto_rico: bool) -> dict[tuple[str, str], Fraction]:
 def production_plan(*, puerto_rico: bool) -> Plan:
     """The plan of the 2020 run: unbounded rho 1.257281 for the United States, 1.226649 for Puerto Rico."""
     return plan_of(budgets(puerto_rico=puerto_rico), TAUS, Mechanism.ZCDP)
+
+
+def production_config() -> dict[str, Any]:
+    """The production configuration of 2020 for the United States, as its config.json."""
+    rho = budgets(puerto_rico=False)
+    return {
+        "privacy_budget": {
+            # The shortest decimal of each double is the decimal that was published, and is read back exactly.
+            table.name: {level.key: float(rho[table.name, level.key]) for level in table.levels}
+            for table in TABLES
+        },
+        "tau": dict(TAUS),
+        "state_filter": list(STATES),
+        "reader": "csv",
+        "privacy_defn": "zcdp",
+    }

@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,9 +29,7 @@ from hollerith.records.census import SYNTHETIC_MARK, Census, Policy, is_syntheti
 from hollerith.release.check import describe_tables
 from hollerith.release.folder import new_folder, write_manifest
 from hollerith.release.tables import Format, checksum, write_table
-
-Announce = Callable[[str], None]
-"""Called with the name of each stage as it begins."""
+from hollerith.stages import Announce, Stopwatch
 
 NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
 
@@ -102,7 +99,7 @@ def run(config: Config, plan: Plan, request: Request, entropy: Entropy, announce
         If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
     """
     reasons = _only_synthetic(plan, entropy, request.data)
-    clock = _Clock(announce)
+    clock = Stopwatch(announce)
     with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
         clock.start("reading and checking the records")
         with checked_census(config, request.data, request.memory) as census:
@@ -224,24 +221,3 @@ def _is_log(path: Path) -> bool:
         return bool(json.loads(path.read_text(encoding="utf-8"))["confidential"] == _LOG_HEAD["confidential"])
     except (OSError, ValueError, TypeError, KeyError):
         return False
-
-
-class _Clock:
-    """Announces stages and keeps how long each took."""
-
-    def __init__(self, announce: Announce) -> None:
-        self._announce = announce
-        self._seconds: dict[str, float] = {}
-        self._since = time.perf_counter()
-        self._stage: str | None = None
-
-    def start(self, stage: str) -> None:
-        self.stop()
-        self._stage, self._since = stage, time.perf_counter()
-        self._announce(stage)
-
-    def stop(self) -> dict[str, float]:
-        if self._stage is not None:
-            self._seconds[self._stage] = round(time.perf_counter() - self._since, 3)
-            self._stage = None
-        return self._seconds
