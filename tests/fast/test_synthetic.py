@@ -67,6 +67,8 @@ DIVISIONS = {
     ("4", "9"): "02 06 15 41 53",
     ("9", "0"): "72",
 }
+RECORDS = {"person-records.txt", "household-records.txt"}
+BLOCKS = {"GRF-C.txt", "housing-units.txt", "group_quarters.csv"}
 NOT_IN_UNIVERSE = {"HHSPAN": "0", "HHRACE": "00", "TEN": "0", "HHT": "0", "HHT2": "00", "CPLT": "0"}
 RELATIVES = {str(code) for code in range(25, 34)}
 OWN_CHILD = {"25", "26", "27"}
@@ -315,7 +317,7 @@ def test_a_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path) -> Non
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         synthesize(tmp_path / name, households=500, seed=seed)
     first, again, other = (contents(tmp_path / name) for name in "abc")
-    assert first.keys() == {"persons.csv", "units.csv", "geo.csv", "SYNTHETIC"}
+    assert first.keys() == {f"{table}.csv" for table in HEADERS} | RECORDS | BLOCKS | {"SYNTHETIC"}
     assert first == again
     assert all(first[name] != other[name] for name in first)
 
@@ -334,7 +336,9 @@ def test_parquet_holds_what_csv_holds(tmp_path: Path) -> None:
     assert synthesize(parquet, households=500, seed=3, fmt="parquet") == synthesize(
         tmp_path / "csv", households=500, seed=3
     )
-    assert {path.name for path in parquet.iterdir()} == {"persons.parquet", "units.parquet", "geo.parquet", "SYNTHETIC"}
+    names = {f"{table}.parquet" for table in (*HEADERS, "person-records", "household-records")}
+    assert {path.name for path in parquet.iterdir()} == names | BLOCKS | {"SYNTHETIC"}
+    assert all((parquet / name).read_bytes() == (tmp_path / "csv" / name).read_bytes() for name in BLOCKS)
     expected = read(tmp_path / "csv")
     integers = {"MAFID", "QAGE", "CENHISP", "FINAL_POP", "NPF", "HHSPAN"}
     for table, header in HEADERS.items():

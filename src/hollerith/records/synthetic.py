@@ -1,13 +1,17 @@
-"""A synthetic census in the Bureau's input formats: persons, units and geo, made of nothing but random numbers.
+"""A synthetic census in the Bureau's input formats, made of nothing but random numbers.
 
-It is for tests, demonstrations and measurements of speed and accuracy. The folder it writes holds a file named
-`SYNTHETIC`, by which other parts of the system know that no real person is in it.
+Persons, units and geo are PHSafe's inputs, `person-records`, `household-records` and `GRF-C.txt` are SafeTab's, and
+`housing-units.txt` lists what stands in each block; all tell of the same people. It is for tests, demonstrations and
+measurements of speed and accuracy. The folder it writes holds a file named `SYNTHETIC`, by which other parts of the
+system know that no real person is in it. `docs/synthetic.md` tells what is drawn from what.
 """
 
 import glob
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Literal, NamedTuple, TypeAlias
@@ -18,16 +22,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hollerith.errors import ConfigError, OutputError
-from hollerith.records.synthetic_households import (
-    PROFILES,
-    Households,
-    Ints,
-    Mix,
-    People,
-    draw_households,
-    draw_origin,
-    reflect,
-)
+from hollerith.records.synthetic_geography import PUERTO_RICO, STATES, Geography, lay_out
+from hollerith.records.synthetic_households import Households, Ints, Mix, People, draw_households, draw_origin, reflect
+from hollerith.records.synthetic_race import MOST_CODES, Codes, CodeTables, code_tables, draw_codes
 
 Text: TypeAlias = NDArray[np.bytes_]
 
@@ -35,76 +32,7 @@ CHUNK = 200_000
 """Households drawn at a time: memory is bounded by it, and the draws of a seed depend on it."""
 
 
-class _State(NamedTuple):
-    """Population in thousands and percent Hispanic (2020 Census, PL 94-171, rounded), and its kind of race mix."""
-
-    region: str
-    division: str
-    population: int
-    hispanic: float
-    profile: str
-
-
-# FIPS code: region, division, people, Hispanic share; the profile is assumed.
-_STATES: Mapping[str, _State] = MappingProxyType(
-    {
-        "01": _State("3", "6", 5024, 5, "deep south"),
-        "02": _State("4", "9", 733, 7, "alaska"),
-        "04": _State("4", "8", 7152, 31, "plains"),
-        "05": _State("3", "7", 3012, 9, "south"),
-        "06": _State("4", "9", 39538, 39, "pacific"),
-        "08": _State("4", "8", 5774, 22, "mountain"),
-        "09": _State("1", "1", 3606, 17, "industrial"),
-        "10": _State("3", "5", 990, 11, "south"),
-        "11": _State("3", "5", 690, 11, "capital"),
-        "12": _State("3", "5", 21538, 26, "south"),
-        "13": _State("3", "5", 10712, 11, "deep south"),
-        "15": _State("4", "9", 1455, 10, "hawaii"),
-        "16": _State("4", "8", 1839, 13, "mountain"),
-        "17": _State("2", "3", 12813, 18, "industrial"),
-        "18": _State("2", "3", 6786, 8, "industrial"),
-        "19": _State("2", "4", 3190, 7, "rural"),
-        "20": _State("2", "4", 2938, 13, "rural"),
-        "21": _State("3", "6", 4506, 5, "rural"),
-        "22": _State("3", "7", 4658, 7, "deep south"),
-        "23": _State("1", "1", 1362, 2, "rural"),
-        "24": _State("3", "5", 6177, 12, "deep south"),
-        "25": _State("1", "1", 7030, 13, "industrial"),
-        "26": _State("2", "3", 10077, 6, "industrial"),
-        "27": _State("2", "4", 5706, 6, "industrial"),
-        "28": _State("3", "6", 2961, 4, "deep south"),
-        "29": _State("2", "4", 6155, 5, "industrial"),
-        "30": _State("4", "8", 1084, 4, "plains"),
-        "31": _State("2", "4", 1962, 12, "rural"),
-        "32": _State("4", "8", 3105, 29, "pacific"),
-        "33": _State("1", "1", 1378, 4, "rural"),
-        "34": _State("1", "2", 9289, 22, "industrial"),
-        "35": _State("4", "8", 2118, 48, "plains"),
-        "36": _State("1", "2", 20201, 20, "industrial"),
-        "37": _State("3", "5", 10439, 11, "south"),
-        "38": _State("2", "4", 779, 4, "plains"),
-        "39": _State("2", "3", 11799, 4, "industrial"),
-        "40": _State("3", "7", 3959, 12, "plains"),
-        "41": _State("4", "9", 4237, 14, "mountain"),
-        "42": _State("1", "2", 13003, 8, "industrial"),
-        "44": _State("1", "1", 1097, 17, "industrial"),
-        "45": _State("3", "5", 5118, 7, "deep south"),
-        "46": _State("2", "4", 887, 4, "plains"),
-        "47": _State("3", "6", 6911, 7, "south"),
-        "48": _State("3", "7", 29146, 39, "south"),
-        "49": _State("4", "8", 3272, 15, "mountain"),
-        "50": _State("1", "1", 643, 2, "rural"),
-        "51": _State("3", "5", 8631, 11, "south"),
-        "53": _State("4", "9", 7705, 14, "pacific"),
-        "54": _State("3", "5", 1794, 2, "rural"),
-        "55": _State("2", "3", 5894, 8, "rural"),
-        "56": _State("4", "8", 577, 10, "mountain"),
-        "72": _State("9", "0", 3286, 99, "south"),
-    }
-)
-PUERTO_RICO = "72"
-
-ALL_51_STATE_CODES: tuple[str, ...] = tuple(code for code in _STATES if code != PUERTO_RICO)
+ALL_51_STATE_CODES: tuple[str, ...] = tuple(code for code in STATES if code != PUERTO_RICO)
 """FIPS codes of the fifty states and the District of Columbia."""
 
 _VACANT = 0.097  # of housing units, 2020 Census, rounded
@@ -115,57 +43,87 @@ _GROUP_QUARTERS_MOST = 20_000  # people
 
 
 class _Quarters(NamedTuple):
-    """A kind of group quarters: RELSHIP, percent of facilities, mean people in each, ages (mean, spread, from, to)."""
+    """A kind of group quarters: major type 1 to 7, RELSHIP, percent of facilities, mean people in each, share of men.
 
+    `age` is mean, spread, from, to.
+    """
+
+    major: int
     relship: int
     percent: float
     size: float
+    male: float
     age: tuple[float, float, int, int]
 
 
 # Facilities and mean sizes are assumed; together they give the people of each kind in the 2020 Census (DHC, rounded):
 # millions 1.6 in nursing homes, 2.0 in prisons and jails, 2.8 in college housing, 0.3 in barracks, 1.5 in others.
 _QUARTERS = (
-    _Quarters(37, 8.3, 100, (79, 10, 25, 104)),  # nursing
-    _Quarters(38, 21.3, 70, (19.5, 1.6, 17, 30)),  # college
-    _Quarters(37, 3.2, 330, (38, 12, 18, 90)),  # correctional
-    _Quarters(37, 1.6, 15, (16, 1.5, 10, 20)),  # juvenile
-    _Quarters(38, 1.9, 90, (23, 5, 17, 55)),  # military
-    _Quarters(38, 63.7, 11, (43, 18, 0, 95)),  # group homes, shelters and others
+    _Quarters(3, 37, 8.3, 100, 0.36, (79, 10, 25, 104)),  # nursing
+    _Quarters(5, 38, 21.3, 70, 0.46, (19.5, 1.6, 17, 30)),  # college
+    _Quarters(1, 37, 3.2, 330, 0.91, (38, 12, 18, 90)),  # correctional
+    _Quarters(2, 37, 1.6, 15, 0.85, (16, 1.5, 10, 20)),  # juvenile
+    _Quarters(6, 38, 1.9, 90, 0.83, (23, 5, 17, 55)),  # military
+    _Quarters(7, 38, 63.7, 11, 0.58, (43, 18, 0, 95)),  # group homes, shelters and others
 )
-
-# Households in a tract, and tracts in a county, about as in the nation (2020: 84,000 tracts, 3,143 counties).
-_TRACT_HOUSEHOLDS = 1500
-_COUNTY_TRACTS = 27
-_TRACT_SPREAD = 0.35  # of the logarithm of a tract's households; assumed
-_MOST_TRACTS, _MOST_COUNTIES = 60_000, 500  # so that the codes suffice: four digits, odd numbers of three
-_IN_PLACE = 0.76  # of people, 2020 Census, rounded
-_PLACE_TRACTS = 4  # tracts that share a place; assumed
-_IN_TRIBAL_AREA = MappingProxyType({"plains": 0.06, "alaska": 0.15, "hawaii": 0.03})  # of tracts; assumed
-_IN_TRIBAL_AREA_ELSEWHERE = 0.004
-_BLOCKS = 30  # in a block group; assumed
+# The share of men is assumed.
 
 # MAFIDs: unit number k has the (k * _MAFID_STEP mod _MAFID_COUNT)th of them, so that they follow no order of place.
 _MAFID_FIRST, _MAFID_COUNT, _MAFID_STEP = 100_000_001, 799_999_999, 494_427_191
 
-_COLUMNS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+_BLOCK_COLUMNS = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
+_RACE_COLUMNS = (*(f"QRACE{number}" for number in range(1, MOST_CODES + 1)), "QSPAN")
+
+
+class _Table(NamedTuple):
+    """A file of records: how it ends as text, its columns, and which of them are integers in Parquet."""
+
+    ending: str
+    columns: tuple[str, ...]
+    integers: frozenset[str]
+
+
+_TABLES: Mapping[str, _Table] = MappingProxyType(
     {
-        "persons": dict.fromkeys(("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP"), "VARCHAR")
-        | dict.fromkeys(("MAFID", "QAGE", "CENHISP"), "INTEGER"),
-        "units": dict.fromkeys(
-            ("RTYPE", "MAFID", "FINAL_POP", "NPF", "HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT"), "VARCHAR"
-        )
-        | dict.fromkeys(("MAFID", "FINAL_POP", "NPF", "HHSPAN"), "INTEGER"),
-        "geo": dict.fromkeys(
+        "persons": _Table(
+            "csv",
+            ("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP"),
+            frozenset({"MAFID", "QAGE", "CENHISP"}),
+        ),
+        "units": _Table(
+            "csv",
+            ("RTYPE", "MAFID", "FINAL_POP", "NPF", "HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT"),
+            frozenset({"MAFID", "FINAL_POP", "NPF", "HHSPAN"}),
+        ),
+        "geo": _Table(
+            "csv",
             (
-                *("RTYPE", "MAFID", "TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", "TABBLKGRPCE"),
+                *("RTYPE", "MAFID", *_BLOCK_COLUMNS, "TABBLKGRPCE"),
                 *("REGIONCE", "DIVISIONCE", "PLACEFP", "AIANNHCE"),
             ),
-            "VARCHAR",
-        )
-        | {"MAFID": "INTEGER"},
+            frozenset({"MAFID"}),
+        ),
+        "person-records": _Table(
+            "txt",
+            ("QAGE", "QSEX", "HOUSEHOLDER", *_BLOCK_COLUMNS, "CENRACE", *_RACE_COLUMNS),
+            frozenset({"QAGE"}),
+        ),
+        "household-records": _Table(
+            "txt", (*_BLOCK_COLUMNS, "HHRACE", *_RACE_COLUMNS, "HOUSEHOLD_TYPE", "TEN"), frozenset()
+        ),
     }
 )
+# SafeTab ignores what follows its six columns; the spines read them.
+_REFERENCE_COLUMNS = (
+    *(*_BLOCK_COLUMNS, "PLACEFP", "AIANNHCE"),
+    *("TABBLKGRPCE", "COUSUBFP", "REGIONCE", "DIVISIONCE"),
+)
+_MAJOR_TYPES = 7
+_BLOCKS_AT_ONCE = 200_000
+_CONVERTER_MEMORY = "2GB"  # DuckDB would take most of the machine for a large census
+
+# HOUSEHOLD_TYPE by HHT: 4 and 6 live alone, 5 and 7 with others.
+_HOUSEHOLD_TYPE = np.array([0, 1, 2, 3, 4, 5, 4, 5])
 
 
 @dataclass(frozen=True)
@@ -208,33 +166,20 @@ class _Request:
 
 
 @dataclass(frozen=True)
-class _Tracts:
-    """Tracts of all states in order: first household and number of them, state, block groups, and codes as text."""
+class _Quarter:
+    """Group quarters: kind of each, position in `_QUARTERS`, and everyone in them."""
 
-    first: Ints
-    households: Ints
-    state: Ints
-    block_groups: Ints
-    state_code: Text
-    region: Text
-    division: Text
-    county: Text
-    code: Text
-    place: Text
-    tribal_area: Text
+    kind: Ints
+    people: People
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where units are: position of the state and of the tract, block group and block, arrays of shape (units,)."""
+class _Coded:
+    """Everyone of a chunk, in the order of the records: codes as text, arrays of shape (people,) and (people, 9)."""
 
-    state: Ints
-    tract: Ints
-    block_group: Ints
-    block: Ints
-
-    def take(self, index: Ints) -> "_Place":
-        return _Place(self.state[index], self.tract[index], self.block_group[index], self.block[index])
+    people: People
+    householder: NDArray[np.bool_]
+    codes: Text
 
 
 def synthesize(
@@ -246,11 +191,11 @@ def synthesize(
     fmt: Literal["csv", "parquet"] = "csv",
     progress: Callable[[int, int], None] | None = None,
 ) -> CensusSummary:
-    """Write a synthetic census as persons, units and geo, with a file named `SYNTHETIC` beside them.
+    """Write a synthetic census as the input files of every product, with a file named `SYNTHETIC` beside them.
 
-    The records obey every rule of consistency of the S-DHC inputs. Distributions follow rounded national figures of
-    the 2020 Census and the American Community Survey; each constant of this module names its source. State, race and
-    household type are joined, finer geography is not: tracts of a state are alike but for chance.
+    The records obey every rule of consistency of the S-DHC inputs, and SafeTab's files tell of the same people in the
+    same order. Distributions follow rounded national figures of the 2020 Census and the American Community Survey;
+    each constant names its source. Places and tracts of a state differ in race and Hispanic origin.
 
     Parameters
     ----------
@@ -266,7 +211,8 @@ def synthesize(
         The same seed gives the same records, byte for byte as CSV with the same release of numpy. Without it the
         operating system is asked; the number that results is in `SYNTHETIC` and can serve as a seed.
     fmt : {"csv", "parquet"}
-        CSV has a header and `|` between columns. In Parquet codes are text and counts, ages and MAFID integers.
+        Text has a header and `|` between columns. In Parquet codes are text and counts, ages and MAFID integers. The
+        files of blocks, `GRF-C.txt`, `housing-units.txt` and `group_quarters.csv`, are public and always text.
     progress : callable, optional
         Called with the households written and the households to write, after each chunk of `CHUNK`.
 
@@ -319,7 +265,7 @@ def _request(households: int, states: Sequence[str], seed: int | None, fmt: str)
     """Refuse what cannot be served, and add the vacant units and group quarters that belong to the households."""
     if households < 1:
         raise ConfigError(f"a census needs 1 household at least, not {households}")
-    unknown = sorted(set(states) - set(_STATES))
+    unknown = sorted(set(states) - set(STATES))
     if not states or unknown:
         raise ConfigError(f"states are two-digit FIPS codes such as 06 or 72, at least one; unknown: {unknown}")
     if len(set(states)) < len(states):
@@ -337,22 +283,16 @@ def _request(households: int, states: Sequence[str], seed: int | None, fmt: str)
 
 
 def _write(folder: Path, rng: Generator, request: _Request, progress: Callable[[int, int], None] | None) -> int:
-    """Write the three CSV files chunk by chunk; return the number of persons."""
-    states = [_STATES[code] for code in request.states]
-    tracts = _tracts(rng, request)
-    mix = Mix(
-        hispanic=np.array([state.hispanic for state in states]) / 100,
-        profile=np.array([PROFILES.index(state.profile) for state in states]),
-        puerto_rico=np.array([code == PUERTO_RICO for code in request.states]),
-    )
+    """Write the files of records chunk by chunk, then those of blocks; return the number of persons."""
+    geography = lay_out(rng, request.states, request.households)
+    tables = code_tables([(code, STATES[code].region) for code in request.states])
+    vacant_units = np.zeros(len(geography.blocks.first), dtype=np.int32)
+    facilities = []
     persons = 0
-    with (
-        (folder / "persons.csv").open("wb") as persons_file,
-        (folder / "units.csv").open("wb") as units_file,
-        (folder / "geo.csv").open("wb") as geo_file,
-    ):
-        for table, file in (("persons", persons_file), ("units", units_file), ("geo", geo_file)):
-            file.write("|".join(_COLUMNS[table]).encode() + b"\n")
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(_path(folder, name).open("wb")) for name in _TABLES}
+        for name, table in _TABLES.items():
+            files[name].write("|".join(table.columns).encode() + b"\n")
         for start in range(0, request.households, CHUNK):
             stop = min(start + CHUNK, request.households)
             occupied = stop - start
@@ -361,87 +301,39 @@ def _write(folder: Path, rng: Generator, request: _Request, progress: Callable[[
             vacant, quarters = vacant_after - vacant_before, quarters_after - quarters_before
             housing = occupied + vacant
 
-            place = _place(rng, tracts, start, stop)
-            homes, residents = draw_households(rng, mix.take(place.state))
+            block = geography.find(start, stop)
+            homes, residents = draw_households(rng, geography.mix(rng, block))
             # vacant units and group quarters stand beside a household picked at random
-            place = place.take(np.concatenate([np.arange(occupied), rng.integers(0, occupied, vacant + quarters)]))
-            group_people = _group_quarters(rng, quarters, len(residents.unit), mix.take(place.state[housing:]))
+            block = block[np.concatenate([np.arange(occupied), rng.integers(0, occupied, vacant + quarters)])]
+            quarter = _group_quarters(rng, quarters, len(residents.unit), geography.mix(rng, block[housing:]))
+            state = geography.tracts.state[geography.blocks.tract[block]]
+            householders, coded = _codes_of_residents(rng, tables, homes, residents, state)
+            everyone = (coded, _codes_of_others(rng, tables, quarter.people, housing, state))
 
             unit = start + vacant_before + quarters_before + np.arange(housing + quarters)
             ids = (_MAFID_FIRST + unit * _MAFID_STEP % _MAFID_COUNT).astype("S9")
-            _write_persons(persons_file, ids, residents, group_people, housing)
-            _write_units(units_file, ids, homes, vacant, np.bincount(group_people.unit, minlength=quarters))
-            _write_geo(geo_file, ids, housing, place, tracts)
-            persons += len(residents.unit) + len(group_people.unit)
+            _write_persons(files["persons"], ids, everyone)
+            _write_units(files["units"], ids, homes, vacant, np.bincount(quarter.people.unit, minlength=quarters))
+            _write_geo(files["geo"], ids, housing, geography, block)
+            address = _addresses(geography, block)
+            _write_person_records(files["person-records"], address, everyone)
+            _write_household_records(files["household-records"], address[:occupied], homes, householders)
+
+            vacant_units += np.bincount(block[occupied:housing], minlength=len(vacant_units)).astype(np.int32)
+            major = np.array([item.major for item in _QUARTERS])[quarter.kind]
+            facilities.append(block[housing:] * (_MAJOR_TYPES + 1) + major)
+            persons += len(residents.unit) + len(quarter.people.unit)
             if progress is not None:
                 progress(stop, request.households)
+    _write_blocks(folder, geography, geography.blocks.households + vacant_units, np.sort(np.concatenate(facilities)))
     return persons
 
 
-def _share_out(households: int, weights: Sequence[int]) -> Ints:
-    """Whole numbers in proportion to the weights (largest remainders), one at least where there are enough."""
-    least = int(households >= len(weights))
-    exact = np.array(weights) / sum(weights) * (households - least * len(weights))
-    shares = np.floor(exact).astype(np.int64) + least
-    shares[np.argsort(shares - exact, kind="stable")[: households - int(shares.sum())]] += 1
-    return shares
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.{_TABLES[name].ending}"
 
 
-def _tracts(rng: Generator, request: _Request) -> _Tracts:
-    """Cut each state into tracts of unequal size, and name counties, places and tribal areas.
-
-    A few counties have many tracts and many have few: tract t of T lies in county K (t / T)^2 of K.
-    """
-    states = [_STATES[code] for code in request.states]
-    households = _share_out(request.households, [state.population for state in states])
-    number = np.clip(-(-households // _TRACT_HOUSEHOLDS), 1, _MOST_TRACTS)
-    state = np.repeat(np.arange(len(states)), number)
-    within = np.arange(len(state)) - np.repeat(np.cumsum(number) - number, number)
-
-    counties = np.clip(number // _COUNTY_TRACTS, 1, _MOST_COUNTIES)[state]
-    county = (counties * (within / number[state]) ** 2).astype(np.int64)
-    opens = np.flatnonzero(np.diff(state * 1000 + county, prepend=-1))
-    in_county = np.arange(len(state)) - np.repeat(opens, np.diff(opens, append=len(state)))
-
-    size = rng.lognormal(0, _TRACT_SPREAD, len(state))
-    before = np.cumsum(size) - size
-    state_opens = np.cumsum(number) - number
-    portion = (before - before[state_opens][state]) / np.bincount(state, size)[state]
-    first = (np.cumsum(households) - households)[state] + (portion * households[state]).astype(np.int64)
-
-    group = within // _PLACE_TRACTS
-    tribal = np.array([_IN_TRIBAL_AREA.get(item.profile, _IN_TRIBAL_AREA_ELSEWHERE) for item in states])
-    # Hawaiian home lands have the codes from 5000 on
-    tribal_first = np.array([5000 if item.profile == "hawaii" else 10 + 90 * i for i, item in enumerate(states)])
-    in_place = rng.random(len(state)) < _IN_PLACE
-    in_tribal = rng.random(len(state)) < tribal[state]
-    return _Tracts(
-        first=first,
-        households=np.diff(first, append=int(households.sum())),
-        state=state,
-        block_groups=rng.integers(1, 6, len(state)),
-        state_code=np.array(request.states, dtype="S2")[state],
-        region=np.array([item.region for item in states], dtype="S1")[state],
-        division=np.array([item.division for item in states], dtype="S1")[state],
-        county=_codes(2 * county + 1, 3),
-        code=_codes((in_county + 1) * 100, 6),
-        place=_codes(np.where(in_place, 100 + 6 * group, 99999), 5),
-        tribal_area=_codes(np.where(in_tribal, tribal_first[state] + group % 90, 9999), 4),
-    )
-
-
-def _place(rng: Generator, tracts: _Tracts, start: int, stop: int) -> _Place:
-    """Find tract, block group and block of the households from `start` up to `stop`."""
-    household = np.arange(start, stop)
-    tract = np.searchsorted(tracts.first, household, side="right") - 1
-    portion = (household - tracts.first[tract]) / tracts.households[tract]
-    block_group = 1 + (portion * tracts.block_groups[tract]).astype(np.int64)
-    # few blocks hold many households
-    block = 1000 * block_group + (_BLOCKS * rng.random(stop - start) ** 2).astype(np.int64)
-    return _Place(tracts.state[tract], tract, block_group, block)
-
-
-def _group_quarters(rng: Generator, number: int, residents: int, mix: Mix) -> People:
+def _group_quarters(rng: Generator, number: int, residents: int, mix: Mix) -> _Quarter:
     """Draw the people of `number` group quarters: a fixed share of everyone, in facilities of very unequal size."""
     percent = np.cumsum([kind.percent for kind in _QUARTERS])
     # one facility from each equal slice of the kinds, and the two largest kinds first: small numbers still vary
@@ -457,25 +349,72 @@ def _group_quarters(rng: Generator, number: int, residents: int, mix: Mix) -> Pe
     person_kind = kind[unit]
     mean_age, spread, youngest, oldest = np.array([item.age for item in _QUARTERS], dtype=np.float64)[person_kind].T
     hispanic, race = draw_origin(rng, mix.take(unit))
-    return People(
-        unit=unit,
-        age=reflect(rng.normal(mean_age, spread), youngest, oldest),
-        hispanic=hispanic,
-        race=race,
-        relship=np.array([item.relship for item in _QUARTERS])[person_kind],
+    male = rng.random(len(unit)) < np.array([item.male for item in _QUARTERS])[person_kind]
+    return _Quarter(
+        kind,
+        People(
+            unit=unit,
+            age=reflect(rng.normal(mean_age, spread), youngest, oldest),
+            sex=2 - male,
+            like_householder=np.zeros(len(unit), dtype=np.bool_),
+            hispanic=hispanic,
+            race=race,
+            relship=np.array([item.relship for item in _QUARTERS])[person_kind],
+        ),
     )
 
 
-def _codes(values: Ints, width: int) -> Text:
+def _codes_of_residents(
+    rng: Generator, tables: CodeTables, homes: Households, residents: People, state: Ints
+) -> tuple[Text, _Coded]:
+    """Draw detailed codes for householders, and for all residents: who is like the householder has the same."""
+    householder = residents.relship == 20
+    of_households = _text(draw_codes(rng, tables, state[: len(homes.size)], homes.hispanic, homes.race))
+    codes = of_households[residents.unit]
+    own = np.flatnonzero(~residents.like_householder)
+    codes[own] = _text(
+        draw_codes(rng, tables, state[residents.unit[own]], residents.hispanic[own], residents.race[own])
+    )
+    return of_households, _Coded(residents, householder, codes)
+
+
+def _codes_of_others(rng: Generator, tables: CodeTables, people: People, first: int, state: Ints) -> _Coded:
+    """Draw detailed codes for people in group quarters, which are the units from `first` on."""
+    moved = replace(people, unit=people.unit + first)
+    codes = _text(draw_codes(rng, tables, state[moved.unit], people.hispanic, people.race))
+    return _Coded(moved, np.zeros(len(people.unit), dtype=np.bool_), codes)
+
+
+@cache
+def _race_texts() -> Text:
+    texts = np.arange(10_000).astype("S4")
+    texts[0] = b"Null"
+    return texts
+
+
+def _text(codes: Codes) -> Text:
+    """Return QRACE1 to QRACE8 and QSPAN as text, an array of shape (n, 9)."""
+    text: Text = _race_texts()[np.column_stack([codes.races, codes.origin])]
+    return text
+
+
+@cache
+def _code_texts(width: int) -> Text:
+    texts: Text = np.strings.zfill(np.arange(10**width).astype(f"S{width}"), width)
+    return texts
+
+
+def _codes(values: NDArray[np.integer], width: int) -> Text:
     """Turn codes from 0 on into text with leading zeros, of a width in digits."""
-    most = int(values.max(initial=0))
-    return np.strings.zfill(np.arange(most + 1).astype(f"S{width}"), width)[values]
+    texts: Text = _code_texts(width)[values]
+    return texts
 
 
-def _numbers(values: Ints) -> Text:
+def _numbers(values: NDArray[np.integer]) -> Text:
     """Turn whole numbers from 0 on into text."""
     most = int(values.max(initial=0))
-    return np.arange(most + 1).astype(f"S{len(str(most))}")[values]
+    texts: Text = np.arange(most + 1).astype(f"S{len(str(most))}")[values]
+    return texts
 
 
 def _write_rows(file: BinaryIO, columns: Sequence[Text]) -> None:
@@ -493,19 +432,49 @@ def _write_rows(file: BinaryIO, columns: Sequence[Text]) -> None:
     file.write(rows.tobytes().translate(None, b"\0"))
 
 
-def _write_persons(file: BinaryIO, ids: Text, residents: People, group_people: People, first_quarters: int) -> None:
-    for people, rtype, first in ((residents, b"3", 0), (group_people, b"5", first_quarters)):
+def _write_persons(file: BinaryIO, ids: Text, everyone: Sequence[_Coded]) -> None:
+    for coded, rtype in zip(everyone, (b"3", b"5"), strict=True):
+        people = coded.people
         _write_rows(
             file,
             [
                 np.full(len(people.unit), rtype),
-                ids[people.unit + first],
+                ids[people.unit],
                 _numbers(people.age),
                 _numbers(people.hispanic),
                 _codes(people.race, 2),
                 _codes(people.relship, 2),
             ],
         )
+
+
+def _write_person_records(file: BinaryIO, address: Text, everyone: Sequence[_Coded]) -> None:
+    for coded in everyone:
+        people = coded.people
+        _write_rows(
+            file,
+            [
+                _numbers(people.age),
+                _codes(people.sex, 1),
+                np.where(coded.householder, b"True", b"False"),
+                address[people.unit],
+                _codes(people.race, 2),
+                *coded.codes.T,
+            ],
+        )
+
+
+def _write_household_records(file: BinaryIO, address: Text, homes: Households, householders: Text) -> None:
+    _write_rows(
+        file,
+        [
+            address,
+            _codes(homes.race, 2),
+            *householders.T,
+            _codes(_HOUSEHOLD_TYPE[homes.hht], 1),
+            _codes(homes.tenure, 1),
+        ],
+    )
 
 
 def _write_units(file: BinaryIO, ids: Text, homes: Households, vacant: int, quarters: Ints) -> None:
@@ -533,30 +502,103 @@ def _write_units(file: BinaryIO, ids: Text, homes: Households, vacant: int, quar
     )
 
 
-def _write_geo(file: BinaryIO, ids: Text, housing: int, place: _Place, tracts: _Tracts) -> None:
+def _addresses(geography: Geography, block: Ints) -> Text:
+    """Join state, county, tract and block as they stand in a row: they have the same width everywhere."""
+    blocks, tracts = geography.blocks, geography.tracts
+    tract = blocks.tract[block]
+    state = np.array(geography.codes, dtype="S2")[tracts.state[tract]]
+    parts = (state, _codes(tracts.county[tract], 3), _codes(tracts.code[tract], 6), _codes(blocks.number[block], 4))
+    joined = np.full((len(block), 18), b"|", dtype="S1")
+    start = 0
+    for part in parts:
+        width = part.dtype.itemsize
+        joined[:, start : start + width] = part.view("S1").reshape(-1, width)
+        start += width + 1
+    address: Text = joined.view("S18").ravel()
+    return address
+
+
+def _write_geo(file: BinaryIO, ids: Text, housing: int, geography: Geography, block: Ints) -> None:
+    blocks = geography.blocks
+    state = geography.tracts.state[blocks.tract[block]]
     _write_rows(
         file,
         [
             _codes(np.repeat([2, 4], [housing, len(ids) - housing]), 1),
             ids,
-            tracts.state_code[place.tract],
-            tracts.county[place.tract],
-            tracts.code[place.tract],
-            _codes(place.block, 4),
-            _codes(place.block_group, 1),
-            tracts.region[place.tract],
-            tracts.division[place.tract],
-            tracts.place[place.tract],
-            tracts.tribal_area[place.tract],
+            _addresses(geography, block),
+            _codes(blocks.number[block] // 1000, 1),
+            np.array([item.region for item in geography.states], dtype="S1")[state],
+            np.array([item.division for item in geography.states], dtype="S1")[state],
+            _codes(blocks.place[block], 5),
+            _codes(blocks.tribal[block], 4),
         ],
     )
 
 
+def _write_blocks(folder: Path, geography: Geography, housing_units: NDArray[np.int32], facilities: Ints) -> None:
+    """Write the files of blocks: where they are, and what stands in them.
+
+    `facilities` holds, for each group quarters in order, eight times the position of its block and its major type.
+    """
+    blocks = geography.blocks
+    with (
+        (folder / "GRF-C.txt").open("wb") as reference,
+        (folder / "housing-units.txt").open("wb") as housing,
+        (folder / "group_quarters.csv").open("wb") as quarters,
+    ):
+        reference.write("|".join(_REFERENCE_COLUMNS).encode() + b"\n")
+        housing.write(b"block|housing_units\n")
+        quarters.write(b"block|housing_units|" + b"|".join(b"gq%d" % (i + 1) for i in range(_MAJOR_TYPES)) + b"\n")
+        for block in _slices(len(blocks.first)):
+            address = _addresses(geography, block)
+            state = geography.tracts.state[blocks.tract[block]]
+            group = _codes(blocks.number[block] // 1000, 1)
+            _write_rows(
+                reference,
+                [
+                    address,
+                    _codes(blocks.place[block], 5),
+                    _codes(blocks.tribal[block], 4),
+                    group,
+                    _codes(blocks.subdivision[block], 5),
+                    np.array([item.region for item in geography.states], dtype="S1")[state],
+                    np.array([item.division for item in geography.states], dtype="S1")[state],
+                ],
+            )
+            columns = [_long_codes(address, group), _numbers(housing_units[block])]
+            _write_rows(housing, columns)
+            ends = np.searchsorted(facilities, np.array([block[0], block[-1] + 1]) * (_MAJOR_TYPES + 1))
+            here = facilities[ends[0] : ends[1]] - block[0] * (_MAJOR_TYPES + 1)
+            counts = np.bincount(here, minlength=len(block) * (_MAJOR_TYPES + 1)).reshape(-1, _MAJOR_TYPES + 1)
+            _write_rows(quarters, columns + [_numbers(counts[:, major]) for major in range(1, _MAJOR_TYPES + 1)])
+
+
+def _slices(blocks: int) -> Iterator[Ints]:
+    for start in range(0, blocks, _BLOCKS_AT_ONCE):
+        yield np.arange(start, min(start + _BLOCKS_AT_ONCE, blocks))
+
+
+def _long_codes(address: Text, group: Text) -> Text:
+    """Return the 16 digits of each block: state, county, tract, block group and block."""
+    digits = address.view("S1").reshape(-1, 18)
+    parts = [digits[:, 0:2], digits[:, 3:6], digits[:, 7:13], group.reshape(-1, 1), digits[:, 14:18]]
+    code: Text = np.ascontiguousarray(np.concatenate(parts, axis=1)).view("S16").ravel()
+    return code
+
+
 def _to_parquet(folder: Path) -> None:
-    """Replace each CSV file by a Parquet file of the same records in the same order."""
-    with duckdb.connect() as connection:
-        for table, types in _COLUMNS.items():
-            csv = folder / f"{table}.csv"
-            rows = connection.read_csv(glob.escape(str(csv)), sep="|", header=True, dtype=dict(types))
-            rows.write_parquet(str(folder / f"{table}.parquet"), compression="zstd")
-            csv.unlink()
+    """Replace each text file of records by a Parquet file of the same records in the same order."""
+    spill = folder / "spill"
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": _CONVERTER_MEMORY,
+        "temp_directory": str(spill),
+    }
+    with duckdb.connect(config=config) as connection:
+        for name, table in _TABLES.items():
+            text = _path(folder, name)
+            types = {column: "INTEGER" if column in table.integers else "VARCHAR" for column in table.columns}
+            rows = connection.read_csv(glob.escape(str(text)), sep="|", header=True, dtype=types)
+            rows.write_parquet(str(folder / f"{name}.parquet"), compression="zstd")
+            text.unlink()
+    shutil.rmtree(spill, ignore_errors=True)

@@ -33,17 +33,17 @@ _PART_OF_SEVERAL = (1.0, 0.22, 0.28, 0.2, 0.03, 0.22)
 _PART_OF_SEVERAL_HISPANIC = (1.0, 0.05, 0.05, 0.02, 0.006, 1.0)
 
 # Percent White, Black, AIAN, Asian, NHPI, Some Other alone, and of two or more races, for people who are not Hispanic:
-# typical states of each kind (PL 94-171, rounded).
+# typical states of each kind (PL 94-171, rounded; plains and Alaska less those whom tribal areas add).
 _NOT_HISPANIC = MappingProxyType(
     {
         "industrial": (72.0, 13.0, 0.2, 8.0, 0.03, 0.7, 6.0),
         "rural": (88.0, 4.0, 0.6, 2.2, 0.1, 0.3, 4.8),
         "south": (67.0, 23.0, 0.4, 3.5, 0.08, 0.5, 5.5),
         "deep south": (57.0, 34.0, 0.3, 3.5, 0.05, 0.5, 4.7),
-        "plains": (77.0, 4.0, 9.0, 2.0, 0.15, 0.4, 7.5),
+        "plains": (80.5, 4.0, 5.5, 2.0, 0.15, 0.4, 7.5),
         "mountain": (82.0, 4.5, 0.9, 4.0, 0.6, 0.5, 7.5),
         "pacific": (63.0, 7.5, 0.8, 20.0, 0.6, 0.8, 7.3),
-        "alaska": (62.0, 3.0, 16.0, 6.5, 1.8, 0.6, 10.0),
+        "alaska": (71.5, 3.0, 6.5, 6.5, 1.8, 0.6, 10.0),
         "hawaii": (24.0, 1.8, 0.2, 40.0, 11.0, 0.3, 22.7),
         "capital": (43.0, 46.0, 0.2, 5.5, 0.05, 0.6, 4.7),
     }
@@ -53,6 +53,11 @@ _HISPANIC = ((20.0, 2.0, 2.4, 0.4, 0.1, 42.4, 32.7), (17.0, 7.0, 0.2, 0.1, 0.02,
 
 PROFILES: tuple[str, ...] = tuple(_NOT_HISPANIC)
 """Names of the regional race profiles, in the order of `Mix.profile`."""
+
+LEANS = len(PROFILES) + len(_HISPANIC)
+"""From here on `Mix.profile` counts those who lean: everybody is of the one race, and of two or more at the seventh."""
+
+_POLES = tuple(tuple(float(pole == column) for column in range(7)) for pole in range(7))
 
 
 def _cumulative(rows: list[list[float]]) -> Floats:
@@ -79,7 +84,9 @@ def _race_row(mix: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
 _RACE = _cumulative(
     [_race_row(mix, _PART_OF_SEVERAL) for mix in _NOT_HISPANIC.values()]
     + [_race_row(mix, _PART_OF_SEVERAL_HISPANIC) for mix in _HISPANIC]
+    + [_race_row(mix, _PART_OF_SEVERAL) for mix in _POLES]
 )
+_LEAN = _cumulative([list(mix) for mix in _NOT_HISPANIC.values()])
 
 # Household types. Columns of every table below are HHT2 01 to 12; rows are groups of householders.
 TYPES = 12
@@ -99,6 +106,10 @@ _KIN_FACTOR = np.array([0.6, 1.0, 1.2, 1.4])
 _SAME_SEX_MARRIED = 0.012  # of married couples, 2020 DHC, rounded
 _SAME_SEX_COHABITING = 0.06  # of cohabiting couples, 2020 DHC, rounded
 _MALE_COHABITING = 0.5  # householders of cohabiting couples who are male; assumed
+_MALE_MARRIED = 0.53  # householders of married couples who are male; assumed
+# Children and others; assumed, so that 49 percent of all people are male though more women live alone or lead a family.
+_MALE_CHILD, _MALE_ADULT = 0.511, 0.55
+_MALE_PARENT = 0.25  # parents and parents-in-law who live with the householder are mostly mothers; assumed
 
 # Age of the householder in years: mean, spread, youngest, oldest. Means are near ACS medians, the rest is assumed.
 # With own children under 18 it ends at 62, so that a child can be 16 to 45 years younger.
@@ -118,6 +129,9 @@ _HOUSEHOLDER_AGE = np.array(
         (33.0, 16.0, 15, 98),
     ]
 )
+
+# A normal law has too many of the oldest: so many of them are as much younger than 85 as they were older; assumed.
+_OLD, _FEWER_OLD = 85, 0.5
 
 # Own children under 18 where there are any, percent with 1, 2, ... 12 (ACS to four, rounded; the tail is assumed).
 _CHILDREN = _cumulative([[41.5, 36.5, 14.7, 4.7, 1.55, 0.6, 0.25, 0.11, 0.05, 0.02, 0.013, 0.007]])
@@ -233,7 +247,7 @@ class Mix:
     hispanic : ndarray of float, shape (n,)
         Chance of Hispanic origin, 0 to 1.
     profile : ndarray of int, shape (n,)
-        Position in `PROFILES`, for those who are not Hispanic.
+        Position in `PROFILES`, for those who are not Hispanic, or `LEANS` and up.
     puerto_rico : ndarray of bool, shape (n,)
         Whether Hispanic people answer race as in Puerto Rico.
     """
@@ -253,6 +267,7 @@ class Households:
 
     size: Ints
     family: Ints
+    sex: Ints
     hispanic: Ints
     race: Ints
     tenure: Ints
@@ -263,10 +278,15 @@ class Households:
 
 @dataclass(frozen=True)
 class People:
-    """Person records, arrays of shape (persons,): `unit` is a position among the units, `age` is in years."""
+    """Person records, arrays of shape (persons,): `unit` is a position among the units, `age` is in years.
+
+    `sex` is 1 for male and 2 for female. Who is `like_householder` has origin and race from the householder by descent.
+    """
 
     unit: Ints
     age: Ints
+    sex: Ints
+    like_householder: Bools
     hispanic: Ints
     race: Ints
     relship: Ints
@@ -294,6 +314,24 @@ def draw_origin(rng: Generator, mix: Mix) -> tuple[Ints, Ints]:
     return hispanic + np.int64(1), _draw(rng, _RACE, len(_COMBINATIONS), row) + 1
 
 
+def draw_lean(rng: Generator, profile: Ints) -> Ints:
+    """Draw which race a neighbourhood leans to, by the shares of its profile: the average over many is the profile.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of the draws.
+    profile : ndarray of int, shape (n,)
+        Position in `PROFILES`.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        `LEANS` and up, for `Mix.profile`.
+    """
+    return LEANS + _draw(rng, _LEAN, 7, profile)
+
+
 def draw_households(rng: Generator, mix: Mix) -> tuple[Households, People]:
     """Draw occupied housing units and everyone in them.
 
@@ -317,19 +355,20 @@ def draw_households(rng: Generator, mix: Mix) -> tuple[Households, People]:
     age = _householder_ages(rng, kind)
     couple = _couples(rng, kind)
     members = _order(_members(rng, kind, group, age, couple))
-    people = _with_origin(rng, members, (hispanic, race), mix)
+    sex = _householder_sex(rng, kind)
+    people = _with_origin(rng, members, (sex, hispanic, race), mix)
 
     households = len(kind)
     relative = (people.relship >= 25) & (people.relship <= 33)
     spouse = np.isin(people.relship, (20, 21, 23))
     family = np.bincount(people.unit[relative | spouse], minlength=households)
     relatives = np.bincount(people.unit[relative], minlength=households)
-    male = rng.random(households) < _MALE_COHABITING
-    unmarried = np.where(relatives > 0, np.where(male, 2, 3), np.where(male, 5, 7))
+    unmarried = np.where(relatives > 0, np.where(sex == 1, 2, 3), np.where(sex == 1, 5, 7))
     return (
         Households(
             size=np.bincount(people.unit, minlength=households),
             family=np.where(family > 1, family, 0),
+            sex=sex,
             hispanic=hispanic,
             race=race,
             tenure=_tenure(rng, kind, group, age),
@@ -380,7 +419,9 @@ def _group(hispanic: Ints, race: Ints) -> Ints:
 def _householder_ages(rng: Generator, kind: Ints) -> Ints:
     parameters: Floats = _HOUSEHOLDER_AGE[kind].T
     mean, spread, low, high = parameters
-    return reflect(rng.normal(mean, spread), low, high)
+    age = reflect(rng.normal(mean, spread), low, high)
+    died = (age >= _OLD) & (rng.random(len(age)) < _FEWER_OLD)
+    return np.where(died, 2 * _OLD - 1 - age, age)
 
 
 def _couples(rng: Generator, kind: Ints) -> Ints:
@@ -461,9 +502,27 @@ def _order(members: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
     return unit[order], age[order], relship[order]
 
 
-def _with_origin(rng: Generator, members: tuple[Ints, Ints, Ints], householder: tuple[Ints, Ints], mix: Mix) -> People:
+def _householder_sex(rng: Generator, kind: Ints) -> Ints:
+    """Sex of each householder, as HHT2 says where it does: 05 to 08 are female, 09 to 12 male."""
+    drawn = rng.random(len(kind))
+    couple = 2 - (drawn < np.where(kind < 2, _MALE_MARRIED, _MALE_COHABITING))
+    return np.where(kind < 4, couple, np.where(kind < 8, 2, 1))
+
+
+def _sexes(rng: Generator, relship: Ints, age: Ints, householder: Ints) -> Ints:
+    """Sex of each person, given the sex of that person's householder: RELSHIP of a partner says same or opposite."""
+    parent = (relship == 29) | (relship == 31)
+    male = np.where(parent, _MALE_PARENT, np.where(age < 18, _MALE_CHILD, _MALE_ADULT))
+    sex = 2 - (rng.random(len(relship)) < male)
+    sex = np.where((relship == 21) | (relship == 22), 3 - householder, sex)
+    return np.where((relship == 20) | (relship == 23) | (relship == 24), householder, sex)
+
+
+def _with_origin(
+    rng: Generator, members: tuple[Ints, Ints, Ints], householder: tuple[Ints, Ints, Ints], mix: Mix
+) -> People:
     unit, age, relship = members
-    hispanic, race = householder
+    sex, hispanic, race = householder
     own_hispanic, own_race = draw_origin(rng, mix.take(unit))
     chance = np.full(len(unit), _SHARED_RELATIVE)
     chance[relship == 20] = 1.0
@@ -473,6 +532,8 @@ def _with_origin(rng: Generator, members: tuple[Ints, Ints, Ints], householder: 
     return People(
         unit=unit,
         age=age,
+        sex=_sexes(rng, relship, age, sex[unit]),
+        like_householder=shared,
         hispanic=np.where(shared, hispanic[unit], own_hispanic),
         race=np.where(shared, race[unit], own_race),
         relship=relship,
