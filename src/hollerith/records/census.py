@@ -15,9 +15,10 @@ import duckdb
 import numpy as np
 
 from hollerith.errors import InputError
+from hollerith.records.cef import is_cef, open_cef
 from hollerith.records.database import STOPS, open_database
-from hollerith.records.findings import MOST_LINES, Finding, failing
-from hollerith.records.reader import find_file, open_records, places
+from hollerith.records.findings import Finding, failing
+from hollerith.records.reader import Source, damaged_parts, find_source, open_records, place_finding
 from hollerith.records.schema import GEO, MAFID, PERSONS, UNITS, RecordFile
 
 FILES: Final = (PERSONS, UNITS, GEO)
@@ -128,6 +129,8 @@ _LINKS: Final = (
 )
 
 
+_NO_BLOCK: Final = "OIDTB is not among the OIDTABBLK of the reference files"
+
 _KEYS_AT_A_TIME: Final = 30_000_000
 
 
@@ -140,7 +143,7 @@ class Census:
 
     db: duckdb.DuckDBPyConnection
     folder: Path
-    files: Mapping[str, Path]
+    files: Mapping[str, Source]
     findings: tuple[Finding, ...]
 
     @property
@@ -157,7 +160,14 @@ class Census:
             Naming every rule broken, how often and where.
         """
         if broken := failing(self.findings):
-            raise InputError("\n".join(["the records break these rules:", *(f"  {finding}" for finding in broken)]))
+            raise InputError(
+                "\n".join(
+                    [
+                        "the records break these rules (confidential: it counts records):",
+                        *(f"  {finding}" for finding in broken),
+                    ]
+                )
+            )
 
 
 def is_synthetic(folder: Path) -> bool:
@@ -169,7 +179,7 @@ def is_synthetic(folder: Path) -> bool:
 def open_census(
     folder: Path, *, states: frozenset[int], policies: Mapping[str, Policy], memory: int | None = None
 ) -> Iterator[Census]:
-    """Open and validate a folder of persons, units and geo files.
+    """Open and validate a folder of persons, units and geo files, or of CEF files.
 
     Parameters
     ----------
@@ -193,54 +203,66 @@ def open_census(
     except UnicodeEncodeError:
         raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
     with open_database(memory) as db:
-        files = {schema.name: path for schema in FILES if (path := find_file(folder, schema)[0]) is not None}
-        opened = {schema.name: open_records(db, folder, schema) for schema in FILES}
-        findings = [finding for found in opened.values() for finding in found]
-        intact = True
+        sources, findings = (open_cef if is_cef(folder) else _open_files)(db, folder)
+        intact = not findings
         for schema in FILES:
-            if opened[schema.name]:
-                intact = False
+            # What completes other records was checked where it stands.
+            if schema.name not in sources or sources[schema.name].beside:
                 continue
             try:
-                findings += _domains(db, files[schema.name], schema)
+                findings += _domains(db, sources[schema.name], schema)
             except STOPS:
                 raise
             except duckdb.Error:
                 text = "damaged: some of its pages cannot be read"
-                findings.append(Finding("is_parquet", files[schema.name].name, text))
+                whole = [Finding("is_parquet", sources[schema.name].names[0], text)]
+                findings += damaged_parts(db, sources[schema.name]) or whole
                 intact = False
         if intact:
-            findings += _links(db, files, states)
-            findings += _consistency(db, files, policies)
-        yield Census(db, folder, files, tuple(findings))
+            findings += _links(db, sources, states)
+            findings += _consistency(db, sources, policies)
+        yield Census(db, folder, sources, tuple(findings))
 
 
-def _domains(db: duckdb.DuckDBPyConnection, file: Path, schema: RecordFile) -> list[Finding]:
+def _open_files(db: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, Source], list[Finding]]:
+    """Open persons, units and geo as CSV or Parquet: those that could be opened, and why others could not."""
+    sources: dict[str, Source] = {}
+    findings: list[Finding] = []
+    for schema in FILES:
+        source, wrong = find_source(folder, schema)
+        if source is not None and not (wrong := open_records(db, source, schema)):
+            sources[schema.name] = source
+        findings += wrong
+    return sources, findings
+
+
+def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
     """Phase 2: values outside their column's domain. An empty file of units or geography is refused here, too."""
     counts = ", ".join(f"count(*) - count({name})" for name in schema.header)
     total, *wrong = _row(db, f"SELECT count(*), {counts} FROM {schema.name}")
     findings = []
     if not total and schema is not PERSONS:
-        findings.append(Finding("not_empty", file.name, f"the file has no {schema.row}"))
+        name = source.names[0] if len(source.names) == 1 else f"{schema.name} ({len(source.names):,} files)"
+        findings.append(Finding("not_empty", name, f"the file has no {schema.row}"))
     for column, count in zip(schema.columns, wrong, strict=True):
         if count:
-            lines = _lines(db, file, schema.name, f"{column.name} IS NULL")
-            findings.append(Finding("domain", file.name, f"{column.name} must be {column.rule}", count, lines))
+            finding = Finding("domain", "", f"{column.name} must be {column.rule}", count)
+            findings += place_finding(db, source, finding, schema.name, f"{column.name} IS NULL")
     return findings
 
 
-def _links(db: duckdb.DuckDBPyConnection, files: Mapping[str, Path], states: frozenset[int]) -> list[Finding]:
+def _links(db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], states: frozenset[int]) -> list[Finding]:
     """Phase 3: keys that must be unique, keys that must be found, and states that must be asked for."""
     outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
     rules = [("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration")]
     if not _keys_agree(db):
         rules = [*_LINKS, *rules]
     findings = []
-    for name, subject, broken, text in rules:
+    for name, subject, broken, saying in rules:
+        text = _NO_BLOCK if name == "unit_has_geography" and files["geo"].beside else saying
         (count,) = _row(db, f"SELECT count(*) FROM {subject} WHERE {broken}")
         if count:
-            lines = _lines(db, files[subject], subject, broken)
-            findings.append(Finding(name, files[subject].name, text, count, lines))
+            findings += place_finding(db, files[subject], Finding(name, "", text, count), subject, broken)
     return findings
 
 
@@ -270,7 +292,7 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _consistency(
-    db: duckdb.DuckDBPyConnection, files: Mapping[str, Path], policies: Mapping[str, Policy]
+    db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], policies: Mapping[str, Policy]
 ) -> list[Finding]:
     """The rules of consistency, all counted in one pass over the units and one over the persons."""
     relations = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons"}
@@ -282,8 +304,8 @@ def _consistency(
         for rule, count in zip(rules, counts, strict=True):
             if count:
                 drop = policies.get(rule.name, Policy.FAIL) is Policy.DROP
-                lines = _lines(db, files[subject], relation, rule.broken)
-                findings.append(Finding(rule.name, files[subject].name, rule.text, count, lines, drop))
+                finding = Finding(rule.name, "", rule.text, count, dropped=drop)
+                findings += place_finding(db, files[subject], finding, relation, rule.broken)
                 if drop:
                     drops.append(f"SELECT MAFID FROM {relation} WHERE {rule.broken}")
     dropped = " UNION ".join(drops) if drops else "SELECT MAFID FROM units WHERE false"
@@ -295,8 +317,3 @@ def _row(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
     row = db.execute(query).fetchone()
     # count_if over no rows is NULL.
     return tuple(int(value or 0) for value in row or ())
-
-
-def _lines(db: duckdb.DuckDBPyConnection, file: Path, relation: str, broken: str) -> tuple[int, ...]:
-    query = f"SELECT record FROM {relation} WHERE {broken} ORDER BY record LIMIT {MOST_LINES}"
-    return places(file, (int(row[0]) for row in db.execute(query).fetchall()))

@@ -16,13 +16,13 @@ class Finding:
     rule : str
         Its name, as in docs/phsafe.md.
     file : str
-        The file's name.
+        The file's name; that of a part of several begins with its folder.
     text : str
         What is wrong and what to do. It never holds a value of a record.
     count : int or None
         How many records break the rule; None where the whole file does.
     lines : tuple of int
-        The first of them: lines of a CSV file (the header is line 1), rows of a Parquet file (from 1).
+        The first of them: lines of a text file (a header is line 1), rows of a Parquet file (from 1).
     dropped : bool
         Whether the configuration's policy drops these units instead of failing.
     """

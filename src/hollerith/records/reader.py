@@ -1,13 +1,15 @@
 """Open a record file, CSV or Parquet, as a typed relation. A value outside its column's domain becomes NULL.
 
 After `open_records`, the database holds a relation named like the file (``persons``) with the columns of the schema as
-numbers and a column ``record``, its number in the file, from 1.
+numbers and a column ``record``: its number in its part of the file, from 1, and above that the number of the part
+(`Source`). A file of one part numbers its records from 1.
 """
 
 import codecs
 import csv
 import glob
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,46 +24,119 @@ _SEPARATORS: Final = "|,"
 _FEW_CODES: Final = 100
 
 
-def open_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: RecordFile) -> list[Finding]:
-    """Open ``folder/<name>.csv`` or ``folder/<name>.parquet``.
+PART_SHIFT: Final = 40
+"""A record's number counts within its part in the bits below this one, and the parts in those above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The file or files that hold one kind of records.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        The parts, in the order of their numbers.
+    names : tuple of str
+        What findings call them.
+    header : bool
+        Whether the first line of each is no record.
+    beside : tuple of Path
+        Files of another kind that complete these records and were checked with them.
+    """
+
+    paths: tuple[Path, ...]
+    names: tuple[str, ...]
+    header: bool = False
+    beside: tuple[Path, ...] = ()
+
+    def places(self, part: int, records: Iterable[int]) -> tuple[int, ...]:
+        """Where records of a part stand in it: rows of Parquet, lines of text, of which blank ones are no records."""
+        wanted = sorted(records)
+        if not self.header or not wanted:
+            return tuple(wanted)
+        return _lines_below_header(self.paths[part], wanted)
+
+
+def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+    """Open what `find_source` found.
 
     Parameters
     ----------
     db : duckdb.DuckDBPyConnection
-    folder : Path
+    source : Source
     schema : RecordFile
 
     Returns
     -------
     list of Finding
         Phase 1: what keeps the file from being read as such records. Empty if the relation was made. A Parquet file
-        damaged in its middle shows only when it is read: whoever reads it first must expect an error.
+        damaged in its middle shows only when it is read: whoever reads it first must expect an error
+        (`damaged_parts`).
     """
-    path, findings = find_file(folder, schema)
-    if path is None:
+    findings = []
+    head = b""
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            with path.open("rb") as file:
+                head = file.read(_HEADER_LIMIT)
+        except OSError as error:
+            findings.append(Finding("readable", name, error.strerror or "cannot be read"))
+            continue
+        if not head:
+            findings.append(Finding("not_empty", name, "the file is empty: not even a header"))
+    if findings:
         return findings
+    return _open_csv(db, source.paths[0], head, schema) if source.header else _open_parquet(db, source, schema)
+
+
+def forms(folder: Path, schema: RecordFile) -> list[Path]:
+    """Which forms of a record file are there: CSV, Parquet, or a folder of Parquet files under either name."""
+    parts = folder / schema.name
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEADER_LIMIT)
-    except OSError as error:
-        return [Finding("readable", path.name, error.strerror or "cannot be read")]
-    if not head:
-        return [Finding("not_empty", path.name, "the file is empty: not even a header")]
-    return _open_parquet(db, path, schema) if path.suffix == ".parquet" else _open_csv(db, path, head, schema)
+        partitioned = parts.is_dir() and next(parts.rglob("*.parquet"), None) is not None
+    except OSError:
+        partitioned = False
+    csv_file, parquet = (folder / f"{schema.name}.{suffix}" for suffix in ("csv", "parquet"))
+    there = [csv_file] if csv_file.is_file() else []
+    there += [parquet] if parquet.is_file() or parquet.is_dir() else []
+    return there + [parts] * partitioned
 
 
-def find_file(folder: Path, schema: RecordFile) -> tuple[Path | None, list[Finding]]:
-    """Which of the two forms of a file is there, or what is wrong with that."""
-    there = [path for suffix in ("csv", "parquet") if (path := folder / f"{schema.name}.{suffix}").is_file()]
-    if len(there) == 1:
-        return there[0], []
+def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
+    """Which form of a record file is there, or what is wrong with that."""
+    there = forms(folder, schema)
     name = f"{schema.name}.csv or {schema.name}.parquet"
-    if there:
-        return None, [Finding("one_file", name, "both are there; leave one")]
-    return None, [Finding("file_present", name, f"no such file in {folder}")]
+    if len(there) > 1:
+        names = f"{name} or {schema.name}" if there[-1].name == schema.name else name
+        return None, [Finding("one_file", names, "both are there; leave one")]
+    if not there:
+        return None, [Finding("file_present", name, f"no such file in {folder}")]
+    path = there[0]
+    return _partitioned(path) if path.is_dir() else (Source((path,), (path.name,), path.suffix == ".csv"), [])
 
 
-def check_header(path: Path, header: tuple[str, ...], schema: RecordFile) -> list[Finding]:
+def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
+    """The Parquet files in a folder and the folders in it. Hidden files and marks such as ``_SUCCESS`` are no parts."""
+    marks = ("_", ".")
+    try:
+        found = sorted(path for path in root.rglob("*") if not path.is_dir() and not path.name.startswith(marks))
+    except OSError as error:
+        return None, [Finding("readable", root.name, error.strerror or "cannot be read")]
+    parts = [(path, path.relative_to(root.parent).as_posix()) for path in found]
+    # A part passed over would be a state left out of the tables, so nothing is.
+    findings = [
+        Finding("is_parquet", name, "a part must be a file whose name ends in .parquet; take it out of the folder")
+        for path, name in parts
+        if path.suffix != ".parquet" or not path.is_file()
+    ]
+    if not parts:
+        findings = [Finding("not_empty", root.name, "the folder holds no file that ends in .parquet")]
+    if findings:
+        return None, findings
+    return Source(tuple(path for path, _ in parts), tuple(name for _, name in parts)), []
+
+
+def check_header(file: str, header: tuple[str, ...], schema: RecordFile) -> list[Finding]:
     """Compare column names with the schema: missing, unexpected, or out of order."""
     expected = schema.header
     # A name that is not ours could be a record where the header is missing, so unexpected names are placed, not shown.
@@ -69,12 +144,12 @@ def check_header(path: Path, header: tuple[str, ...], schema: RecordFile) -> lis
     missing = [name for name in expected if name not in header]
     findings = []
     if missing:
-        findings.append(Finding("columns_present", path.name, f"missing column {', '.join(missing)} in the header"))
+        findings.append(Finding("columns_present", file, f"missing column {', '.join(missing)} in the header"))
     if unexpected:
         text = f"unexpected column at position {', '.join(unexpected)} of the header; expected {', '.join(expected)}"
-        findings.append(Finding("no_other_columns", path.name, text))
+        findings.append(Finding("no_other_columns", file, text))
     if not findings and header != expected:
-        findings.append(Finding("column_order", path.name, f"columns out of order; expected {', '.join(expected)}"))
+        findings.append(Finding("column_order", file, f"columns out of order; expected {', '.join(expected)}"))
     return findings
 
 
@@ -86,15 +161,15 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: Re
         return [Finding("is_text", path.name, "the first line is no header of column names; is this a CSV file?")]
     separator = next((s for s in _SEPARATORS if s in line), _SEPARATORS[0])
     header = tuple(name.strip() for name in next(csv.reader([line], delimiter=separator)))
-    if findings := check_header(path, header, schema):
+    if findings := check_header(path.name, header, schema):
         return findings
-    columns = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in schema.header)
-    typed = ", ".join(f"{_from_text(column)} AS {column.name}" for column in schema.columns)
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in schema.header)
+    typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
     try:
         db.execute(f"""
-            CREATE TABLE {schema.name}_rows AS SELECT {typed} FROM read_csv({_source(path)},
-                auto_detect = false, header = false, skip = 1,
-                delim = {_quoted(separator)}, quote = '"', escape = '"',
+            CREATE TABLE {schema.name}_rows AS SELECT {typed} FROM read_csv({source_of(path)},
+                auto_detect = false, hive_partitioning = false, header = false, skip = 1,
+                delim = {quoted(separator)}, quote = '"', escape = '"',
                 columns = {{{columns}}}, strict_mode = true, store_rejects = true,
                 rejects_table = '{schema.name}_rejects', rejects_scan = '{schema.name}_rejects_scan')
             """)
@@ -103,14 +178,7 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: Re
     except duckdb.Error:
         text = "not readable as CSV throughout: binary content, or line ends of more than one kind"
         return [Finding("is_text", path.name, text)]
-    rejects = f"FROM {schema.name}_rejects"
-    rules = db.execute(f"SELECT error_type::VARCHAR, count(DISTINCT line) {rejects} GROUP BY 1 ORDER BY 1").fetchall()
-    findings = []
-    for kind, count in rules:
-        query = f"SELECT DISTINCT line {rejects} WHERE error_type::VARCHAR = ? ORDER BY 1 LIMIT {MOST_LINES}"
-        lines = tuple(int(row[0]) for row in db.execute(query, [kind]).fetchall())
-        text = _REJECTED.get(kind, f"is no row of {len(schema.columns)} fields")
-        findings.append(Finding("row_shape", path.name, text, int(count), lines))
+    findings = rejected(db, schema.name, path.name, len(schema.columns))
     if not findings:
         findings = _empty_last_fields(db, path, separator, len(schema.columns))
     if not findings:
@@ -118,26 +186,36 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: Re
     return findings
 
 
+def rejected(db: duckdb.DuckDBPyConnection, table: str, file: str, fields: int) -> list[Finding]:
+    """Findings of the rows that the database could not read, which it keeps in ``<table>_rejects``."""
+    rejects = f"FROM {table}_rejects"
+    rules = db.execute(f"SELECT error_type::VARCHAR, count(DISTINCT line) {rejects} GROUP BY 1 ORDER BY 1").fetchall()
+    findings = []
+    for kind, count in rules:
+        query = f"SELECT DISTINCT line {rejects} WHERE error_type::VARCHAR = ? ORDER BY 1 LIMIT {MOST_LINES}"
+        lines = tuple(int(row[0]) for row in db.execute(query, [kind]).fetchall())
+        text = _REJECTED.get(kind, f"is no row of {fields} fields")
+        findings.append(Finding("row_shape", file, text, int(count), lines))
+    return findings
+
+
 def _empty_last_fields(db: duckdb.DuckDBPyConnection, path: Path, separator: str, fields: int) -> list[Finding]:
     """Find rows with a field too many that is empty: the database forgives them."""
     read = f"""
-        SELECT line FROM read_csv({_source(path)}, auto_detect = false, header = false, skip = 1,
-            delim = '\x01', quote = '', escape = '', columns = {{line: 'VARCHAR'}})"""
+        SELECT line FROM read_csv({source_of(path)}, auto_detect = false, hive_partitioning = false,
+            header = false, skip = 1, delim = '\x01', quote = '', escape = '', columns = {{line: 'VARCHAR'}})"""
     broken = f"ends_with(line, '{separator}') AND length(line) - length(replace(line, '{separator}', '')) >= {fields}"
     (count,) = db.execute(f"SELECT count(*) FROM ({read}) WHERE {broken}").fetchone() or (0,)
     if not count:
         return []
     numbered = f"SELECT line, row_number() OVER () AS record FROM ({read})"
     query = f"SELECT record FROM ({numbered}) WHERE {broken} ORDER BY 1 LIMIT {MOST_LINES}"
-    records = [int(row[0]) for row in db.execute(query).fetchall()]
-    return [Finding("row_shape", path.name, _REJECTED["TOO MANY COLUMNS"], int(count), places(path, records))]
+    lines = _lines_below_header(path, [int(row[0]) for row in db.execute(query).fetchall()])
+    return [Finding("row_shape", path.name, _REJECTED["TOO MANY COLUMNS"], int(count), lines)]
 
 
-def places(path: Path, records: Iterable[int]) -> tuple[int, ...]:
-    """Where records stand in their file: rows of Parquet, lines of CSV, of which blank ones are no records."""
-    wanted = sorted(records)
-    if path.suffix == ".parquet" or not wanted:
-        return tuple(wanted)
+def _lines_below_header(path: Path, wanted: Sequence[int]) -> tuple[int, ...]:
+    """Lines of a CSV file on which records stand, whose numbers are in order."""
     found: list[int] = []
     record = 0
     # Universal newlines, as the database reads them; the bytes of a record do not matter here.
@@ -162,59 +240,94 @@ _REJECTED: Final = {
 }
 
 
-def _open_parquet(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> list[Finding]:
-    source = f"read_parquet({_source(path)}, file_row_number = true)"
-    try:
-        described = db.execute(f"DESCRIBE SELECT * EXCLUDE (file_row_number) FROM {source}").fetchall()
-    except STOPS:
-        raise
-    except duckdb.Error:
-        return [Finding("is_parquet", path.name, "not a complete Parquet file; was it cut off?")]
-    types = {str(row[0]): str(row[1]) for row in described}
-    if findings := check_header(path, tuple(types), schema):
-        return findings
-    allowed = {"VARCHAR", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
-    findings = [
-        Finding("column_type", path.name, f"column {name} has type {kind}; text or an integer type is needed")
-        for name, kind in types.items()
-        if kind not in allowed
-    ]
+def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+    findings: list[Finding] = []
+    types: dict[str, str] = {}
+    first = ""
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            described = db.execute(f"DESCRIBE SELECT * FROM {_parquet([path])}").fetchall()
+        except STOPS:
+            raise
+        except duckdb.Error:
+            findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
+            continue
+        found = {str(row[0]): str(row[1]) for row in described}
+        wrong = check_header(name, tuple(found), schema) or _check_types(name, found)
+        if not wrong and types and found != types:
+            # The database would cast one to the other, and an integer would lose its leading zeros.
+            columns = ", ".join(column for column, kind in found.items() if kind != types[column])
+            wrong = [Finding("column_type", name, f"column {columns} has another type than in {first}; all must agree")]
+        elif not wrong and not types:
+            types, first = found, name
+        findings += wrong
     if findings:
         return findings
 
     def typed(column: Column) -> str:
         if types[column.name] != "VARCHAR":
-            return _in_domain(column, column.name)
+            return in_domain(column, column.name)
         few = column.width is not None and len(column.domain) <= _FEW_CODES
-        return _from_dictionary(column) if few else _from_text(column)
+        return _from_dictionary(column) if few else from_text(column)
 
     columns = ", ".join(f"{typed(column)} AS {column.name}" for column in schema.columns)
-    db.execute(f"CREATE VIEW {schema.name} AS SELECT {columns}, file_row_number + 1 AS record FROM {source}")
+    record = "file_row_number + 1"
+    if len(source.paths) > 1:
+        record += f" + (file_index::BIGINT << {PART_SHIFT})"
+    db.execute(f"CREATE VIEW {schema.name} AS SELECT {columns}, {record} AS record FROM {_parquet(source.paths)}")
     return []
 
 
-def _from_text(column: Column) -> str:
+def _parquet(paths: Iterable[Path]) -> str:
+    """SQL for Parquet files of one schema. What a path says, as in ``TABBLKST=06``, is not read as data."""
+    files = ", ".join(map(source_of, paths))
+    return f"read_parquet([{files}], hive_partitioning = false)"
+
+
+def _check_types(file: str, types: Mapping[str, str]) -> list[Finding]:
+    allowed = {"VARCHAR", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+    return [
+        Finding("column_type", file, f"column {name} has type {kind}; text or an integer type is needed")
+        for name, kind in types.items()
+        if kind not in allowed
+    ]
+
+
+def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
+    """Name the Parquet files whose values cannot all be read."""
+    findings = []
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            db.execute(f"SELECT max(hash(COLUMNS(*))) FROM {_parquet([path])}").fetchall()
+        except STOPS:
+            raise
+        except duckdb.Error:
+            findings.append(Finding("is_parquet", name, "damaged: some of its pages cannot be read"))
+    return findings
+
+
+def from_text(column: Column) -> str:
     """SQL for a text value as a number of the domain, or NULL. Codes need their leading zeros."""
     number = f"TRY_CAST({column.name} AS INTEGER)"
     if column.width:
         written = f"lpad({number}::VARCHAR, {column.width}, '0') = {column.name}"
     else:
         written = f"regexp_full_match({column.name}, '[0-9]{{1,9}}')"
-    return f"CASE WHEN {written} THEN {_in_domain(column, number)} END"
+    return f"CASE WHEN {written} THEN {in_domain(column, number)} END"
 
 
 def _from_dictionary(column: Column) -> str:
     """The same for a column whose values Parquet stores once each.
 
     The database evaluates a function of one such column once per distinct value, which makes this ten times as fast as
-    `_from_text`; for values that are not stored so, it is a search through the list.
+    `from_text`; for values that are not stored so, it is a search through the list.
     """
     values = sorted(column.domain)
-    codes = ", ".join(_quoted(column.written(value)) for value in values)
+    codes = ", ".join(quoted(column.written(value)) for value in values)
     return f"([{', '.join(map(str, values))}]::{column.storage}[])[list_position([{codes}], {column.name})]"
 
 
-def _in_domain(column: Column, number: str) -> str:
+def in_domain(column: Column, number: str) -> str:
     """SQL for a number if it lies in the domain, else NULL."""
     test = f"{number} BETWEEN {column.low} AND {column.high}"
     if isinstance(column.domain, frozenset):
@@ -222,10 +335,33 @@ def _in_domain(column: Column, number: str) -> str:
     return f"CASE WHEN {test} THEN CAST({number} AS {column.storage}) END"
 
 
-def _source(path: Path) -> str:
+def source_of(path: Path) -> str:
     """A path as the database reads it, which takes ``*`` and ``[`` for patterns."""
-    return _quoted(glob.escape(str(path)))
+    return quoted(glob.escape(str(path)))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def place_finding(
+    db: duckdb.DuckDBPyConnection, source: Source, finding: Finding, relation: str, broken: str
+) -> list[Finding]:
+    """Say in which files, and where in them, the records lie that break a rule: one finding for each file."""
+    query = f"SELECT record FROM {relation} WHERE {broken} ORDER BY record LIMIT {MOST_LINES}"
+    first = [int(row[0]) for row in db.execute(query).fetchall()]
+    if len(source.paths) == 1:
+        return [replace(finding, file=source.names[0], lines=source.places(0, first))]
+    grouped = f"SELECT record >> {PART_SHIFT}, count(*) FROM {relation} WHERE {broken} GROUP BY 1 ORDER BY 1"
+    parts = [(int(part), int(count)) for part, count in db.execute(grouped).fetchall()]
+    findings = []
+    for part, count in parts[:MOST_LINES]:
+        within = f"({broken}) AND record >> {PART_SHIFT} = {part} ORDER BY record LIMIT {MOST_LINES}"
+        found = db.execute(f"SELECT record FROM {relation} WHERE {within}").fetchall()
+        lines = source.places(part, (int(row[0]) & ((1 << PART_SHIFT) - 1) for row in found))
+        findings.append(replace(finding, file=source.names[part], count=count, lines=lines))
+    if rest := parts[MOST_LINES:]:
+        name = f"{len(rest):,} more files from {source.names[rest[0][0]]} on"
+        findings.append(replace(finding, file=name, count=sum(count for _, count in rest)))
+    return findings

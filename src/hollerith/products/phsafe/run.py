@@ -168,7 +168,11 @@ def _log(census: Census, exact: ExactCounts) -> dict[str, Any]:
         "dropped_units": rows("dropped_units"),
         "findings": [str(finding) for finding in census.findings],
         "persons_left_out_by_truncation": dict(exact.truncated),
-        "inputs": {path.name: checksum(path) for path in census.files.values()},
+        "inputs": {
+            os.path.relpath(path, census.folder): checksum(path)
+            for source in census.files.values()
+            for path in (*source.paths, *source.beside)
+        },
     }
 
 
