@@ -29,7 +29,8 @@ def floor(data: Path) -> float:
         began = time.perf_counter()
         with duckdb.connect(":memory:") as db:
             for name, columns in _USED.items():
-                used = ", ".join(f"max({column})" for column in columns)
+                # A hash, for the largest value alone would be read from the file's statistics.
+                used = ", ".join(f"bit_xor(hash({column}))" for column in columns)
                 db.execute(f"SELECT {used} FROM read_parquet('{data / name}.parquet')").fetchall()
         seconds.append(time.perf_counter() - began)
     return min(seconds)
