@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import the helpers that lie beside them."""
+"""Lets the tests of this folder import the modules that lie beside them."""
 
 import sys
 from pathlib import Path

@@ -78,7 +78,9 @@ def _verb(
 
 
 def _data(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("data", type=Path, metavar="DATA", help="a folder with persons, units and geo as CSV or Parquet")
+    verb.add_argument(
+        "data", type=Path, metavar="DATA", help="a folder with persons, units and geo (CSV, Parquet or CEF)"
+    )
 
 
 def _memory(verb: argparse.ArgumentParser) -> None:

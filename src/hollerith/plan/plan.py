@@ -25,10 +25,6 @@ class Neighbours(Enum):
     BOUNDED = "bounded"
     """One privacy unit changed arbitrarily."""
 
-    def of(self, sensitivity: Sensitivity) -> Fraction:
-        """Pick the entry of a sensitivity that belongs to these neighbours."""
-        return sensitivity.unbounded if self is Neighbours.UNBOUNDED else sensitivity.bounded
-
 
 @dataclass(frozen=True, slots=True)
 class PlanDifference:

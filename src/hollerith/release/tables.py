@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import duckdb
 import numpy as np
@@ -14,8 +14,6 @@ from hollerith.errors import OutputError
 
 Value = str | int | float
 Format = Literal["csv", "parquet"]
-
-FORMATS: Final[tuple[Format, ...]] = ("csv", "parquet")
 
 
 @dataclass(frozen=True, slots=True)
