@@ -15,6 +15,7 @@ from hollerith.plan.ledger import Ledger
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import SeededEntropy
+from hollerith.privacy.exact import INFINITE
 from hollerith.products.phsafe.plan import plan_of
 from hollerith.products.phsafe.production import TAUS, budgets, production_plan
 
@@ -130,3 +131,28 @@ def test_runs_side_by_side_lose_no_charge(tmp_path: Path) -> None:
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     assert len(json.loads(path.read_text())["data"]["CEF"]["runs"]) == 15
+
+
+def test_a_meter_measures_every_group_once_whatever_the_order_of_the_pieces() -> None:
+    m = PLAN["PH1_num/state_A-G"]
+    meter = Ledger(replace(PLAN, measurements=(replace(m, budget=INFINITE),))).open(replace(m, budget=INFINITE), 10)
+    for first, cells in [(4, [1, 2, 2]), (0, [1]), (7, [2, 2, 1]), (1, [1, 1, 2])]:
+        counts = np.arange(sum(cells))
+        assert np.array_equal(meter.measure(first, np.array(cells), counts, SeededEntropy(1)), counts)
+    for first in range(10):
+        with pytest.raises(BudgetError, match="has been measured already"):
+            meter.measure(first, np.array([1]), np.zeros(1, dtype=np.int64), SeededEntropy(1))
+
+
+@pytest.mark.parametrize(("first", "groups"), [(-1, 2), (9, 2), (10, 1)])
+def test_a_meter_refuses_groups_that_are_none_of_the_measurement(first: int, groups: int) -> None:
+    meter = Ledger(PLAN).open(PLAN["PH1_num/state_A-G"], 10)
+    with pytest.raises(BudgetError, match="no such population group"):
+        meter.measure(first, np.ones(groups, dtype=np.int64), np.zeros(groups, dtype=np.int64), SeededEntropy(1))
+
+
+@pytest.mark.parametrize(("cells", "counts"), [([0], 0), ([3], 3), ([1], 2), ([2, 1], 2)])
+def test_a_meter_refuses_counts_that_do_not_fit(cells: list[int], counts: int) -> None:
+    meter = Ledger(PLAN).open(PLAN["PH1_num/state_A-G"], 10)
+    with pytest.raises(ValueError, match="cells"):
+        meter.measure(0, np.array(cells), np.zeros(counts, dtype=np.int64), SeededEntropy(1))

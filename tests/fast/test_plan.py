@@ -163,3 +163,38 @@ def test_confidence_as_the_bureau_rounds_it() -> None:
     assert margin_of_error(Fraction(4), Fraction(95, 100)) == pytest.approx(3.92)
     with pytest.raises(ValueError, match="confidence"):
         z_value(Fraction(1))
+
+
+def test_losses_add_within_a_branch_and_of_the_branches_the_largest_counts() -> None:
+    nested = plan(
+        measurement("a", Fraction(1), "pass:us/detail:fine"),
+        measurement("b", Fraction(2), "pass:us/detail:coarse"),
+        measurement("c", Fraction(3), "pass:us/detail:coarse"),
+        measurement("d", Fraction(7), "pass:us"),
+        measurement("e", Fraction(11), "pass:pr"),
+        measurement("f", Fraction(100)),
+    )
+    assert nested.loss() == 100 + max(7 + max(1, 2 + 3), 11)
+    assert [len(measurements) for measurements in nested.passes.values()] == [4, 1]
+    totals = nested.as_json()["totals"]
+    assert totals["passes"]["us"] == {"rho": "12", "rho_float": 12.0, "bounded_rho": "24", "bounded_rho_float": 24.0}
+
+
+@given(st.lists(st.tuples(POSITIVE, st.sampled_from(["", "g", "g:1", "g:2", "h:1/k:1", "h:1/k:2", "h:2"]))))
+def test_nested_composition_agrees_with_its_definition(terms: list[tuple[Fraction, str]]) -> None:
+    def of(where: str) -> Fraction:
+        return sum((rho for rho, composition in terms if composition == where), Fraction(0))
+
+    alone = max((rho for rho, composition in terms if composition == "g"), default=Fraction(0))
+    measured = [measurement(str(n), rho, composition) for n, (rho, composition) in enumerate(terms)]
+    expected = of("") + max(alone, of("g:1"), of("g:2")) + max(of("h:1/k:1"), of("h:1/k:2"), of("h:2"))
+    assert plan(*measured).loss() == expected
+
+
+def test_a_loss_that_has_no_meaning_is_none() -> None:
+    sensitivity = Sensitivity(Fraction(9), Fraction(18))
+    m = replace(measurement("a", Fraction(1)), sensitivity=sensitivity, proven=sensitivity, calibration=Fraction(9))
+    totals = plan(m).as_json()["totals"]
+    assert totals["same_household_rho"] is None
+    assert totals["bounded_rho"] == "2"
+    assert "passes" not in totals

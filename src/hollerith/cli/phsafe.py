@@ -14,7 +14,7 @@ from hollerith.products.phsafe.production import production_plan
 
 if TYPE_CHECKING:
     from hollerith.privacy.entropy import Entropy
-    from hollerith.products.phsafe.run import Account
+    from hollerith.products.run import Account
 
 _STAGES = 5
 _DIFFERENCE = ("measurement", "value", "here", "production")
@@ -154,7 +154,7 @@ def _plan(options: argparse.Namespace) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from hollerith.privacy.entropy import SeededEntropy, SystemEntropy
-    from hollerith.products.phsafe.run import Account
+    from hollerith.products.run import Account
 
     config, plan = _configured(options)
     ledger = (options.ledger, options.dataset)
@@ -167,7 +167,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _exact(options: argparse.Namespace) -> None:
     from hollerith.privacy.entropy import SystemEntropy
-    from hollerith.products.phsafe.run import without_noise
+    from hollerith.products.run import without_noise
 
     config, plan = _configured(options)
     _release(options, config, without_noise(plan), SystemEntropy(), None)
@@ -177,7 +177,8 @@ def _release(
     options: argparse.Namespace, config: Config, plan: Plan, entropy: "Entropy", account: "Account | None"
 ) -> None:
     from hollerith.cli.progress import stages
-    from hollerith.products.phsafe.run import Request, run
+    from hollerith.products.phsafe.run import run
+    from hollerith.products.run import Request
 
     request = Request(
         options.data, options.out, options.format, options.overwrite, options.log, account, options.memory

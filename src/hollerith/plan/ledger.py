@@ -49,6 +49,17 @@ class Ledger:
             raise BudgetError(f"measurement {measurement.name} refused: it would pass the budget of the plan")
         self._charged[measurement.name] = measurement
 
+    def open(self, measurement: Measurement, groups: int) -> "Meter":
+        """Charge a measurement of ``groups`` population groups that will be measured piece by piece.
+
+        Raises
+        ------
+        BudgetError
+            If `charge` refuses the measurement.
+        """
+        self.charge(measurement)
+        return Meter(measurement, groups)
+
     def measure(self, measurement: Measurement, counts: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
         """Charge a measurement and return its noisy counts: the door from confidential to public.
 
@@ -74,5 +85,69 @@ class Ledger:
         """
         if counts.ndim != 2 or counts.shape[1] != measurement.cells:
             raise ValueError(f"{measurement.name} counts {measurement.cells} cells per population group")
-        self.charge(measurement)
-        return add_noise(counts, measurement.law, entropy)
+        cells = np.full(len(counts), measurement.cells)
+        return self.open(measurement, len(counts)).measure(0, cells, counts.ravel(), entropy).reshape(counts.shape)
+
+
+@dataclass(slots=True)
+class Meter:
+    """One charged measurement, made piece by piece: every population group at most once.
+
+    All pieces together are one measurement: ``measurement.loss(d)``-zCDP (epsilon-DP) against neighbours whose counts,
+    over all pieces, lie at squared L2 (L1) distance at most ``d``. How many cells a group is counted in may depend on
+    what has been released before, not on the counts (docs/safetab-privacy.md).
+
+    Attributes
+    ----------
+    measurement : Measurement
+    groups : int
+        Population groups of the measurement, numbered from 0.
+    """
+
+    measurement: Measurement
+    groups: int
+    _done: list[tuple[int, int]] = field(default_factory=list, init=False)
+
+    def measure(
+        self, first: int, cells: NDArray[np.int64], counts: NDArray[np.int64], entropy: Entropy
+    ) -> NDArray[np.int64]:
+        """Add noise to the counts of groups ``first``, ``first + 1``, ...
+
+        Parameters
+        ----------
+        first : int
+        cells : numpy.ndarray of int64, shape (groups of the piece,)
+            How many cells each group is counted in: from 1 to those of the measurement.
+        counts : numpy.ndarray of int64, shape (sum of cells,)
+            Exact counts, zeros included, group after group.
+        entropy : Entropy
+
+        Raises
+        ------
+        BudgetError
+            If a group is none of the measurement's, or has been measured already.
+        ValueError
+            If the counts do not have the cells named.
+        OverflowError
+            If a noisy count does not fit into 64 bits.
+        """
+        end = first + len(cells)
+        if not 0 <= first <= end <= self.groups:
+            raise BudgetError(f"measurement {self.measurement.name} refused: it has no such population group")
+        if any(first < to and start < end for start, to in self._done):
+            raise BudgetError(f"measurement {self.measurement.name} refused: a group has been measured already")
+        if len(cells) and not (cells.min() >= 1 and cells.max() <= self.measurement.cells):
+            raise ValueError(f"{self.measurement.name} counts at most {self.measurement.cells} cells a group")
+        if counts.ndim != 1 or len(counts) != int(cells.sum()):
+            raise ValueError(f"{self.measurement.name}: the counts do not have the cells named")
+        self._mark(first, end)
+        return add_noise(counts, self.measurement.law, entropy)
+
+    def _mark(self, first: int, end: int) -> None:
+        """Remember a piece; pieces that touch become one, so the list stays short."""
+        if first == end:
+            return
+        merged = [piece for piece in self._done if piece[1] != first and piece[0] != end]
+        start = next((piece[0] for piece in self._done if piece[1] == first), first)
+        to = next((piece[1] for piece in self._done if piece[0] == end), end)
+        self._done = [*merged, (start, to)]

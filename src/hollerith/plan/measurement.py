@@ -29,13 +29,13 @@ class Sensitivity:
         One record added or removed.
     bounded : Fraction
         One record changed in any way, its place included.
-    same_household : Fraction
-        One person's record changed while the person stays in the household.
+    same_household : Fraction or None
+        One person's record changed while the person stays in the household; None where that has no meaning.
     """
 
     unbounded: Fraction
     bounded: Fraction
-    same_household: Fraction
+    same_household: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,10 @@ class Measurement:
     budget : Fraction or INFINITE
         rho under zCDP, epsilon under pure DP.
     composition : str
-        Measurements of one non-empty group are on disjoint records: their losses compose in parallel.
+        Empty, or where this measurement stands among others whose losses do not add: ``"GROUP:BRANCH"``. No change of
+        one privacy unit costs more than the largest of the branches of a group, as on disjoint records; within a
+        branch losses add. Groups nest as ``"GROUP:BRANCH/GROUP:BRANCH"``; without a branch a measurement is one of
+        its own.
     """
 
     name: str

@@ -1,11 +1,11 @@
 """A Plan: measurements and the way they compose, with what they cost together."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from hollerith.plan.margin import margin_of_error
 from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
@@ -14,6 +14,10 @@ from hollerith.privacy.zcdp import epsilon_tight
 
 DEFAULT_DELTA = 1e-10
 """The delta at which the 2020 products state their epsilon."""
+
+
+POPULATIONS: Final = "pass"
+"""The group of `Measurement.composition` whose branches are passes over disjoint populations."""
 
 
 class Neighbours(Enum):
@@ -102,9 +106,23 @@ class Plan:
 
         Notes
         -----
-        Sequential losses add; of a parallel group the largest counts (Bun and Steinke 2016, lemmas 7 and 8).
+        Sequential losses add; of the branches of a group the largest counts (Bun and Steinke 2016, lemmas 7 and 8;
+        `Measurement.composition`).
         """
         return compose(self.measurements, distance)
+
+    @property
+    def passes(self) -> Mapping[str, tuple[Measurement, ...]]:
+        """Measurements by pass over disjoint populations, such as ``us`` and ``pr``; empty where a plan has none.
+
+        The losses of two passes protect different records and are never added.
+        """
+        passes: dict[str, list[Measurement]] = {}
+        for m in self.measurements:
+            group, _, branch = m.composition.partition("/")[0].partition(":")
+            if group == POPULATIONS:
+                passes.setdefault(branch, []).append(m)
+        return {name: tuple(measurements) for name, measurements in passes.items()}
 
     def as_json(self, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
         """Describe the plan as design's ``plan --json``: rationals as strings, each with a float beside it."""
@@ -162,43 +180,80 @@ class Plan:
         }
 
     def _totals(self, delta: float) -> dict[str, Any]:
-        def losses(pick: Callable[[Measurement], Sensitivity]) -> dict[str, Budget]:
-            return {
-                entry.name: self.loss(lambda m, name=entry.name: getattr(pick(m), name))  # type: ignore[misc]
-                for entry in fields(Sensitivity)
-            }
+        def losses(pick: Callable[[Measurement], Sensitivity]) -> dict[str, Budget | None]:
+            return {entry.name: self._loss_against(pick, entry.name) for entry in fields(Sensitivity)}
 
         own, promised, proven = self.loss(), losses(lambda m: m.sensitivity), losses(lambda m: m.proven)
         symbol = "rho" if self.mechanism is Mechanism.ZCDP else "epsilon"
 
-        def named(by: dict[str, Budget]) -> dict[str, Any]:
+        def named(by: dict[str, Budget | None]) -> dict[str, Any]:
             return {key: value for name, loss in by.items() for key, value in number(f"{name}_{symbol}", loss).items()}
 
         totals: dict[str, Any] = {**named(promised), "proven": named(proven)}
+        if passes := self.passes:
+            totals["passes"] = {
+                name: {
+                    **number(symbol, compose(measurements)),
+                    **number(f"bounded_{symbol}", compose(measurements, lambda m: m.sensitivity.bounded)),
+                }
+                for name, measurements in passes.items()
+            }
         if self.mechanism is Mechanism.ZCDP:
             epsilon = epsilon_tight(own, delta)
             return {**number("rho", own), **totals, "epsilon": _finite(epsilon), "delta": delta}
         return {"rho": None, **number("epsilon", own), **totals, "delta": 0}
 
+    def _loss_against(self, pick: Callable[[Measurement], Sensitivity], neighbours: str) -> Budget | None:
+        """Loss by the sensitivities of one kind of neighbours, or None where a measurement has none for them."""
+        distances = {m.name: getattr(pick(m), neighbours) for m in self.measurements}
+        if None in distances.values():
+            return None
+        return self.loss(lambda m: distances[m.name])
 
-def compose(measurements: tuple[Measurement, ...], distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
+
+def compose(measurements: Iterable[Measurement], distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
     """Total loss of measurements: see `Plan.loss`."""
+    return _in_series(
+        [
+            (_path(m, number), m.loss(distance(m) if distance else m.calibration))
+            for number, m in enumerate(measurements)
+        ]
+    )
+
+
+Path = tuple[tuple[str, str], ...]
+
+
+def _path(m: Measurement, number: int) -> Path:
+    """The groups and branches a measurement stands in, outermost first."""
+    parts = (part.partition(":") for part in m.composition.split("/") if part)
+    # NUL cannot collide with a branch somebody names.
+    return tuple((group, branch if colon else f"\0{number}") for group, colon, branch in parts)
+
+
+def _in_series(terms: list[tuple[Path, Budget]]) -> Budget:
+    """Add losses; of the branches of a group only the largest counts."""
     total: Budget = Fraction(0)
-    parallel: dict[str, Budget] = {}
-    for m in measurements:
-        loss = m.loss(distance(m) if distance else m.calibration)
-        if m.composition:
-            parallel[m.composition] = max(loss, parallel.get(m.composition, Fraction(0)))
+    groups: dict[str, dict[str, list[tuple[Path, Budget]]]] = {}
+    for path, loss in terms:
+        if path:
+            (group, branch), *rest = path
+            groups.setdefault(group, {}).setdefault(branch, []).append((tuple(rest), loss))
         else:
             total += loss
-    return sum(parallel.values(), total)
+    for branches in groups.values():
+        total += max(_in_series(branch) for branch in branches.values())
+    return total
 
 
-def number(key: str, value: Budget) -> dict[str, Any]:
+def number(key: str, value: Budget | None) -> dict[str, Any]:
     """Write an exact number as a string under ``key`` and as a float under ``key_float`` (None where infinite).
 
-    A float that is no rational of ours, such as the variance of a geometric law, is written as its decimal.
+    A float that is no rational of ours, such as the variance of a geometric law, is written as its decimal; what has
+    no meaning, as None.
     """
+    if value is None:
+        return {key: None, f"{key}_float": None}
     if isinstance(value, Fraction):
         return {key: str(value), f"{key}_float": float(value)}
     return {key: "Infinity" if value == INFINITE else repr(value), f"{key}_float": _finite(value)}

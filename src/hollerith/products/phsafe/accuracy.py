@@ -15,9 +15,10 @@ from hollerith.privacy.entropy import Entropy
 from hollerith.products.phsafe.config import Config
 from hollerith.products.phsafe.count import count
 from hollerith.products.phsafe.errors import Accuracy, Array, CellError
-from hollerith.products.phsafe.run import NOT_FOR_RELEASE, checked_census, measure
+from hollerith.products.phsafe.run import checked_census, measure
 from hollerith.products.phsafe.spec import DERIVED, table
 from hollerith.products.phsafe.tables import groups, level_of
+from hollerith.products.run import NOT_FOR_RELEASE
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.release.check import describe_tables
 from hollerith.release.folder import new_folder, write_manifest

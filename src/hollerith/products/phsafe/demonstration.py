@@ -16,8 +16,9 @@ from hollerith.products.phsafe.config import read_config
 from hollerith.products.phsafe.errors import summarize
 from hollerith.products.phsafe.plan import make_plan
 from hollerith.products.phsafe.production import production_config
-from hollerith.products.phsafe.run import NOT_FOR_RELEASE, TAKEN_AS_PUBLIC, Request, run
-from hollerith.products.phsafe.spec import STATES
+from hollerith.products.phsafe.run import TAKEN_AS_PUBLIC, run
+from hollerith.products.run import NOT_FOR_RELEASE, Request
+from hollerith.products.settings import STATES
 from hollerith.records.synthetic import synthesize
 from hollerith.release.check import check_files
 from hollerith.release.folder import MANIFEST, new_folder, read_manifest, write_manifest

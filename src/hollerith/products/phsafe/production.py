@@ -6,7 +6,8 @@ from typing import Any, Final
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.plan import plan_of
-from hollerith.products.phsafe.spec import STATES, TABLES
+from hollerith.products.phsafe.spec import TABLES
+from hollerith.products.settings import STATES
 
 TAUS: Final = {"PH1_num": 10, "PH2": 10, "PH3": 6, "PH4": 10, "PH6": 6, "PH7": 10}
 

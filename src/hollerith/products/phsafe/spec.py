@@ -12,8 +12,6 @@ from hollerith.plan.measurement import Mechanism, Sensitivity
 
 Accounting = Literal["published", "tight"]
 
-PUERTO_RICO: Final = "72"
-STATES: Final = tuple(f"{code:02}" for code in range(1, 57) if code not in {3, 7, 14, 43, 52})
 """FIPS codes of the 50 states and the District of Columbia."""
 
 

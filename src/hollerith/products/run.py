@@ -1,0 +1,153 @@
+"""What every run does around its own counting: its request, its confidential log, its manifest. Confidential."""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+
+import hollerith
+from hollerith.errors import ConfigError, OutputError
+from hollerith.plan.account import charge_account
+from hollerith.plan.ledger import Ledger
+from hollerith.plan.plan import Plan, number
+from hollerith.privacy.entropy import Entropy
+from hollerith.privacy.exact import INFINITE, Budget
+from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
+from hollerith.records.reader import Source
+from hollerith.release.tables import Format, checksum
+
+NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where the loss of a run is added up with that of others on the same data."""
+
+    path: Path
+    data: str
+    limit: Budget | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run is asked to do, apart from its configuration and plan."""
+
+    data: Path
+    out: Path
+    fmt: Format = "csv"
+    overwrite: bool = False
+    log: Path | None = None
+    account: Account | None = None
+    memory: int | None = None
+
+
+def without_noise(plan: Plan) -> Plan:
+    """The same plan with infinite budgets: zero noise, for synthetic data only."""
+    return replace(plan, measurements=tuple(replace(m, budget=INFINITE) for m in plan.measurements))
+
+
+def reasons_against_release(plan: Plan, entropy: Entropy, data: Path) -> list[str]:
+    """Why the output may not be released; refused altogether on records that are not synthetic."""
+    reasons = []
+    if not plan.is_releasable:
+        reasons.append("a budget is infinite, so counts without noise are in it")
+    if not entropy.for_release:
+        reasons.append("the noise was made from a seed, and whoever has the seed can take it off")
+    if reasons and not is_synthetic(data):
+        raise ConfigError(
+            f"{data} holds no file named {SYNTHETIC_MARK}, so its records may be real; "
+            f"refused because {' and '.join(reasons)}"
+        )
+    return reasons
+
+
+def charge(request: Request, plan: Plan) -> None:
+    """Add the loss of the whole plan to the ledger file, if one is named, before anything is measured."""
+    if request.account is not None:
+        charge_account(request.account.path, request.account.data, plan, request.account.limit)
+
+
+def manifest_of(
+    ledger: Ledger, reasons: list[str], parameters: Mapping[str, Any], taken_as_public: tuple[str, ...]
+) -> dict[str, Any]:
+    """What the manifest of a release says of its making; its tables are added by their writer."""
+    return {
+        "hollerith": hollerith.__version__,
+        "product": ledger.plan.product,
+        "status": NOT_FOR_RELEASE if reasons else "noisy measurements under the plan",
+        **({"reasons": reasons} if reasons else {}),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "plan": ledger.plan.as_json(),
+        "ledger": {"charged": list(ledger.charged), **number("spent", ledger.spent)},
+        "parameters": dict(parameters),
+        "taken_as_public": list(taken_as_public),
+        "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
+    }
+
+
+def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:
+    """SHA-256 of every input file, by its path within the data folder; for the confidential log."""
+    return {
+        os.path.relpath(path, folder): checksum(path)
+        for source in sources.values()
+        for path in (*source.paths, *source.beside)
+    }
+
+
+@contextmanager
+def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Claim the place of the confidential log before the work; a log written before a failure is removed again.
+
+    Raises
+    ------
+    OutputError
+        If the log would lie in the release, replace a file that is no log of ours, or cannot be written.
+    """
+    out = request.out.absolute()
+    path = (request.log or out.with_name(out.name + ".confidential.log")).absolute()
+    homes = {place.resolve() for place in (out, out.with_name(out.name + ".partial"))}
+    if homes & {path.resolve(), *path.resolve().parents}:
+        raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
+    if path.is_file() and not _is_log(path):
+        raise OutputError(f"the log {path} would replace a file that is no log; name another place")
+    if request.account is not None and path.resolve() == request.account.path.resolve():
+        raise OutputError(f"the log {path} would replace the ledger; name another place")
+    if not path.parent.is_dir():
+        raise OutputError(f"the log {path} cannot be written: its folder does not exist")
+    written = False
+
+    def write(log: Mapping[str, Any]) -> None:
+        nonlocal written
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            written = path.is_file()
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump({**_LOG_HEAD, **log}, file, indent=1)
+                file.write("\n")
+        except OSError as error:
+            raise OutputError(f"the log {path} cannot be written: {error.strerror}; nothing was released") from None
+
+    try:
+        yield write
+    except BaseException:
+        if written:
+            path.unlink(missing_ok=True)
+        raise
+
+
+_LOG_HEAD: Final = {"confidential": "This file depends on the records without noise. It must not be published."}
+
+
+def _is_log(path: Path) -> bool:
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8"))["confidential"] == _LOG_HEAD["confidential"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
