@@ -14,11 +14,10 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from hollerith.errors import InputError
 from hollerith.records.cef import is_cef, open_cef
-from hollerith.records.database import STOPS, open_database
-from hollerith.records.findings import Finding, failing
-from hollerith.records.reader import Source, damaged_parts, find_source, open_records, place_finding
+from hollerith.records.database import STOPS, numbers, open_database
+from hollerith.records.findings import Finding, require_none
+from hollerith.records.reader import Source, damaged_parts, find_source, open_records, place_finding, require_folder
 from hollerith.records.schema import GEO, MAFID, PERSONS, UNITS, RecordFile
 
 FILES: Final = (PERSONS, UNITS, GEO)
@@ -159,15 +158,7 @@ class Census:
         InputError
             Naming every rule broken, how often and where.
         """
-        if broken := failing(self.findings):
-            raise InputError(
-                "\n".join(
-                    [
-                        "the records break these rules (confidential: it counts records):",
-                        *(f"  {finding}" for finding in broken),
-                    ]
-                )
-            )
+        require_none(self.findings)
 
 
 def is_synthetic(folder: Path) -> bool:
@@ -196,12 +187,7 @@ def open_census(
     InputError
         If the folder is missing. Broken rules are findings of the census, not errors.
     """
-    if not folder.is_dir():
-        raise InputError(f"the data folder {folder} does not exist")
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError:
-        raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
+    require_folder(folder)
     with open_database(memory) as db:
         sources, findings = (open_cef if is_cef(folder) else _open_files)(db, folder)
         intact = not findings
@@ -214,9 +200,7 @@ def open_census(
             except STOPS:
                 raise
             except duckdb.Error:
-                text = "damaged: some of its pages cannot be read"
-                whole = [Finding("is_parquet", sources[schema.name].names[0], text)]
-                findings += damaged_parts(db, sources[schema.name]) or whole
+                findings += damaged_parts(db, sources[schema.name])
                 intact = False
         if intact:
             findings += _links(db, sources, states)
@@ -239,7 +223,7 @@ def _open_files(db: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, 
 def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
     """Phase 2: values outside their column's domain. An empty file of units or geography is refused here, too."""
     counts = ", ".join(f"count(*) - count({name})" for name in schema.header)
-    total, *wrong = _row(db, f"SELECT count(*), {counts} FROM {schema.name}")
+    total, *wrong = numbers(db, f"SELECT count(*), {counts} FROM {schema.name}")
     findings = []
     if not total and schema is not PERSONS:
         name = source.names[0] if len(source.names) == 1 else f"{schema.name} ({len(source.names):,} files)"
@@ -260,7 +244,7 @@ def _links(db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], states: f
     findings = []
     for name, subject, broken, saying in rules:
         text = _NO_BLOCK if name == "unit_has_geography" and files["geo"].beside else saying
-        (count,) = _row(db, f"SELECT count(*) FROM {subject} WHERE {broken}")
+        (count,) = numbers(db, f"SELECT count(*) FROM {subject} WHERE {broken}")
         if count:
             findings += place_finding(db, files[subject], Finding(name, "", text, count), subject, broken)
     return findings
@@ -271,9 +255,9 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
 
     Sorting the keys is several times as fast as joining on them, which is left to files that are not in order.
     """
-    (rows,) = _row(db, "SELECT count(*) FROM units")
+    (rows,) = numbers(db, "SELECT count(*) FROM units")
     bounds = np.linspace(MAFID.low, MAFID.high + 1, 2 + rows // _KEYS_AT_A_TIME, dtype=np.int64).tolist()
-    (unknown,) = _row(
+    (unknown,) = numbers(
         db, "SELECT (SELECT count_if(MAFID IS NULL) FROM units) + (SELECT count_if(MAFID IS NULL) FROM geo)"
     )
     if unknown:
@@ -287,7 +271,7 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
         )
         if not np.array_equal(units, geo) or bool((units[1:] == units[:-1]).any()):
             return False
-    (strangers,) = _row(db, "SELECT count(*) FROM persons ANTI JOIN units USING (MAFID)")
+    (strangers,) = numbers(db, "SELECT count(*) FROM persons ANTI JOIN units USING (MAFID)")
     return strangers == 0
 
 
@@ -300,7 +284,7 @@ def _consistency(
     drops = []
     for subject, relation in relations.items():
         rules = [rule for rule in RULES if rule.subject == subject]
-        counts = _row(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
+        counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
         for rule, count in zip(rules, counts, strict=True):
             if count:
                 drop = policies.get(rule.name, Policy.FAIL) is Policy.DROP
@@ -311,9 +295,3 @@ def _consistency(
     dropped = " UNION ".join(drops) if drops else "SELECT MAFID FROM units WHERE false"
     db.execute(f"CREATE TABLE dropped_units AS {dropped}")
     return findings
-
-
-def _row(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
-    row = db.execute(query).fetchone()
-    # count_if over no rows is NULL.
-    return tuple(int(value or 0) for value in row or ())

@@ -103,6 +103,12 @@ def open_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConnecti
                 connection.close()
 
 
+def numbers(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
+    """The one row of whole numbers that a query gives; a sum over nothing is 0."""
+    row = db.execute(query).fetchone()
+    return tuple(int(value or 0) for value in row or ())
+
+
 def _must_be_private(root: Path) -> None:
     status = root.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or root.is_symlink():

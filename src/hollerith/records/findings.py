@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hollerith.errors import InputError
+
 MOST_LINES = 20
 """How many places of one rule are listed."""
 
@@ -14,7 +16,7 @@ class Finding:
     Attributes
     ----------
     rule : str
-        Its name, as in docs/phsafe.md.
+        Its name, as in the document of the product.
     file : str
         The file's name; that of a part of several begins with its folder.
     text : str
@@ -49,3 +51,22 @@ class Finding:
 def failing(findings: Iterable[Finding]) -> list[Finding]:
     """Those that forbid a run."""
     return [finding for finding in findings if not finding.dropped]
+
+
+def require_none(findings: Iterable[Finding]) -> None:
+    """Refuse records that break rules.
+
+    Raises
+    ------
+    InputError
+        Naming every rule broken, how often and where.
+    """
+    if broken := failing(findings):
+        raise InputError(
+            "\n".join(
+                [
+                    "the records break these rules (confidential: it counts records):",
+                    *(f"  {finding}" for finding in broken),
+                ]
+            )
+        )

@@ -1,8 +1,8 @@
-"""Open a record file, CSV or Parquet, as a typed relation. A value outside its column's domain becomes NULL.
+"""Open a record file, text or Parquet, as a typed relation. A value outside its column's domain becomes NULL.
 
-After `open_records`, the database holds a relation named like the file (``persons``) with the columns of the schema as
-numbers and a column ``record``: its number in its part of the file, from 1, and above that the number of the part
-(`Source`). A file of one part numbers its records from 1.
+After `open_records`, the database holds a relation named like the file (`RecordFile.relation`) with the columns of the
+schema as numbers and a column ``record``: its number in its part of the file, from 1, and above that the number of the
+part (`Source`). A file of one part numbers its records from 1.
 """
 
 import codecs
@@ -15,6 +15,7 @@ from typing import Final
 
 import duckdb
 
+from hollerith.errors import InputError
 from hollerith.records.database import STOPS
 from hollerith.records.findings import MOST_LINES, Finding
 from hollerith.records.schema import Column, RecordFile
@@ -23,6 +24,7 @@ _HEADER_LIMIT: Final = 1 << 16
 _SEPARATORS: Final = "|,"
 _FEW_CODES: Final = 100
 
+PARQUET: Final = ".parquet"
 
 PART_SHIFT: Final = 40
 """A record's number counts within its part in the bits below this one, and the parts in those above."""
@@ -90,29 +92,27 @@ def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFi
 
 
 def forms(folder: Path, schema: RecordFile) -> list[Path]:
-    """Which forms of a record file are there: CSV, Parquet, or a folder of Parquet files under either name."""
+    """Which forms of a record file are there: text, Parquet, or a folder of Parquet files under either name."""
+    paths = [folder / f"{schema.name}.{ending}" for ending in schema.endings]
+    there = [path for path in paths if path.is_file() or (path.suffix == PARQUET and path.is_dir())]
     parts = folder / schema.name
     try:
-        partitioned = parts.is_dir() and next(parts.rglob("*.parquet"), None) is not None
+        partitioned = PARQUET[1:] in schema.endings and parts.is_dir() and any(parts.rglob(f"*{PARQUET}"))
     except OSError:
         partitioned = False
-    csv_file, parquet = (folder / f"{schema.name}.{suffix}" for suffix in ("csv", "parquet"))
-    there = [csv_file] if csv_file.is_file() else []
-    there += [parquet] if parquet.is_file() or parquet.is_dir() else []
     return there + [parts] * partitioned
 
 
 def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
     """Which form of a record file is there, or what is wrong with that."""
     there = forms(folder, schema)
-    name = f"{schema.name}.csv or {schema.name}.parquet"
     if len(there) > 1:
-        names = f"{name} or {schema.name}" if there[-1].name == schema.name else name
-        return None, [Finding("one_file", names, "both are there; leave one")]
+        names = " or ".join(path.name for path in there)
+        return None, [Finding("one_file", names, f"{'both' if len(there) == 2 else 'all'} are there; leave one")]
     if not there:
-        return None, [Finding("file_present", name, f"no such file in {folder}")]
+        return None, [Finding("file_present", " or ".join(schema.file_names), f"no such file in {folder}")]
     path = there[0]
-    return _partitioned(path) if path.is_dir() else (Source((path,), (path.name,), path.suffix == ".csv"), [])
+    return _partitioned(path) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
 
 
 def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
@@ -127,7 +127,7 @@ def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
     findings = [
         Finding("is_parquet", name, "a part must be a file whose name ends in .parquet; take it out of the folder")
         for path, name in parts
-        if path.suffix != ".parquet" or not path.is_file()
+        if path.suffix != PARQUET or not path.is_file()
     ]
     if not parts:
         findings = [Finding("not_empty", root.name, "the folder holds no file that ends in .parquet")]
@@ -137,7 +137,7 @@ def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
 
 
 def check_header(file: str, header: tuple[str, ...], schema: RecordFile) -> list[Finding]:
-    """Compare column names with the schema: missing, unexpected, or out of order."""
+    """Compare column names with the schema: missing, twice, unexpected, or out of order."""
     expected = schema.header
     # A name that is not ours could be a record where the header is missing, so unexpected names are placed, not shown.
     unexpected = [str(place) for place, name in enumerate(header, 1) if name not in expected]
@@ -145,12 +145,30 @@ def check_header(file: str, header: tuple[str, ...], schema: RecordFile) -> list
     findings = []
     if missing:
         findings.append(Finding("columns_present", file, f"missing column {', '.join(missing)} in the header"))
+    if schema.others:
+        twice = [name for name in expected if header.count(name) > 1]
+        return findings + [Finding("columns_present", file, f"column {name} is there twice") for name in twice]
     if unexpected:
         text = f"unexpected column at position {', '.join(unexpected)} of the header; expected {', '.join(expected)}"
         findings.append(Finding("no_other_columns", file, text))
     if not findings and header != expected:
         findings.append(Finding("column_order", file, f"columns out of order; expected {', '.join(expected)}"))
     return findings
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a folder of records that is none, or that the database could not name.
+
+    Raises
+    ------
+    InputError
+    """
+    if not folder.is_dir():
+        raise InputError(f"the data folder {folder} does not exist")
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
 
 
 def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: RecordFile) -> list[Finding]:
@@ -163,26 +181,29 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: Re
     header = tuple(name.strip() for name in next(csv.reader([line], delimiter=separator)))
     if findings := check_header(path.name, header, schema):
         return findings
-    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in schema.header)
+    # Names that are not ours may be empty, or differ by case alone, which the database does not see.
+    names = (name if name in schema.header else f"column {place}" for place, name in enumerate(header, 1))
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
     typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
+    table = schema.relation
     try:
         db.execute(f"""
-            CREATE TABLE {schema.name}_rows AS SELECT {typed} FROM read_csv({source_of(path)},
+            CREATE TABLE {table}_rows AS SELECT {typed} FROM read_csv({source_of(path)},
                 auto_detect = false, hive_partitioning = false, header = false, skip = 1,
                 delim = {quoted(separator)}, quote = '"', escape = '"',
                 columns = {{{columns}}}, strict_mode = true, store_rejects = true,
-                rejects_table = '{schema.name}_rejects', rejects_scan = '{schema.name}_rejects_scan')
+                rejects_table = '{table}_rejects', rejects_scan = '{table}_rejects_scan')
             """)
     except STOPS:
         raise
     except duckdb.Error:
         text = "not readable as CSV throughout: binary content, or line ends of more than one kind"
         return [Finding("is_text", path.name, text)]
-    findings = rejected(db, schema.name, path.name, len(schema.columns))
+    findings = rejected(db, table, path.name, len(header))
     if not findings:
-        findings = _empty_last_fields(db, path, separator, len(schema.columns))
+        findings = _empty_last_fields(db, path, separator, len(header))
     if not findings:
-        db.execute(f"CREATE VIEW {schema.name} AS SELECT *, rowid + 1 AS record FROM {schema.name}_rows")
+        db.execute(f"CREATE VIEW {table} AS SELECT *, rowid + 1 AS record FROM {table}_rows")
     return findings
 
 
@@ -241,19 +262,34 @@ _REJECTED: Final = {
 
 
 def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+    types, findings = stored_types(db, source, schema)
+    if findings:
+        return findings
+    columns = ", ".join(f"{from_stored(column, types[column.name])} AS {column.name}" for column in schema.columns)
+    record = "file_row_number + 1"
+    if len(source.paths) > 1:
+        record += f" + (file_index::BIGINT << {PART_SHIFT})"
+    db.execute(f"CREATE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {parquet(source.paths)}")
+    return []
+
+
+def stored_types(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile
+) -> tuple[dict[str, str], list[Finding]]:
+    """SQL types of the columns, on which all parts of Parquet must agree, or what keeps them from being read so."""
     findings: list[Finding] = []
     types: dict[str, str] = {}
     first = ""
     for path, name in zip(source.paths, source.names, strict=True):
         try:
-            described = db.execute(f"DESCRIBE SELECT * FROM {_parquet([path])}").fetchall()
+            described = db.execute(f"DESCRIBE SELECT * FROM {parquet([path])}").fetchall()
         except STOPS:
             raise
         except duckdb.Error:
             findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
             continue
         found = {str(row[0]): str(row[1]) for row in described}
-        wrong = check_header(name, tuple(found), schema) or _check_types(name, found)
+        wrong = check_header(name, tuple(found), schema) or _check_types(name, found, schema)
         if not wrong and types and found != types:
             # The database would cast one to the other, and an integer would lose its leading zeros.
             columns = ", ".join(column for column, kind in found.items() if kind != types[column])
@@ -261,66 +297,71 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
         elif not wrong and not types:
             types, first = found, name
         findings += wrong
-    if findings:
-        return findings
-
-    def typed(column: Column) -> str:
-        if types[column.name] != "VARCHAR":
-            return in_domain(column, column.name)
-        few = column.width is not None and len(column.domain) <= _FEW_CODES
-        return _from_dictionary(column) if few else from_text(column)
-
-    columns = ", ".join(f"{typed(column)} AS {column.name}" for column in schema.columns)
-    record = "file_row_number + 1"
-    if len(source.paths) > 1:
-        record += f" + (file_index::BIGINT << {PART_SHIFT})"
-    db.execute(f"CREATE VIEW {schema.name} AS SELECT {columns}, {record} AS record FROM {_parquet(source.paths)}")
-    return []
+    return types, findings
 
 
-def _parquet(paths: Iterable[Path]) -> str:
+def parquet(paths: Iterable[Path]) -> str:
     """SQL for Parquet files of one schema. What a path says, as in ``TABBLKST=06``, is not read as data."""
     files = ", ".join(map(source_of, paths))
     return f"read_parquet([{files}], hive_partitioning = false)"
 
 
-def _check_types(file: str, types: Mapping[str, str]) -> list[Finding]:
-    allowed = {"VARCHAR", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
-    return [
-        Finding("column_type", file, f"column {name} has type {kind}; text or an integer type is needed")
-        for name, kind in types.items()
-        if kind not in allowed
-    ]
+def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
+    integers = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+    findings = []
+    for column in schema.columns:
+        kind = types[column.name]
+        if kind not in {"VARCHAR", *({"BOOLEAN"} if column.words else integers)}:
+            needed = "text or true and false are" if column.words else "text or an integer type is"
+            findings.append(Finding("column_type", file, f"column {column.name} has type {kind}; {needed} needed"))
+    return findings
 
 
 def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    """Name the Parquet files whose values cannot all be read."""
+    """Name the Parquet files whose values cannot all be read, after an error that says that there is one."""
+    text = "damaged: some of its pages cannot be read"
     findings = []
     for path, name in zip(source.paths, source.names, strict=True):
         try:
-            db.execute(f"SELECT max(hash(COLUMNS(*))) FROM {_parquet([path])}").fetchall()
+            db.execute(f"SELECT max(hash(COLUMNS(*))) FROM {parquet([path])}").fetchall()
         except STOPS:
             raise
         except duckdb.Error:
-            findings.append(Finding("is_parquet", name, "damaged: some of its pages cannot be read"))
-    return findings
+            findings.append(Finding("is_parquet", name, text))
+    return findings or [Finding("is_parquet", source.names[0], text)]
 
 
 def from_text(column: Column) -> str:
     """SQL for a text value as a number of the domain, or NULL. Codes need their leading zeros."""
-    number = f"TRY_CAST({column.name} AS INTEGER)"
+    name = column.text or column.name
+    if column.words:
+        return _from_list(column)
+    number = f"TRY_CAST({name} AS {'INTEGER' if column.high < 1 << 31 else 'BIGINT'})"
     if column.width:
-        written = f"lpad({number}::VARCHAR, {column.width}, '0') = {column.name}"
+        written = f"lpad({number}::VARCHAR, {column.width}, '0') = {name}"
     else:
-        written = f"regexp_full_match({column.name}, '[0-9]{{1,9}}')"
-    return f"CASE WHEN {written} THEN {in_domain(column, number)} END"
+        written = f"regexp_full_match({name}, '[0-9]{{1,9}}')"
+    blank = f"WHEN {name} = {quoted(column.blank)} THEN 0 " if column.blank else ""
+    return f"CASE {blank}WHEN {written} THEN {in_domain(column, number)} END"
 
 
-def _from_dictionary(column: Column) -> str:
-    """The same for a column whose values Parquet stores once each.
+def from_stored(column: Column, kind: str) -> str:
+    """SQL for a value as Parquet stores it, of the SQL type `kind`, as a number of the domain, or NULL."""
+    if kind == "BOOLEAN":
+        return f"CAST({column.name} AS {column.storage})"
+    if kind != "VARCHAR":
+        value = in_domain(column, column.name)
+    else:
+        few = column.width is not None and len(column.domain) <= _FEW_CODES and not column.blank
+        value = _from_list(column) if few else from_text(column)
+    return f"CASE WHEN {column.name} IS NULL THEN 0 ELSE {value} END" if column.blank else value
 
-    The database evaluates a function of one such column once per distinct value, which makes this ten times as fast as
-    `from_text`; for values that are not stored so, it is a search through the list.
+
+def _from_list(column: Column) -> str:
+    """SQL for a text value by a search through the list of those allowed.
+
+    The database evaluates a function of one column once per distinct value where Parquet stores each value once, which
+    makes this ten times as fast as `from_text` there.
     """
     values = sorted(column.domain)
     codes = ", ".join(quoted(column.written(value)) for value in values)

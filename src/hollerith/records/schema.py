@@ -1,4 +1,7 @@
-"""The columns of a record file: names, order and allowed values, all of which are whole numbers or codes of digits."""
+"""The columns of a record file: names, order and allowed values.
+
+Values are whole numbers, codes of digits, or words that stand for numbers.
+"""
 
 from dataclasses import dataclass
 
@@ -14,11 +17,23 @@ class Column:
         Allowed values; a code is taken as its number.
     width : int or None
         Digits of a code, leading zeros included; None for an integer.
+    words : tuple of str
+        What is written in place of the numbers 0, 1, ..., where the column holds words.
+    blank : str
+        The word for no value, which becomes 0; in Parquet NULL says the same. Empty if there must be a value.
+    saying : str
+        What is allowed, where `rule` could not say it in few words.
+    text : str
+        SQL for the code where a file may write more than that; empty if it is written as it is.
     """
 
     name: str
     domain: range | frozenset[int]
     width: int | None = None
+    words: tuple[str, ...] = ()
+    blank: str = ""
+    saying: str = ""
+    text: str = ""
 
     @property
     def low(self) -> int:
@@ -34,11 +49,16 @@ class Column:
     @property
     def storage(self) -> str:
         """The narrowest SQL type that holds the domain."""
-        return "UTINYINT" if self.high < 1 << 8 else "USMALLINT" if self.high < 1 << 16 else "INTEGER"
+        for bits, kind in ((8, "UTINYINT"), (15, "SMALLINT"), (16, "USMALLINT"), (31, "INTEGER")):
+            if self.high < 1 << bits:
+                return kind
+        return "BIGINT"
 
     @property
     def rule(self) -> str:
         """What is allowed, in words."""
+        if self.saying:
+            return self.saying
         if len(self.domain) <= 6:
             text = ", ".join(map(self.written, sorted(self.domain)))
         else:
@@ -50,16 +70,32 @@ class Column:
 
     def written(self, value: int) -> str:
         """A value as the file writes it."""
-        return str(value).zfill(self.width or 1)
+        return self.words[value] if self.words else str(value).zfill(self.width or 1)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """One file of records: its name without extension, what a row is called, and its columns in file order."""
+    """One file of records.
+
+    Attributes
+    ----------
+    name : str
+        Without extension.
+    row : str
+        What a row is called.
+    columns : tuple of Column
+        In file order.
+    endings : tuple of str
+        How the file's name may end; only one of these files may be there.
+    others : bool
+        Whether other columns may stand among these, in any order.
+    """
 
     name: str
     row: str
     columns: tuple[Column, ...]
+    endings: tuple[str, ...] = ("csv", "parquet")
+    others: bool = False
 
     def __getitem__(self, name: str) -> Column:
         """Find a column by name, or raise KeyError."""
@@ -67,6 +103,16 @@ class RecordFile:
             if column.name == name:
                 return column
         raise KeyError(name)
+
+    @property
+    def relation(self) -> str:
+        """The name in the database."""
+        return self.name.replace("-", "_")
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Names of files that may hold the records."""
+        return tuple(f"{self.name}.{ending}" for ending in self.endings)
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -127,3 +173,65 @@ GEO = RecordFile(
     ),
 )
 """geo.csv: where each unit lies, one row per unit."""
+
+
+_BLOCK = tuple(GEO[name] for name in ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK"))
+_CODES = range(1000, 10_000)
+_DETAILED_RACE = (
+    Column("QRACE1", _CODES, 4),
+    *(
+        Column(f"QRACE{n}", _CODES, 4, blank="Null", saying="Null or a code of 4 digits, 1000 to 9999")
+        for n in range(2, 9)
+    ),
+    Column("QSPAN", _CODES, 4),
+)
+
+PERSON_RECORDS = RecordFile(
+    "person-records",
+    "person",
+    (
+        Column("QAGE", range(116)),
+        Column("QSEX", range(1, 3), 1),
+        Column("HOUSEHOLDER", range(2), words=("False", "True")),
+        *_BLOCK,
+        Column("CENRACE", _RACE, 2),
+        *_DETAILED_RACE,
+    ),
+    ("txt", "csv", "parquet"),
+)
+"""person-records.txt of the Census Bureau's SafeTab-P: one row per person."""
+
+HOUSEHOLD_RECORDS = RecordFile(
+    "household-records",
+    "household",
+    (
+        *_BLOCK,
+        Column("HHRACE", _RACE, 2),
+        *_DETAILED_RACE,
+        Column("HOUSEHOLD_TYPE", range(1, 6), 1),
+        Column("TEN", range(1, 5), 1),
+    ),
+    ("txt", "csv", "parquet"),
+)
+"""household-records.txt of SafeTab-H: one row per occupied housing unit, with the codes of its householder."""
+
+REFERENCE = RecordFile("GRF-C", "block", (*_BLOCK, GEO["PLACEFP"], GEO["AIANNHCE"]), ("txt", "csv"), others=True)
+"""GRF-C.txt, the reference file of SafeTab: one row per block, whether or not anyone lives there."""
+
+HOUSING_UNITS = RecordFile(
+    "housing-units",
+    "block",
+    (
+        Column(
+            "block",
+            range(10**15),
+            15,
+            saying="15 digits (state, county, tract, block), or 16 with the block group after the tract",
+            # The block group says nothing that the block does not.
+            text="CASE WHEN length(block) = 16 THEN left(block, 11) || right(block, 4) ELSE block END",
+        ),
+        Column("housing_units", range(1 << 31), saying="a whole number"),
+    ),
+    ("txt", "csv"),
+)
+"""housing-units.txt: how many housing units stand in each block, occupied or not."""
