@@ -1,0 +1,1 @@
+"""Population groups: areas times characteristic iterations of race and ethnicity. Public."""
