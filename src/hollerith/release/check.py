@@ -1,5 +1,6 @@
 """Whether a release holds together: its files against its manifest."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,13 @@ from hollerith.release.tables import ReleaseTable, checksum, read_table
 def describe_tables(paths: dict[str, Path], tables: list[ReleaseTable]) -> dict[str, Any]:
     """What a manifest says of its tables: by file name, checksum, rows and columns."""
     return {
-        paths[table.name].name: {
-            "table": table.name,
-            "sha256": checksum(paths[table.name]),
-            "rows": table.rows,
-            "columns": list(table.columns),
-        }
-        for table in tables
+        paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns) for table in tables
     }
+
+
+def describe(name: str, path: Path, rows: int, columns: Iterable[str]) -> dict[str, Any]:
+    """What a manifest says of one table."""
+    return {"table": name, "sha256": checksum(path), "rows": rows, "columns": list(columns)}
 
 
 def check_files(release: Path) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]], list[str]]:

@@ -40,7 +40,7 @@ def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
     path = folder / f"{table.name}.{fmt}"
     if fmt == "csv":
         rows = zip(*table.columns.values(), strict=True)
-        lines = ["|".join(table.columns), *("|".join(map(_written, row)) for row in rows)]
+        lines = ["|".join(table.columns), *("|".join(map(written, row)) for row in rows)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
     arrays = {
@@ -68,7 +68,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
         if path.suffix == ".parquet":
             with duckdb.connect(":memory:") as db:
                 arrays = db.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
-            return {name: [_written(value) for value in values.tolist()] for name, values in arrays.items()}
+            return {name: [written(value) for value in values.tolist()] for name, values in arrays.items()}
         lines = path.read_text(encoding="utf-8").splitlines()
         rows = [line.split("|") for line in lines[1:]]
         header = lines[0].split("|")
@@ -91,7 +91,8 @@ def _is_text(values: Sequence[Value]) -> bool:
     return bool(values) and isinstance(values[0], str)
 
 
-def _written(value: Value) -> str:
+def written(value: Value) -> str:
+    """A value as CSV writes it: a float with the fewest digits that read back as itself."""
     if isinstance(value, float):
         return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return str(value)

@@ -1,0 +1,586 @@
+"""Records to exact counts of population groups: areas times characteristic iterations. Confidential.
+
+Count first, map after. The records of a slice of the country are counted by piece of geography, by what they say of
+race and ethnicity, and by category; each distinct set of codes is mapped to its iterations once; and every count of a
+group is a sum over (piece, set of codes) pairs. A piece is what no area divides: all blocks of one tract that lie in
+the same place and the same AIANNH area.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from hollerith.populations.iterations import CharacteristicIterations, Eligible
+from hollerith.populations.regions import ITERATION_LEVELS, NO_AIANNH, NO_PLACE, Granularity
+
+Ints = NDArray[np.int64]
+
+BASES: Final = ("nation", "state", "county", "tract", "place", "aiannh")
+
+RACE_COLUMNS: Final = tuple(f"QRACE{number}" for number in range(1, 9))
+
+_ROWS_AT_ONCE: Final = 10_000_000
+_PAIRS_AT_ONCE: Final = 2_000_000
+_CODE_BITS: Final = 14
+_CODES_IN_WORD: Final = 4
+_BLOCK_KEY: Final = "((TABBLKST::BIGINT * 1000 + TABBLKCOU) * 1000000 + TABTRACTCE) * 10000 + TABBLK"
+
+
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """The areas of one pass, from the reference file; public.
+
+    Attributes
+    ----------
+    ids : mapping of base to numpy.ndarray of int64
+        Ids of the areas of each kind, as numbers, ascending. Areas within one state stand together.
+    pieces : mapping of base to numpy.ndarray of int32, shape (pieces,)
+        Of each piece the place in `ids` of the area it is in, or -1. Pieces ascend by state, county and tract.
+    states : numpy.ndarray of int64, shape (pieces,)
+        The state of each piece.
+    """
+
+    ids: Mapping[str, Ints]
+    pieces: Mapping[str, NDArray[np.int32]]
+    states: Ints
+
+    def within(self, base: str, first_state: int, last_state: int) -> tuple[int, int]:
+        """Which areas of a kind lie in a range of states, as a range of places in `ids`: all, if they cross states."""
+        if base not in _PER_STATE:
+            return 0, len(self.ids[base])
+        low, high = np.searchsorted(
+            self.ids[base], [first_state * _PER_STATE[base], (last_state + 1) * _PER_STATE[base]]
+        )
+        return int(low), int(high)
+
+
+_PER_STATE: Final = {"state": 1, "county": 1000, "tract": 1000 * 1_000_000, "place": 100_000}
+"""Ids of areas within states: how many a state's number stands for."""
+
+
+def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> Areas:
+    """List the areas of the given states in the relation ``blocks``, and cut them into pieces.
+
+    Leaves a table ``block_pieces`` of blocks and their pieces. Where blocks have a number of housing units, areas
+    without one are left out.
+    """
+    chosen = f"TABBLKST IN ({', '.join(map(str, sorted(states)))})"
+    db.execute("DROP TABLE IF EXISTS pieces")
+    db.execute("DROP TABLE IF EXISTS block_pieces")
+    columns = "TABBLKST, TABBLKCOU, TABTRACTCE, PLACEFP, AIANNHCE"
+    db.execute(f"""
+        CREATE TEMP TABLE pieces AS SELECT *, (row_number() OVER (ORDER BY {columns}) - 1)::INTEGER AS piece FROM (
+            SELECT {columns}, coalesce(max(housing_units), 1) > 0 AS live FROM blocks WHERE {chosen} GROUP BY ALL)""")
+    db.execute(f"""
+        CREATE TEMP TABLE block_pieces AS SELECT {_BLOCK_KEY} AS block, piece
+        FROM blocks JOIN pieces USING ({columns}) ORDER BY block""")
+    found = db.execute("SELECT * FROM pieces ORDER BY piece").fetchnumpy()
+    state, county, tract, place, aiannh = (found[name].astype(np.int64) for name in columns.split(", "))
+    of_base = {
+        "nation": np.ones_like(state),
+        "state": state,
+        "county": state * 1000 + county,
+        "tract": (state * 1000 + county) * 1_000_000 + tract,
+        "place": np.where(place == NO_PLACE, -1, state * 100_000 + place),
+        "aiannh": np.where(aiannh == NO_AIANNH, -1, aiannh),
+    }
+    live = found["live"].astype(bool)
+    ids = {base: np.unique(of[live & (of >= 0)]) for base, of in of_base.items()}
+    pieces = {base: _places(ids[base], of) for base, of in of_base.items()}
+    return Areas(ids, pieces, state)
+
+
+def _places(ids: Ints, wanted: Ints) -> NDArray[np.int32]:
+    """Where numbers stand in an ascending list, or -1."""
+    if not len(ids):
+        return np.full(len(wanted), -1, dtype=np.int32)
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[at] == wanted, at, -1).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The iterations areas of one granularity show, those of level 1 before those of level 2; public.
+
+    Attributes
+    ----------
+    eligible : tuple of Eligible
+        By level.
+    """
+
+    eligible: tuple[Eligible, ...]
+
+    @property
+    def size(self) -> int:
+        """How many iterations."""
+        return sum(len(e.iterations) for e in self.eligible)
+
+    def columns(self, level: int) -> slice:
+        """Which of them are of one level."""
+        first = sum(len(e.iterations) for e in self.eligible[: level - 1])
+        return slice(first, first + len(self.eligible[level - 1].iterations))
+
+
+def space_of(iterations: CharacteristicIterations, granularity: Granularity) -> Space:
+    """All iterations of a granularity."""
+    return Space(tuple(iterations.eligible(level, granularity) for level in ITERATION_LEVELS))
+
+
+@dataclass(frozen=True, eq=False)
+class _Lists:
+    """Lists of numbers by key: those of key k stand in ``values[starts[k]:starts[k + 1]]``."""
+
+    starts: Ints
+    values: NDArray[np.int32]
+
+    def extended(self, other: "_Lists") -> "_Lists":
+        """These lists, then those."""
+        return _Lists(
+            np.concatenate([self.starts, self.starts[-1] + other.starts[1:]]),
+            np.concatenate([self.values, other.values]),
+        )
+
+
+def _lists(table: NDArray[np.int32]) -> _Lists:
+    """Lists of a table's rows without their entries of -1."""
+    present = table >= 0
+    return _Lists(np.concatenate([[0], np.cumsum(present.sum(axis=1))]), table[present])
+
+
+def _of_single_codes(space: Space) -> _Lists:
+    """Iterations of each race code alone, then of each ethnicity code."""
+    race, ethnic = [], []
+    for level, e in zip(ITERATION_LEVELS, space.eligible, strict=True):
+        first = space.columns(level).start
+        race += [_shifted(e.alone, first), _shifted(e.in_combination, first)]
+        ethnic.append(_shifted(e.ethnic, first))
+    return _lists(np.stack(race, axis=1)).extended(_lists(np.stack(ethnic, axis=1)))
+
+
+def _of_combinations(space: Space, codes: NDArray[np.int32]) -> _Lists:
+    """Iterations of sets of race codes: rows of places of codes, -1 where there is none."""
+    columns = []
+    for level, e in zip(ITERATION_LEVELS, space.eligible, strict=True):
+        first = space.columns(level).start
+        combined = np.sort(np.where(codes >= 0, e.in_combination[codes], -1), axis=1)
+        combined[:, 1:][combined[:, 1:] == combined[:, :-1]] = -1
+        of_first = e.alone[codes[:, :1]]
+        shared = ((codes < 0) | (e.alone[codes] == of_first)).all(axis=1, keepdims=True)
+        columns += [_shifted(combined, first), _shifted(np.where(shared, of_first, -1), first)]
+    return _lists(np.concatenate(columns, axis=1))
+
+
+def _shifted(places: NDArray[np.int32], first: int) -> NDArray[np.int32]:
+    return np.where(places >= 0, places + first, -1).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Records counted by region and key, and within these by category.
+
+    Attributes
+    ----------
+    region, key : numpy.ndarray of int32, shape (pairs,)
+    starts : numpy.ndarray of int64, shape (pairs + 1,)
+        Where the categories of each pair begin.
+    category : numpy.ndarray of uint8
+    count : numpy.ndarray of int32
+        Records of each category of each pair.
+    """
+
+    region: NDArray[np.int32]
+    key: NDArray[np.int32]
+    starts: Ints
+    category: NDArray[np.uint8]
+    count: NDArray[np.int32]
+
+    @cached_property
+    def totals(self) -> Ints:
+        """Records of each pair."""
+        if not len(self.count):
+            return np.zeros(0, dtype=np.int64)
+        return np.add.reduceat(self.count, self.starts[:-1], dtype=np.int64)
+
+
+def _counted(region: NDArray[np.int32], key: NDArray[np.int32], category: NDArray[np.uint8]) -> _Pairs:
+    """Count records by region, key and category; those of region -1 are in none.
+
+    The three are packed into one number, so that one sort finds what is equal.
+    """
+    bits = max(1, int(key.max(initial=0)).bit_length())
+    packed = region.astype(np.int64)
+    packed <<= bits
+    packed |= key
+    packed <<= _CATEGORY_BITS
+    packed |= category
+    packed = np.sort(packed if bool((region >= 0).all()) else packed[packed >= 0])
+    first = _firsts(packed)
+    count = np.diff(np.append(first, len(packed))).astype(np.int32)
+    triple = packed[first]
+    category = (triple & ((1 << _CATEGORY_BITS) - 1)).astype(np.uint8)
+    triple >>= _CATEGORY_BITS
+    start = _firsts(triple)
+    pair = triple[start]
+    return _Pairs(
+        region=(pair >> bits).astype(np.int32),
+        key=(pair & ((1 << bits) - 1)).astype(np.int32),
+        starts=np.append(start, len(triple)),
+        category=category,
+        count=count,
+    )
+
+
+_CATEGORY_BITS: Final = 6
+
+
+def _firsts(ascending: Ints) -> Ints:
+    """Where each number of an ascending list stands first."""
+    return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])) if len(ascending) else _NOTHING
+
+
+_NOTHING: Final = np.zeros(0, dtype=np.int64)
+
+
+def _joined(parts: Sequence[_Pairs]) -> _Pairs:
+    """Parts one after the other; a pair may be in several."""
+    shifts = np.cumsum([0, *(len(part.count) for part in parts)])
+    starts = [part.starts[:-1] + shift for part, shift in zip(parts, shifts, strict=False)]
+    return _Pairs(
+        region=np.concatenate([part.region for part in parts]),
+        key=np.concatenate([part.key for part in parts]),
+        starts=np.concatenate([*starts, shifts[-1:]]),
+        category=np.concatenate([part.category for part in parts]),
+        count=np.concatenate([part.count for part in parts]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SliceCounts:
+    """Exact counts of the records of some states.
+
+    Attributes
+    ----------
+    areas : Areas
+    first_state, last_state : int
+    records : int
+    """
+
+    areas: Areas
+    first_state: int
+    last_state: int
+    records: int
+    _categories: int
+    _spaces: Mapping[Granularity, Space]
+    _iterations_of: Mapping[Granularity, _Lists]
+    _pairs: Mapping[str, _Pairs]
+
+    def range_of(self, base: str) -> tuple[int, int]:
+        """The areas of a kind in this slice, as a range of places in ``areas.ids``.
+
+        Areas that cross states, and the nation, are in every slice: their counts here are parts of sums.
+        """
+        return self.areas.within(base, self.first_state, self.last_state)
+
+    def totals(self, base: str, granularity: Granularity) -> Ints:
+        """Records of every group, shape (areas of the slice, iterations of the granularity)."""
+        low, high = self.range_of(base)
+        size = self._spaces[granularity].size
+        dense = np.zeros((high - low) * size, dtype=np.int64)
+        pairs = self._pairs[base]
+        for some in _stretches(len(pairs.key)):
+            numbers = np.arange(some.start, some.stop)
+            pair, group = self._groups(pairs, numbers, granularity, low, size)
+            if len(group):
+                least = int(group.min())
+                summed = np.bincount(group - least, weights=pairs.totals[pair])
+                dense[least : least + len(summed)] += summed.astype(np.int64)
+        return dense.reshape(high - low, size)
+
+    def details(self, base: str, granularity: Granularity, selected: NDArray[np.bool_]) -> Ints:
+        """Records of selected groups by category.
+
+        Parameters
+        ----------
+        base, granularity : str
+        selected : numpy.ndarray of bool, shape (areas of the slice, iterations of the granularity)
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (selected groups, categories)
+            In the order of ``numpy.flatnonzero(selected)``.
+        """
+        low, _ = self.range_of(base)
+        size = self._spaces[granularity].size
+        chosen = np.flatnonzero(selected)
+        cells = np.zeros(len(chosen) * self._categories, dtype=np.int64)
+        place = np.full(selected.size, -1, dtype=np.int32)
+        place[chosen] = np.arange(len(chosen))
+        pairs = self._pairs[base]
+        in_areas: NDArray[np.bool_] = np.asarray(selected.any(axis=1))
+        near = np.flatnonzero(in_areas[pairs.region - low]) if len(chosen) else _NOTHING
+        for some in _stretches(len(near)):
+            pair, group = self._groups(pairs, near[some], granularity, low, size)
+            wanted = place[group] >= 0
+            pair, at = pair[wanted], place[group[wanted]].astype(np.int64) * self._categories
+            for part in _stretches(len(pair)):
+                starts = pairs.starts[pair[part]]
+                lengths = pairs.starts[pair[part] + 1] - starts
+                triple = _ranges(starts, lengths)
+                cell = np.repeat(at[part], lengths) + pairs.category[triple]
+                if len(cell):
+                    least = int(cell.min())
+                    summed = np.bincount(cell - least, weights=pairs.count[triple])
+                    cells[least : least + len(summed)] += summed.astype(np.int64)
+        return cells.reshape(-1, self._categories)
+
+    def _groups(self, pairs: _Pairs, numbers: Ints, granularity: Granularity, low: int, size: int) -> tuple[Ints, Ints]:
+        """Every group that some pairs count in: numbers of the pairs and places of the groups, one entry for each."""
+        lists = self._iterations_of[granularity]
+        key = pairs.key[numbers]
+        starts = lists.starts[key]
+        lengths = lists.starts[key + 1] - starts
+        iteration = lists.values[_ranges(starts, lengths)]
+        group = np.repeat((pairs.region[numbers].astype(np.int64) - low) * size, lengths) + iteration
+        return np.repeat(numbers, lengths), group
+
+
+@dataclass(eq=False)
+class SummedCounts:
+    """Exact counts of areas of a kind that cross slices, added up slice by slice; only cells that are not empty."""
+
+    areas: int
+    space: Space
+    _categories: int
+    _cells: list[tuple[Ints, Ints]] = field(default_factory=list)
+
+    def add(self, part: SliceCounts, base: str, granularity: Granularity) -> None:
+        """Add the counts of a slice."""
+        occupied = part.totals(base, granularity) > 0
+        cells = part.details(base, granularity, occupied)
+        numbers = np.flatnonzero(occupied)[:, None] * self._categories + np.arange(self._categories)
+        present = cells > 0
+        self._cells.append((numbers[present], cells[present]))
+
+    def totals(self) -> Ints:
+        """Records of every group, shape (areas, iterations)."""
+        summed = np.zeros(self.areas * self.space.size, dtype=np.int64)
+        for numbers, counts in self._cells:
+            weighed = np.bincount(numbers // self._categories, weights=counts, minlength=len(summed))
+            summed += weighed.astype(np.int64)
+        return summed.reshape(self.areas, self.space.size)
+
+    def details(self, selected: NDArray[np.bool_]) -> Ints:
+        """Records of selected groups by category: see `SliceCounts.details`."""
+        chosen = np.flatnonzero(selected)
+        place = np.full(selected.size, -1, dtype=np.int64)
+        place[chosen] = np.arange(len(chosen))
+        cells = np.zeros(len(chosen) * self._categories, dtype=np.int64)
+        for numbers, counts in self._cells:
+            group, category = np.divmod(numbers, self._categories)
+            wanted = place[group] >= 0
+            at = place[group[wanted]] * self._categories + category[wanted]
+            cells += np.bincount(at, weights=counts[wanted], minlength=len(cells)).astype(np.int64)
+        return cells.reshape(-1, self._categories)
+
+
+def _stretches(length: int) -> Iterator[slice]:
+    """Stretches of a long list that bound what is held at a time."""
+    for first in range(0, length, _PAIRS_AT_ONCE):
+        yield slice(first, min(first + _PAIRS_AT_ONCE, length))
+
+
+def _ranges(starts: Ints, lengths: Ints) -> Ints:
+    """The numbers of several ranges, one after the other."""
+    if not len(lengths):
+        return _NOTHING
+    ends: Ints = np.cumsum(lengths)
+    numbers: Ints = np.arange(ends[-1])
+    numbers += np.repeat(starts - (ends - lengths), lengths)
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Some counties of one state, or all of some states: what is read at a time."""
+
+    states: tuple[int, int]
+    counties: tuple[int, int]
+    records: int
+
+    @property
+    def where(self) -> str:
+        """SQL for the records of the chunk."""
+        return (
+            f"TABBLKST BETWEEN {self.states[0]} AND {self.states[1]}"
+            f" AND TABBLKCOU BETWEEN {self.counties[0]} AND {self.counties[1]}"
+        )
+
+    @property
+    def blocks(self) -> str:
+        """SQL for the keys of its blocks."""
+        first = (self.states[0] * 1000 + self.counties[0]) * 10**10
+        last = (self.states[1] * 1000 + self.counties[1] + 1) * 10**10
+        return f"block >= {first} AND block < {last}"
+
+
+_ALL_COUNTIES: Final = (0, 999)
+
+
+def _plan_reading(db: duckdb.DuckDBPyConnection, states: frozenset[int], at_once: int) -> list[list[_Chunk]]:
+    """Slices of whole states, each read in chunks of about ``at_once`` records."""
+    chosen = f"TABBLKST IN ({', '.join(map(str, sorted(states)))})"
+    query = f"SELECT TABBLKST, TABBLKCOU, count(*) FROM records WHERE {chosen} GROUP BY ALL ORDER BY ALL"
+    counties: dict[int, list[tuple[int, int]]] = {state: [] for state in sorted(states)}
+    for state, county, records in db.execute(query).fetchall():
+        counties[state].append((county, records))
+    slices: list[list[_Chunk]] = []
+    for state, found in counties.items():
+        records = sum(number for _, number in found)
+        last = slices[-1][-1] if slices else None
+        if last and last.counties == _ALL_COUNTIES and last.records + records <= at_once:
+            slices[-1] = [_Chunk((last.states[0], state), _ALL_COUNTIES, last.records + records)]
+        elif records <= at_once:
+            slices.append([_Chunk((state, state), _ALL_COUNTIES, records)])
+        else:
+            slices.append(_in_counties(state, found, at_once))
+    return slices
+
+
+def _in_counties(state: int, counties: list[tuple[int, int]], at_once: int) -> list[_Chunk]:
+    chunks: list[_Chunk] = []
+    for county, records in counties:
+        last = chunks[-1] if chunks else None
+        if last and last.records + records <= at_once:
+            chunks[-1] = _Chunk(last.states, (last.counties[0], county), last.records + records)
+        else:
+            chunks.append(_Chunk((state, state), (county, county), records))
+    return chunks
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulation:
+    """What is to be counted.
+
+    Attributes
+    ----------
+    category : str
+        SQL for the category of a record, a number from 0.
+    categories : int
+        At most 64.
+    bases : tuple of str
+        The kinds of areas.
+    race_codes : int
+        How many race codes of a record count.
+    """
+
+    iterations: CharacteristicIterations
+    category: str
+    categories: int
+    bases: tuple[str, ...]
+    race_codes: int
+
+
+def count_groups(
+    db: duckdb.DuckDBPyConnection, tabulation: Tabulation, areas: Areas, states: frozenset[int]
+) -> Iterator[SliceCounts]:
+    """Count the relation ``records`` slice after slice of whole states, in order; every record is read once.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+        With `find_areas` done for the same states.
+    tabulation : Tabulation
+    areas : Areas
+    states : frozenset of int
+    """
+    granularities: tuple[Granularity, ...] = ("detailed", "coarse")
+    spaces = {g: space_of(tabulation.iterations, g) for g in granularities}
+    singles = {g: _of_single_codes(space) for g, space in spaces.items()}
+    codes = np.array(tabulation.iterations.codes)
+    place_of_code = np.full(1 << _CODE_BITS, -1, dtype=np.int32)
+    place_of_code[codes] = np.arange(len(codes))
+    for chunks in _plan_reading(db, states, _ROWS_AT_ONCE):
+        lists = dict(singles)
+        parts: dict[str, list[_Pairs]] = {base: [] for base in tabulation.bases}
+        known = 2 * len(codes)
+        for chunk in chunks:
+            piece, key, category, combinations = _read(db, tabulation, chunk, place_of_code, len(codes))
+            # Ethnicity codes of no iteration, such as "not Hispanic", are most: leave them out before sorting.
+            counted = np.logical_or.reduce([np.diff(singles[g].starts) > 0 for g in granularities])
+            useful = (key >= 2 * len(codes)) | counted[np.minimum(key, 2 * len(codes) - 1)]
+            piece, key, category = piece[useful], key[useful], category[useful]
+            key = np.where(key >= 2 * len(codes), key + (known - 2 * len(codes)), key).astype(np.int32)
+            for base in tabulation.bases:
+                if base != "nation":
+                    parts[base].append(_counted(areas.pieces[base][piece], key, category))
+            if "nation" in parts:
+                parts["nation"].append(_counted(np.zeros_like(piece), key, category))
+            lists = {g: lists[g].extended(_of_combinations(spaces[g], combinations)) for g in granularities}
+            known += len(combinations)
+        yield SliceCounts(
+            areas=areas,
+            first_state=chunks[0].states[0],
+            last_state=chunks[-1].states[1],
+            records=sum(chunk.records for chunk in chunks),
+            _categories=tabulation.categories,
+            _spaces=spaces,
+            _iterations_of=lists,
+            _pairs={base: _joined(found) for base, found in parts.items()},
+        )
+
+
+def _read(
+    db: duckdb.DuckDBPyConnection,
+    tabulation: Tabulation,
+    chunk: _Chunk,
+    place_of_code: NDArray[np.int32],
+    codes: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
+    """Read a chunk: piece, key and category of two entries for each record, and the sets of several race codes in it.
+
+    A key is the place of the only race code; or that of the ethnicity code, after those; or the place of the set of
+    codes, after both.
+    """
+    used = RACE_COLUMNS[: tabulation.race_codes]
+    words = [_word(used[:_CODES_IN_WORD]), _word(used[_CODES_IN_WORD:])]
+    rows = db.execute(f"""
+        SELECT piece, {words[0]} AS low, {words[1]} AS high, QSPAN, {tabulation.category} AS category
+        FROM (SELECT *, {_BLOCK_KEY} AS block FROM records WHERE {chunk.where})
+        JOIN (SELECT * FROM block_pieces WHERE {chunk.blocks}) USING (block)""").fetchnumpy()
+    low, high = (np.asarray(rows[name], dtype=np.int64) for name in ("low", "high"))
+    piece = np.asarray(rows["piece"], dtype=np.int32)
+    category = np.asarray(rows["category"], dtype=np.uint8)
+    several = np.flatnonzero((low >> _CODE_BITS) | high)
+    key = place_of_code[low & ((1 << _CODE_BITS) - 1)]
+    sets, number = _distinct(low[several], high[several])
+    key[several] = 2 * codes + number
+    ethnic = codes + place_of_code[np.asarray(rows["QSPAN"], dtype=np.int64)]
+    shifts = _CODE_BITS * np.arange(_CODES_IN_WORD)
+    digits = np.concatenate([(word[:, None] >> shifts) & ((1 << _CODE_BITS) - 1) for word in sets], axis=1)
+    return (
+        np.concatenate([piece, piece]),
+        np.concatenate([key, ethnic]),
+        np.concatenate([category, category]),
+        place_of_code[digits],
+    )
+
+
+def _word(columns: Sequence[str]) -> str:
+    """SQL for up to four codes in one number."""
+    shifted = (f"({column}::BIGINT << {_CODE_BITS * place})" for place, column in enumerate(columns))
+    return " | ".join(shifted) or "0::BIGINT"
+
+
+def _distinct(low: Ints, high: Ints) -> tuple[tuple[Ints, Ints], Ints]:
+    """Distinct pairs of words, and of each pair its place among them."""
+    order = np.lexsort((low, high))
+    low, high = low[order], high[order]
+    new = np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1])) if len(low) else np.zeros(0, dtype=bool)
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(new) - 1
+    return (low[new], high[new]), number
