@@ -5,12 +5,12 @@ from typing import Final
 
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
-from hollerith.privacy.exact import Budget
+from hollerith.privacy.exact import Budget, read_exact
 
 _CHANGES: Final = {
-    "unbounded": "one person added or removed (unbounded)",
-    "same_household": "one person changed, staying in the household",
-    "bounded": "one person changed arbitrarily (bounded)",
+    "unbounded": "one {unit} added or removed (unbounded)",
+    "same_household": "one {unit} changed, staying in the household",
+    "bounded": "one {unit} changed arbitrarily (bounded)",
 }
 
 
@@ -21,18 +21,23 @@ def plan_text(plan: Plan, delta: float) -> str:
     lines = [
         f"{plan.product}: {plan.mechanism.value}, privacy unit {plan.privacy_unit}, {plan.neighbours.value} neighbours,"
         f" {plan.accounting} sensitivities",
-        f"{'table':11} {'level':10} {'cells':>5} {loss:>12} {distance:>8} {'sigma':>10} {'MOE ' + _percent(plan):>12}",
+        f"{'table':13} {'level':11} {'cells':>5} {loss:>12} {distance:>8} {'sigma':>10} {'MOE ' + _percent(plan):>12}",
     ]
     lines += [
-        f"{m.table:11} {m.level:10} {m.cells:5} {_show(m.budget):>12} {_show(m.calibration):>8} {m.sigma:10.3f} "
+        f"{m.table:13} {m.level:11} {m.cells:5} {_show(m.budget):>12} {_show(m.calibration):>8} {m.sigma:10.3f} "
         f"{plan.margin(m):12.2f}"
         for m in plan.measurements
     ]
     totals = plan.as_json(delta)["totals"]
     lines += ["", f"{'total ' + loss:52} {'promised':>12} {'proven at most':>15}"]
+    unit = plan.privacy_unit
     for key, words in _CHANGES.items():
-        promised, proven = totals[f"{key}_{loss}_float"], totals["proven"][f"{key}_{loss}_float"]
-        lines.append(f"{words:52} {_total(promised):>12} {_total(proven):>15}")
+        promised, proven = totals[f"{key}_{loss}"], totals["proven"][f"{key}_{loss}"]
+        if promised is not None:
+            lines.append(f"{words.format(unit=unit):52} {_total(promised):>12} {_total(proven):>15}")
+    for name, of_pass in totals.get("passes", {}).items():
+        promised = f"{_total(of_pass[loss]):>12}, bounded {_total(of_pass[f'bounded_{loss}'])}"
+        lines.append(f"{f'of the {name} pass alone, never added to another':52} {promised}")
     if zcdp and totals["epsilon"] is not None:
         lines.append(f"{f'epsilon at delta {delta:g} (tight conversion, unbounded)':52} {totals['epsilon']:12.6f}")
     return "\n".join(lines)
@@ -46,5 +51,6 @@ def _show(value: Budget) -> str:
     return f"{float(value):.9g}" if isinstance(value, Fraction) else "infinite"
 
 
-def _total(value: float | None) -> str:
-    return "infinite" if value is None else f"{value:.6f}"
+def _total(value: str) -> str:
+    exact = read_exact(value)
+    return f"{float(exact):.6f}" if isinstance(exact, Fraction) else "infinite"

@@ -1,0 +1,142 @@
+"""What the commands of all products share: their verbs' arguments, and how answers are printed."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hollerith.cli.arguments import Commands, budget, print_json, seed, share, size
+from hollerith.errors import ConfigError, InputError
+from hollerith.plan.plan import DEFAULT_DELTA, Plan
+
+if TYPE_CHECKING:
+    from hollerith.privacy.entropy import Entropy
+    from hollerith.products.run import Request
+    from hollerith.records.findings import Finding
+
+_DIFFERENCE = ("measurement", "value", "here", "production")
+
+
+def add_verb(
+    verbs: Commands, name: str, text: str, command: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    """Add a verb of a product."""
+    verb: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    verb.set_defaults(command=command)
+    return verb
+
+
+def add_memory(verb: argparse.ArgumentParser) -> None:
+    """Let a verb be told how much memory to use."""
+    verb.add_argument("--memory", type=size, metavar="4GB", help="to get along with (default: 3/4 of the machine's)")
+
+
+def add_plan_arguments(verb: argparse.ArgumentParser) -> None:
+    """Arguments of `plan` alone."""
+    verb.add_argument(
+        "--delta", type=share, default=None, metavar="D", help="delta of the epsilon stated (default 1e-10)"
+    )
+    verb.add_argument("--diff", choices=("production",), help="list what differs from the 2020 run")
+    verb.add_argument("--json", action="store_true")
+
+
+def add_release_arguments(verb: argparse.ArgumentParser) -> None:
+    """Arguments of `run` and `exact`."""
+    verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
+    verb.add_argument("--format", choices=("csv", "parquet"), default="csv")
+    verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
+    verb.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
+    verb.add_argument("--json", action="store_true", help="print the manifest")
+    add_memory(verb)
+
+
+def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
+    """Arguments of `run` alone."""
+    verb.add_argument(
+        "--seed", type=seed, metavar="S", help="reproducible noise, for synthetic data only; NOT FOR RELEASE"
+    )
+    verb.add_argument(
+        "--ledger", type=Path, metavar="FILE", help="add this run's loss to what was spent on the same data"
+    )
+    verb.add_argument("--dataset", metavar="NAME", help="your name for the data in the ledger")
+    verb.add_argument("--limit", type=budget, metavar="L", help="largest loss the ledger may reach for the data")
+
+
+def request_of(options: argparse.Namespace) -> "Request":
+    """What `run` or `exact` was asked to do.
+
+    Raises
+    ------
+    ConfigError
+        If the arguments of the ledger do not go together.
+    """
+    from hollerith.products.run import Account, Request
+
+    file, dataset, limit = (getattr(options, name, None) for name in ("ledger", "dataset", "limit"))
+    if (file is None) != (dataset is None) or (limit is not None and file is None):
+        raise ConfigError("a ledger needs both --ledger FILE and --dataset NAME, and --limit needs a ledger")
+    account = Account(file, dataset, limit) if file is not None and dataset is not None else None
+    return Request(options.data, options.out, options.format, options.overwrite, options.log, account, options.memory)
+
+
+def entropy_of(options: argparse.Namespace) -> "Entropy":
+    """The operating system's randomness, or that of the seed given."""
+    from hollerith.privacy.entropy import SeededEntropy, SystemEntropy
+
+    seeded = getattr(options, "seed", None)
+    return SystemEntropy() if seeded is None else SeededEntropy(seeded)
+
+
+def print_release(options: argparse.Namespace, manifest: dict[str, Any]) -> None:
+    """Say what has been released."""
+    if options.json:
+        print_json(manifest)
+    else:
+        print(f"{options.out}: {len(manifest['tables'])} tables and manifest.json; {manifest['status']}")
+
+
+def print_plan(options: argparse.Namespace, plan: Plan, production: Callable[[], Plan]) -> None:
+    """Print a plan, and what differs from the 2020 run if that was asked."""
+    delta = float(options.delta) if options.delta is not None else DEFAULT_DELTA
+    differences = plan.differences(production()) if options.diff else []
+    if options.json:
+        answer = plan.as_json(delta)
+        if options.diff:
+            rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
+            answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
+        print_json(answer)
+        return
+    from hollerith.cli.plan_text import plan_text
+
+    print(plan_text(plan, delta))
+    if options.diff:
+        print()
+        if not differences:
+            print("No difference from the production plan of 2020.")
+        for d in differences:
+            here, there = d.here or "not measured", d.there or "not measured"
+            print(f"{d.measurement:24} {d.value:12} here {here:>14}   production {there:>14}")
+
+
+def print_findings(options: argparse.Namespace, findings: Sequence["Finding"]) -> None:
+    """Print what validation found.
+
+    Raises
+    ------
+    InputError
+        If a rule is broken that no policy covers.
+    """
+    from hollerith.records.findings import failing
+
+    broken = failing(findings)
+    if options.json:
+        print_json({"valid": not broken, "confidential": True, "findings": [asdict(finding) for finding in findings]})
+    elif findings:
+        print("CONFIDENTIAL: this report is outside the privacy guarantee and must not be published.")
+        for finding in findings:
+            print(finding)
+    if broken:
+        raise InputError(f"{options.data} breaks {len(broken)} rule{'s' * (len(broken) > 1)}; see the report")
+    if not options.json:
+        print(f"{options.data}: valid")

@@ -1,0 +1,195 @@
+"""`hollerith safetab-p|safetab-h validate|plan|run|exact`: the Detailed DHC-A and DHC-B."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hollerith.cli.arguments import Commands, share
+from hollerith.cli.product import (
+    add_memory,
+    add_noise_arguments,
+    add_plan_arguments,
+    add_release_arguments,
+    add_verb,
+    entropy_of,
+    print_findings,
+    print_plan,
+    print_release,
+    request_of,
+)
+from hollerith.plan.plan import Plan
+from hollerith.populations.parameters import CONFIG, read_iterations
+from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE
+
+if TYPE_CHECKING:
+    from hollerith.privacy.entropy import Entropy
+
+_STAGES = 3
+
+Command = Callable[[argparse.Namespace], None]
+
+
+def add(commands: Commands) -> None:
+    """Add both commands and their verbs."""
+    _add_product(
+        commands,
+        "safetab-p",
+        "the Detailed Demographic and Housing Characteristics File A: persons",
+        {"validate": _validate_p, "plan": _plan_p, "run": _run_p, "exact": _exact_p},
+    )
+    household = _add_product(
+        commands,
+        "safetab-h",
+        "the Detailed Demographic and Housing Characteristics File B: households",
+        {"validate": _validate_h, "plan": _plan_h, "run": _run_h, "exact": _exact_h},
+    )
+    for name in ("validate", "run", "exact"):
+        household[name].add_argument(
+            "--totals", type=Path, metavar="FILE", help="T01001 as safetab-p wrote it (default: in DATA)"
+        )
+
+
+def _add_product(
+    commands: Commands, name: str, text: str, doing: dict[str, Command]
+) -> dict[str, argparse.ArgumentParser]:
+    verbs = commands.add_parser(name, help=text).add_subparsers(metavar="VERB", required=True)
+    texts = {
+        "validate": "check the records; the report is confidential",
+        "plan": "what a run would measure, and what it costs; needs no data",
+        "run": "make a release",
+        "exact": "the same without noise, for synthetic data",
+    }
+    added = {verb: add_verb(verbs, verb, texts[verb], command) for verb, command in doing.items()}
+    for verb, parser in added.items():
+        parser.add_argument("parameters", type=Path, metavar="PARAMETERS", help="the Bureau's parameter folder")
+        if verb != "plan":
+            parser.add_argument("data", type=Path, metavar="DATA", help="a folder with the records and GRF-C.txt")
+    add_memory(added["validate"])
+    added["validate"].add_argument("--json", action="store_true")
+    add_plan_arguments(added["plan"])
+    for verb in ("run", "exact"):
+        add_release_arguments(added[verb])
+    for verb in ("plan", "run", "exact"):
+        _planning(added[verb])
+    add_noise_arguments(added["run"])
+    return added
+
+
+def _planning(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--confidence", type=share, default=DEFAULT_CONFIDENCE, metavar="C", help="of the margins (0.95)")
+    verb.add_argument(
+        "--sensitivity",
+        choices=("published", "tight"),
+        default="published",
+        help="scale the noise to the originals' bound, or to the least the code files allow (docs/safetab-privacy.md)",
+    )
+
+
+def _planned_p(options: argparse.Namespace) -> tuple[Any, Any, Plan]:
+    from hollerith.products.safetab_p.config import read_config
+    from hollerith.products.safetab_p.plan import make_plan
+
+    config, iterations = read_config(options.parameters / CONFIG), read_iterations(options.parameters)
+    return (
+        config,
+        iterations,
+        make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence),
+    )
+
+
+def _planned_h(options: argparse.Namespace) -> tuple[Any, Any, Plan]:
+    from hollerith.products.safetab_h.config import read_config
+    from hollerith.products.safetab_h.plan import make_plan
+
+    config, iterations = read_config(options.parameters / CONFIG), read_iterations(options.parameters)
+    return (
+        config,
+        iterations,
+        make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence),
+    )
+
+
+def _validate_p(options: argparse.Namespace) -> None:
+    from hollerith.products.safetab_p.config import read_config
+    from hollerith.products.safetab_p.run import KIND
+
+    _validate(options, KIND, read_config(options.parameters / CONFIG).settings, read_iterations(options.parameters))
+
+
+def _validate_h(options: argparse.Namespace) -> None:
+    from hollerith.products.safetab_h.config import read_config
+    from hollerith.products.safetab_h.run import KIND
+    from hollerith.products.safetab_h.totals import find_totals, read_totals
+
+    settings, iterations = read_config(options.parameters / CONFIG).settings, read_iterations(options.parameters)
+    read_totals(find_totals(options.data, options.totals), settings, iterations)
+    _validate(options, KIND, settings, iterations)
+
+
+def _validate(options: argparse.Namespace, kind: Any, settings: Any, iterations: Any) -> None:  # noqa: ANN401
+    from hollerith.cli.progress import stages
+    from hollerith.products.safetab.run import checked_records
+
+    with stages("validate", 1) as announce:
+        announce("reading and checking the records")
+        with checked_records(options.data, kind, settings, iterations, options.memory) as records:
+            findings = records.findings
+    print_findings(options, findings)
+
+
+def _plan_p(options: argparse.Namespace) -> None:
+    from hollerith.products.safetab_p.production import production_plan
+
+    config, iterations, plan = _planned_p(options)
+    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations))
+
+
+def _plan_h(options: argparse.Namespace) -> None:
+    from hollerith.products.safetab_h.production import production_plan
+
+    config, iterations, plan = _planned_h(options)
+    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations))
+
+
+def _run_p(options: argparse.Namespace) -> None:
+    _release_p(options, *_planned_p(options), entropy_of(options))
+
+
+def _exact_p(options: argparse.Namespace) -> None:
+    from hollerith.products.run import without_noise
+
+    config, iterations, plan = _planned_p(options)
+    _release_p(options, config, iterations, without_noise(plan), entropy_of(options))
+
+
+def _run_h(options: argparse.Namespace) -> None:
+    _release_h(options, *_planned_h(options), entropy_of(options))
+
+
+def _exact_h(options: argparse.Namespace) -> None:
+    from hollerith.products.run import without_noise
+
+    config, iterations, plan = _planned_h(options)
+    _release_h(options, config, iterations, without_noise(plan), entropy_of(options))
+
+
+def _release_p(options: argparse.Namespace, config: Any, iterations: Any, plan: Plan, entropy: "Entropy") -> None:  # noqa: ANN401
+    from hollerith.cli.progress import stages
+    from hollerith.products.safetab_p.run import run
+
+    request = request_of(options)
+    with stages("safetab-p", _STAGES) as announce:
+        manifest = run(config, iterations, plan, request, entropy, announce)
+    print_release(options, manifest)
+
+
+def _release_h(options: argparse.Namespace, config: Any, iterations: Any, plan: Plan, entropy: "Entropy") -> None:  # noqa: ANN401
+    from hollerith.cli.progress import stages
+    from hollerith.products.safetab_h.run import run
+    from hollerith.products.safetab_h.totals import find_totals
+
+    request, totals = request_of(options), find_totals(options.data, options.totals)
+    with stages("safetab-h", _STAGES) as announce:
+        manifest = run(config, iterations, plan, totals, request, entropy, announce)
+    print_release(options, manifest)

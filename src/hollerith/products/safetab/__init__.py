@@ -1,0 +1,1 @@
+"""What SafeTab-P and SafeTab-H share: iterations, regions and settings. Public."""

@@ -1,0 +1,76 @@
+"""What the tables of both SafeTab products share: written areas, variances and margins of error. Public."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hollerith.plan.margin import margin_of_error
+from hollerith.populations.regions import REGION_TYPES, Level, Run
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class AreaCodes:
+    """All areas of a run as tables write them.
+
+    Attributes
+    ----------
+    ids, types : sequence of str
+        REGION_ID and REGION_TYPE of every area, kind after kind.
+    first : mapping of REGION_TYPE to int
+        Where the areas of a kind begin.
+    """
+
+    ids: Sequence[str]
+    types: Sequence[str]
+    first: Mapping[str, int]
+
+    @staticmethod
+    def of(ids: Mapping[tuple[Run, str], Ints]) -> "AreaCodes":
+        """Write areas, given as numbers by pass and kind."""
+        texts: list[str] = []
+        types: list[str] = []
+        first: dict[str, int] = {}
+        for region in REGION_TYPES:
+            found = ids.get((region.run, region.base))
+            if found is not None:
+                first[region.name] = len(texts)
+                texts += [str(number).zfill(region.width) for number in found.tolist()]
+                types += [region.name] * len(found)
+        return AreaCodes(texts, types, first)
+
+    def places(self, level: Level, areas: Ints) -> Ints:
+        """Places among all areas, of areas given by their place in their kind."""
+        return areas + self.first[level.region.name]
+
+
+@dataclass(slots=True)
+class Variances:
+    """The few variances of a release, each listed once with its margin of error.
+
+    Attributes
+    ----------
+    confidence : Fraction
+        Of the margins of error.
+    """
+
+    confidence: Fraction
+    _found: dict[Fraction | float, int] = field(default_factory=dict)
+
+    def place(self, variance: Fraction | float) -> int:
+        """Where a variance stands in the list."""
+        return self._found.setdefault(variance, len(self._found))
+
+    @property
+    def values(self) -> list[float]:
+        """The variances as decimals."""
+        return [float(variance) for variance in self._found]
+
+    @property
+    def margins(self) -> list[float]:
+        """Their margins of error."""
+        return [margin_of_error(variance, self.confidence) for variance in self._found]

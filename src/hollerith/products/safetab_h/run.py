@@ -1,0 +1,257 @@
+"""SafeTab-H from records and totals to release: check, count, pass the door, lay out, publish. Confidential."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hollerith.plan.ledger import Ledger
+from hollerith.plan.plan import Plan
+from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.regions import Level, Run
+from hollerith.privacy.entropy import Entropy
+from hollerith.products.run import (
+    Request,
+    charge,
+    confidential_log,
+    input_checksums,
+    manifest_of,
+    reasons_against_release,
+)
+from hollerith.products.safetab.run import checked_records
+from hollerith.products.safetab.tables import AreaCodes
+from hollerith.products.safetab_h.config import Config
+from hollerith.products.safetab_h.plan import measurement_name
+from hollerith.products.safetab_h.spec import FAMILIES, HOUSEHOLD_TYPE, TENURE, Family
+from hollerith.products.safetab_h.tables import NoisyGroups, published_tables
+from hollerith.products.safetab_h.totals import Totals, read_totals
+from hollerith.records.detailed import DetailedRecords
+from hollerith.release.check import describe
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.rows import write_rows
+from hollerith.stages import Announce, Stopwatch
+from hollerith.tabulate.groups import Areas, Ints, SliceCounts, Tabulation, count_groups, find_areas, space_of
+
+KIND: Final = "household-records"
+
+TAKEN_AS_PUBLIC: Final = (
+    "the reference file of blocks, and the list of housing units by block where one is given",
+    "the codes, the iterations and which of them each code is in",
+    "the totals of population groups (T01001), which SafeTab-P has published under its own privacy loss",
+)
+"""What the guarantee does not protect, for the manifest."""
+
+_CATEGORY: Final = f"((HOUSEHOLD_TYPE - 1) * {TENURE.categories} + TEN - 1)::UTINYINT"
+_CATEGORIES: Final = HOUSEHOLD_TYPE.categories * TENURE.categories
+
+
+def run(
+    config: Config,
+    iterations: CharacteristicIterations,
+    plan: Plan,
+    totals: Path,
+    request: Request,
+    entropy: Entropy,
+    announce: Announce,
+) -> dict[str, Any]:
+    """Make a release and return its manifest.
+
+    The tables of each pass satisfy the plan's loss for that pass (`make_plan`) against neighbours that differ in one
+    household record, given the totals. Validation of the records lies outside the guarantee, as does the confidential
+    log.
+
+    Parameters
+    ----------
+    config : Config
+    iterations : CharacteristicIterations
+    plan : Plan
+        Of the same configuration and iterations.
+    totals : Path
+        T01001.
+    request : Request
+    entropy : Entropy
+        `SystemEntropy` unless testing.
+    announce : callable
+
+    Raises
+    ------
+    ConfigError
+        If records that are not synthetic were to be measured without noise or with a seed.
+    InputError, OutputError, BudgetError
+        If the totals, the records, the output folder or the ledger do not allow the run. Nothing is left in the
+        folder.
+    """
+    reasons = reasons_against_release(plan, entropy, request.data)
+    clock = Stopwatch(announce)
+    with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
+        clock.start("reading and checking the records")
+        chosen = read_totals(totals, config.settings, iterations)
+        with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
+            records.require_valid()
+            charge(request, plan)
+            clock.start("counting and adding noise")
+            ledger = Ledger(plan)
+            areas: dict[tuple[Run, str], Ints] = {}
+            groups = list(_measured(records, config, iterations, chosen, ledger, entropy, areas))
+            log = {
+                "totals_left_out": dict(chosen.left_out),
+                "notes": dict(records.notes),
+                "inputs": input_checksums(records.folder, records.files),
+            }
+        clock.start("writing the release")
+        tables = published_tables(groups, iterations, AreaCodes.of(areas), plan.confidence)
+        paths = {table.name: write_rows(partial, table, request.fmt) for table in tables}
+        parameters = {"states": list(config.settings.us_states), "passes": list(config.settings.runs)}
+        manifest = manifest_of(ledger, reasons, parameters, TAKEN_AS_PUBLIC)
+        manifest["tables"] = {
+            paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
+            for table in tables
+        }
+        write_manifest(partial, manifest)
+        write_log({**log, "seconds": clock.stop()})
+    return manifest
+
+
+@dataclass(eq=False)
+class _LevelGroups:
+    """The population groups of one level, as T01001 lists them, and what has been counted of them.
+
+    Attributes
+    ----------
+    level : Level
+    listed : numpy.ndarray of int64
+        All areas named by the totals, ascending.
+    area, iteration : numpy.ndarray of int64, shape (groups,)
+        Places in `listed` and in the iterations of the level.
+    known : numpy.ndarray of int64, shape (groups,)
+        Places of the areas in those of the reference file, or -1: then nobody is there.
+    statistics : mapping of family key to numpy.ndarray of int8
+        Which of the family's tables each group gets.
+    """
+
+    level: Level
+    listed: Ints
+    area: Ints
+    iteration: Ints
+    known: Ints
+    statistics: dict[str, NDArray[np.int8]]
+    totals: Ints
+    detailed: Ints
+    cells: Ints
+
+    def add(self, part: SliceCounts, columns: slice) -> None:
+        """Add the counts of a slice."""
+        base, granularity = self.level.region.base, self.level.region.granularity
+        low, high = part.range_of(base)
+        here = np.flatnonzero((self.known >= low) & (self.known < high))
+        if not len(here):
+            return
+        counts = part.totals(base, granularity)
+        row, column = self.known[here] - low, columns.start + self.iteration[here]
+        self.totals[here] += counts[row, column]
+        wanted = self.detailed[here] >= 0
+        selected = np.zeros(counts.shape, dtype=bool)
+        selected[row[wanted], column[wanted]] = True
+        numbers = row[wanted] * counts.shape[1] + column[wanted]
+        # Groups ascend by area and iteration, as selected cells do.
+        assert bool((np.diff(numbers) > 0).all())  # noqa: S101 (the counts would be given to other groups)
+        self.cells[self.detailed[here[wanted]]] += part.details(base, granularity, selected)
+
+
+def _measured(
+    records: DetailedRecords,
+    config: Config,
+    iterations: CharacteristicIterations,
+    totals: Totals,
+    ledger: Ledger,
+    entropy: Entropy,
+    areas: dict[tuple[Run, str], Ints],
+) -> Iterator[NoisyGroups]:
+    """Measure pass after pass, and note the areas of each."""
+    for of_pass in config.settings.runs:
+        states = config.settings.states_of(of_pass)
+        found = find_areas(records.db, states)
+        levels = [
+            _groups_of(level, totals, config, found, only_known=records.has_housing_units)
+            for level in config.settings.levels
+            if level.region.run == of_pass and any(config.budgets[family.key, level] > 0 for family in FAMILIES)
+        ]
+        bases = tuple(dict.fromkeys(groups.level.region.base for groups in levels))
+        tabulation = Tabulation(iterations, _CATEGORY, _CATEGORIES, bases, config.settings.max_race_codes)
+        spaces = {groups.level: space_of(iterations, groups.level.region.granularity) for groups in levels}
+        for part in count_groups(records.db, tabulation, found, states):
+            for groups in levels:
+                groups.add(part, spaces[groups.level].columns(groups.level.iteration_level))
+        for base in bases:
+            listed = np.unique(np.concatenate([g.listed for g in levels if g.level.region.base == base]))
+            areas[of_pass, base] = listed
+        for groups in levels:
+            all_listed = areas[of_pass, groups.level.region.base]
+            place = np.searchsorted(all_listed, groups.listed)
+            for family in FAMILIES:
+                yield from _measure(groups, place, family, config, ledger, entropy)
+
+
+def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, *, only_known: bool) -> _LevelGroups:
+    region, iteration, count = totals.by_level[level]
+    ids = found.ids[level.region.base]
+    known = np.searchsorted(ids, region)
+    known[known == len(ids)] = 0
+    known = np.where(ids[known] == region, known, -1) if len(ids) else np.full(len(region), -1)
+    # Areas without housing units are left out where they are known; so are AIANNH areas of states left out.
+    if only_known or level.region.base == "aiannh":
+        kept = known >= 0
+        region, iteration, count, known = region[kept], iteration[kept], count[kept], known[kept]
+    listed, area = np.unique(region, return_inverse=True)
+    statistics: dict[str, NDArray[np.int8]] = {
+        family.key: np.minimum(
+            np.searchsorted(config.thresholds[family.key, level], count, side="right"), len(family.tables) - 1
+        ).astype(np.int8)
+        for family in FAMILIES
+    }
+    large = np.logical_or.reduce([numbers > 0 for numbers in statistics.values()])
+    detailed = np.where(large, np.cumsum(large) - 1, -1)
+    cells = np.zeros((int(large.sum()), _CATEGORIES), dtype=np.int64)
+    return _LevelGroups(level, listed, area, iteration, known, statistics, np.zeros_like(count), detailed, cells)
+
+
+def _measure(
+    groups: _LevelGroups, place: Ints, family: Family, config: Config, ledger: Ledger, entropy: Entropy
+) -> Iterator[NoisyGroups]:
+    """Measure the groups of one level in the cells of the table each of them gets."""
+    names = {m.name for m in ledger.plan.measurements}
+    name = measurement_name(family, groups.level)
+    if name not in names or not len(groups.area):
+        return
+    measurement = ledger.plan[name]
+    statistics = groups.statistics[family.key]
+    width = np.array([len(table.basis) for table in family.tables])[statistics]
+    starts = np.cumsum(width) - width
+    counts = np.zeros(int(width.sum()), dtype=np.int64)
+    by_category = groups.cells.reshape(-1, HOUSEHOLD_TYPE.categories, TENURE.categories)
+    by_category = by_category.sum(axis=2 if family is HOUSEHOLD_TYPE else 1)
+    of_table = [np.flatnonzero(statistics == number) for number in range(len(family.tables))]
+    for table, some in zip(family.tables, of_table, strict=True):
+        if len(table.basis) == 1:
+            counts[starts[some]] = groups.totals[some]
+            continue
+        for cell, (_, categories) in enumerate(table.basis):
+            chosen = [category - 1 for category in sorted(categories)]
+            counts[starts[some] + cell] = by_category[groups.detailed[some]][:, chosen].sum(axis=1)
+    meter = ledger.open(measurement, len(groups.area))
+    noisy = meter.measure(0, width, counts, entropy)
+    if not config.settings.allow_negative_counts:
+        noisy = np.maximum(noisy, 0)
+    for number, some in enumerate(of_table):
+        yield NoisyGroups(
+            family,
+            number,
+            groups.level,
+            place[groups.area[some]],
+            groups.iteration[some],
+            noisy[starts[some, None] + np.arange(len(family.tables[number].basis))],
+            measurement.variance,
+        )

@@ -1,0 +1,116 @@
+"""SafeTab-P from records to release: open and check, count slice by slice, pass the door, publish. Confidential."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hollerith.plan.ledger import Ledger
+from hollerith.plan.plan import Plan
+from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.regions import Run
+from hollerith.privacy.entropy import Entropy
+from hollerith.products.run import (
+    Request,
+    charge,
+    confidential_log,
+    input_checksums,
+    manifest_of,
+    reasons_against_release,
+)
+from hollerith.products.safetab.run import checked_records
+from hollerith.products.safetab.tables import AreaCodes
+from hollerith.products.safetab_p.config import Config
+from hollerith.products.safetab_p.measure import Measurer
+from hollerith.products.safetab_p.spec import FINEST, finest_cell
+from hollerith.products.safetab_p.tables import NoisyGroups, published_tables
+from hollerith.records.detailed import DetailedRecords
+from hollerith.release.check import describe
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.rows import write_rows
+from hollerith.stages import Announce, Stopwatch
+from hollerith.tabulate.groups import Areas, Ints, Tabulation, count_groups, find_areas
+
+KIND: Final = "person-records"
+
+TAKEN_AS_PUBLIC: Final = (
+    "the reference file of blocks, and the list of housing units by block where one is given",
+    "the codes, the iterations and which of them each code is in",
+    "the areas, population groups and cells that may be published",
+)
+"""What the guarantee does not protect, for the manifest."""
+
+
+def run(
+    config: Config,
+    iterations: CharacteristicIterations,
+    plan: Plan,
+    request: Request,
+    entropy: Entropy,
+    announce: Announce,
+) -> dict[str, Any]:
+    """Make a release and return its manifest.
+
+    The tables of each pass satisfy the plan's loss for that pass (`make_plan`) against neighbours that differ in one
+    person record. Validation of the records lies outside the guarantee, as does the confidential log.
+
+    Parameters
+    ----------
+    config : Config
+    iterations : CharacteristicIterations
+    plan : Plan
+        Of the same configuration and iterations.
+    request : Request
+    entropy : Entropy
+        `SystemEntropy` unless testing.
+    announce : callable
+
+    Raises
+    ------
+    ConfigError
+        If records that are not synthetic were to be measured without noise or with a seed.
+    InputError, OutputError, BudgetError
+        If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
+    """
+    reasons = reasons_against_release(plan, entropy, request.data)
+    clock = Stopwatch(announce)
+    with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
+        clock.start("reading and checking the records")
+        with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
+            records.require_valid()
+            charge(request, plan)
+            clock.start("counting and adding noise")
+            ledger = Ledger(plan)
+            areas: dict[tuple[Run, str], Ints] = {}
+            groups = list(_measured(records, config, iterations, ledger, entropy, areas))
+            log = {"notes": dict(records.notes), "inputs": input_checksums(records.folder, records.files)}
+        clock.start("writing the release")
+        tables = published_tables(groups, iterations, AreaCodes.of(areas), plan.confidence)
+        paths = {table.name: write_rows(partial, table, request.fmt) for table in tables}
+        parameters = {"states": list(config.settings.us_states), "passes": list(config.settings.runs)}
+        manifest = manifest_of(ledger, reasons, parameters, TAKEN_AS_PUBLIC)
+        manifest["tables"] = {
+            paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
+            for table in tables
+        }
+        write_manifest(partial, manifest)
+        write_log({**log, "seconds": clock.stop()})
+    return manifest
+
+
+def _measured(
+    records: DetailedRecords,
+    config: Config,
+    iterations: CharacteristicIterations,
+    ledger: Ledger,
+    entropy: Entropy,
+    areas: dict[tuple[Run, str], Ints],
+) -> Iterator[NoisyGroups]:
+    """Measure pass after pass, and note the areas of each."""
+    for of_pass in config.settings.runs:
+        states = config.settings.states_of(of_pass)
+        found: Areas = find_areas(records.db, states)
+        areas |= {(of_pass, base): ids for base, ids in found.ids.items()}
+        measurer = Measurer(config, iterations, found, ledger, entropy, of_pass)
+        tabulation = Tabulation(
+            iterations, finest_cell("QSEX", "QAGE"), FINEST.cells, measurer.bases, config.settings.max_race_codes
+        )
+        yield from measurer.measure(count_groups(records.db, tabulation, found, states))
