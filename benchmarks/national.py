@@ -2,7 +2,7 @@
 
 For each size a synthetic census is written to Parquet, and `phsafe run` with the production configuration is timed from
 outside, with its peak memory, its stages from the confidential log, and the floor beside it: DuckDB scanning the
-columns that the run uses, and nothing else. 331 millions need 12 GB of disk while the census is made, and 3 after.
+columns that the run uses, and nothing else. 331 millions need 5 GB of disk.
 """
 
 import argparse

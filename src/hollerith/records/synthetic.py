@@ -6,15 +6,11 @@ measurements of speed and accuracy. The folder it writes holds a file named `SYN
 system know that no real person is in it. `docs/synthetic.md` tells what is drawn from what.
 """
 
-import glob
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import BinaryIO, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import duckdb
 import numpy as np
@@ -22,11 +18,28 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hollerith.errors import ConfigError, OutputError
+from hollerith.records.synthetic_files import (
+    BLOCKS,
+    GEO,
+    GROUP_QUARTERS,
+    HOUSEHOLD_RECORDS,
+    HOUSING_UNITS,
+    MAJOR_TYPES,
+    PERSON_RECORDS,
+    PERSONS,
+    RECORDS,
+    REFERENCE,
+    UNITS,
+    Append,
+    Whole,
+    parquet_files,
+    text_files,
+)
 from hollerith.records.synthetic_geography import PUERTO_RICO, STATES, Geography, lay_out
 from hollerith.records.synthetic_households import Households, Ints, Mix, People, draw_households, draw_origin, reflect
-from hollerith.records.synthetic_race import MOST_CODES, Codes, CodeTables, code_tables, draw_codes
+from hollerith.records.synthetic_race import Codes, CodeTables, code_tables, draw_codes
 
-Text: TypeAlias = NDArray[np.bytes_]
+Answers: TypeAlias = NDArray[np.uint16]
 
 CHUNK = 200_000
 """Households drawn at a time: memory is bounded by it, and the draws of a seed depend on it."""
@@ -71,57 +84,9 @@ _QUARTERS = (
 # MAFIDs: unit number k has the (k * _MAFID_STEP mod _MAFID_COUNT)th of them, so that they follow no order of place.
 _MAFID_FIRST, _MAFID_COUNT, _MAFID_STEP = 100_000_001, 799_999_999, 494_427_191
 
-_BLOCK_COLUMNS = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
-_RACE_COLUMNS = (*(f"QRACE{number}" for number in range(1, MOST_CODES + 1)), "QSPAN")
-
-
-class _Table(NamedTuple):
-    """A file of records: how it ends as text, its columns, and which of them are integers in Parquet."""
-
-    ending: str
-    columns: tuple[str, ...]
-    integers: frozenset[str]
-
-
-_TABLES: Mapping[str, _Table] = MappingProxyType(
-    {
-        "persons": _Table(
-            "csv",
-            ("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP"),
-            frozenset({"MAFID", "QAGE", "CENHISP"}),
-        ),
-        "units": _Table(
-            "csv",
-            ("RTYPE", "MAFID", "FINAL_POP", "NPF", "HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT"),
-            frozenset({"MAFID", "FINAL_POP", "NPF", "HHSPAN"}),
-        ),
-        "geo": _Table(
-            "csv",
-            (
-                *("RTYPE", "MAFID", *_BLOCK_COLUMNS, "TABBLKGRPCE"),
-                *("REGIONCE", "DIVISIONCE", "PLACEFP", "AIANNHCE"),
-            ),
-            frozenset({"MAFID"}),
-        ),
-        "person-records": _Table(
-            "txt",
-            ("QAGE", "QSEX", "HOUSEHOLDER", *_BLOCK_COLUMNS, "CENRACE", *_RACE_COLUMNS),
-            frozenset({"QAGE"}),
-        ),
-        "household-records": _Table(
-            "txt", (*_BLOCK_COLUMNS, "HHRACE", *_RACE_COLUMNS, "HOUSEHOLD_TYPE", "TEN"), frozenset()
-        ),
-    }
-)
-# SafeTab ignores what follows its six columns; the spines read them.
-_REFERENCE_COLUMNS = (
-    *(*_BLOCK_COLUMNS, "PLACEFP", "AIANNHCE"),
-    *("TABBLKGRPCE", "COUSUBFP", "REGIONCE", "DIVISIONCE"),
-)
-_MAJOR_TYPES = 7
 _BLOCKS_AT_ONCE = 200_000
-_CONVERTER_MEMORY = "2GB"  # DuckDB would take most of the machine for a large census
 
+_HOUSEHOLDER = 20  # RELSHIP
 # HOUSEHOLD_TYPE by HHT: 4 and 6 live alone, 5 and 7 with others.
 _HOUSEHOLD_TYPE = np.array([0, 1, 2, 3, 4, 5, 4, 5])
 
@@ -174,12 +139,54 @@ class _Quarter:
 
 
 @dataclass(frozen=True)
-class _Coded:
-    """Everyone of a chunk, in the order of the records: codes as text, arrays of shape (people,) and (people, 9)."""
+class _Standing:
+    """What stands in the blocks.
 
+    Attributes
+    ----------
+    housing_units : ndarray of int, shape (blocks,)
+    facilities : ndarray of int, shape (group quarters,)
+        Eight times the position of the block, and the major type: one for each group quarters, in order.
+    """
+
+    housing_units: Ints
+    facilities: Ints
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """What is drawn at a time: households, then vacant units, then group quarters, and everyone in the same order.
+
+    Attributes
+    ----------
+    homes : Households
+    vacant : int
+        Vacant units.
+    quarter : _Quarter
+        Its people count their units from 0.
+    people : People
+        All, in households and in group quarters, who count theirs from 0, too, vacant ones between them.
+    codes : ndarray of int, shape (people, 9)
+        QRACE1 to QRACE8 and QSPAN of everyone.
+    householders : ndarray of int, shape (households, 9)
+        The same of the householders.
+    mafid, block : ndarray of int, shape (units,)
+        MAFID of each unit, and the position of its block.
+    """
+
+    homes: Households
+    vacant: int
+    quarter: _Quarter
     people: People
-    householder: NDArray[np.bool_]
-    codes: Text
+    codes: Answers
+    householders: Answers
+    mafid: Ints
+    block: Ints
+
+    @property
+    def housing(self) -> int:
+        """Housing units, which come before group quarters."""
+        return len(self.homes.size) + self.vacant
 
 
 def synthesize(
@@ -241,9 +248,12 @@ def synthesize(
         ) from error
     try:
         sequence = np.random.SeedSequence(seed)
-        persons = _write(partial, np.random.default_rng(sequence), request, progress)
-        if fmt == "parquet":
-            _to_parquet(partial)
+        rng = np.random.default_rng(sequence)
+        geography = lay_out(rng, request.states, request.households)
+        with (parquet_files if fmt == "parquet" else text_files)(partial, RECORDS) as append:
+            persons, standing = _write_records(append, rng, request, geography, progress)
+        with text_files(partial, BLOCKS) as append:
+            _write_blocks(append, geography, standing)
         (partial / "SYNTHETIC").write_text(
             f"A synthetic census made by hollerith: {households} households, states {','.join(states)}, "
             f"seed {sequence.entropy}.\nNo record in this folder describes a real person or household.\n",
@@ -282,55 +292,73 @@ def _request(households: int, states: Sequence[str], seed: int | None, fmt: str)
     return _Request(tuple(states), households, vacant, quarters)
 
 
-def _write(folder: Path, rng: Generator, request: _Request, progress: Callable[[int, int], None] | None) -> int:
-    """Write the files of records chunk by chunk, then those of blocks; return the number of persons."""
-    geography = lay_out(rng, request.states, request.households)
+def _write_records(
+    append: Append,
+    rng: Generator,
+    request: _Request,
+    geography: Geography,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[int, _Standing]:
+    """Draw and write the records chunk by chunk; return the number of persons and what stands in each block."""
     tables = code_tables([(code, STATES[code].region) for code in request.states])
     vacant_units = np.zeros(len(geography.blocks.first), dtype=np.int32)
     facilities = []
     persons = 0
-    with ExitStack() as stack:
-        files = {name: stack.enter_context(_path(folder, name).open("wb")) for name in _TABLES}
-        for name, table in _TABLES.items():
-            files[name].write("|".join(table.columns).encode() + b"\n")
-        for start in range(0, request.households, CHUNK):
-            stop = min(start + CHUNK, request.households)
-            occupied = stop - start
-            vacant_before, quarters_before = request.before(start)
-            vacant_after, quarters_after = request.before(stop)
-            vacant, quarters = vacant_after - vacant_before, quarters_after - quarters_before
-            housing = occupied + vacant
+    for start in range(0, request.households, CHUNK):
+        stop = min(start + CHUNK, request.households)
+        chunk = _draw_chunk(rng, request, geography, tables, (start, stop))
+        append(PERSONS, _persons(chunk))
+        append(UNITS, _units(chunk))
+        append(GEO, _geo(chunk, geography))
+        append(PERSON_RECORDS, _person_records(chunk, geography))
+        append(HOUSEHOLD_RECORDS, _household_records(chunk, geography))
 
-            block = geography.find(start, stop)
-            homes, residents = draw_households(rng, geography.mix(rng, block))
-            # vacant units and group quarters stand beside a household picked at random
-            block = block[np.concatenate([np.arange(occupied), rng.integers(0, occupied, vacant + quarters)])]
-            quarter = _group_quarters(rng, quarters, len(residents.unit), geography.mix(rng, block[housing:]))
-            state = geography.tracts.state[geography.blocks.tract[block]]
-            householders, coded = _codes_of_residents(rng, tables, homes, residents, state)
-            everyone = (coded, _codes_of_others(rng, tables, quarter.people, housing, state))
-
-            unit = start + vacant_before + quarters_before + np.arange(housing + quarters)
-            ids = (_MAFID_FIRST + unit * _MAFID_STEP % _MAFID_COUNT).astype("S9")
-            _write_persons(files["persons"], ids, everyone)
-            _write_units(files["units"], ids, homes, vacant, np.bincount(quarter.people.unit, minlength=quarters))
-            _write_geo(files["geo"], ids, housing, geography, block)
-            address = _addresses(geography, block)
-            _write_person_records(files["person-records"], address, everyone)
-            _write_household_records(files["household-records"], address[:occupied], homes, householders)
-
-            vacant_units += np.bincount(block[occupied:housing], minlength=len(vacant_units)).astype(np.int32)
-            major = np.array([item.major for item in _QUARTERS])[quarter.kind]
-            facilities.append(block[housing:] * (_MAJOR_TYPES + 1) + major)
-            persons += len(residents.unit) + len(quarter.people.unit)
-            if progress is not None:
-                progress(stop, request.households)
-    _write_blocks(folder, geography, geography.blocks.households + vacant_units, np.sort(np.concatenate(facilities)))
-    return persons
+        empty = chunk.block[len(chunk.homes.size) : chunk.housing]
+        np.add.at(vacant_units, empty, 1)
+        major = np.array([item.major for item in _QUARTERS])[chunk.quarter.kind]
+        facilities.append(chunk.block[chunk.housing :] * (MAJOR_TYPES + 1) + major)
+        persons += len(chunk.people.unit)
+        if progress is not None:
+            progress(stop, request.households)
+    return persons, _Standing(geography.blocks.households + vacant_units, np.sort(np.concatenate(facilities)))
 
 
-def _path(folder: Path, name: str) -> Path:
-    return folder / f"{name}.{_TABLES[name].ending}"
+def _draw_chunk(
+    rng: Generator, request: _Request, geography: Geography, tables: CodeTables, households: tuple[int, int]
+) -> _Chunk:
+    """Draw the households from one number up to another, and what is written with them."""
+    start, stop = households
+    occupied = stop - start
+    vacant_before, quarters_before = request.before(start)
+    vacant_after, quarters_after = request.before(stop)
+    vacant, quarters = vacant_after - vacant_before, quarters_after - quarters_before
+
+    block = geography.find(start, stop)
+    homes, residents = draw_households(rng, geography.mix(rng, block))
+    # vacant units and group quarters stand beside a household picked at random
+    block = block[np.concatenate([np.arange(occupied), rng.integers(0, occupied, vacant + quarters)])]
+    quarter = _group_quarters(rng, quarters, len(residents.unit), geography.mix(rng, block[occupied + vacant :]))
+    state = geography.tracts.state[geography.blocks.tract[block]]
+
+    householders = _answers(draw_codes(rng, tables, state[:occupied], homes.hispanic, homes.race))
+    codes = householders[residents.unit]
+    own = np.flatnonzero(~residents.like_householder)
+    codes[own] = _answers(
+        draw_codes(rng, tables, state[residents.unit[own]], residents.hispanic[own], residents.race[own])
+    )
+    others = replace(quarter.people, unit=quarter.people.unit + occupied + vacant)
+    of_others = _answers(draw_codes(rng, tables, state[others.unit], others.hispanic, others.race))
+    unit = start + vacant_before + quarters_before + np.arange(len(block))
+    return _Chunk(
+        homes=homes,
+        vacant=vacant,
+        quarter=quarter,
+        people=residents.followed_by(others),
+        codes=np.concatenate([codes, of_others]),
+        householders=householders,
+        mafid=_MAFID_FIRST + unit * _MAFID_STEP % _MAFID_COUNT,
+        block=block,
+    )
 
 
 def _group_quarters(rng: Generator, number: int, residents: int, mix: Mix) -> _Quarter:
@@ -364,241 +392,123 @@ def _group_quarters(rng: Generator, number: int, residents: int, mix: Mix) -> _Q
     )
 
 
-def _codes_of_residents(
-    rng: Generator, tables: CodeTables, homes: Households, residents: People, state: Ints
-) -> tuple[Text, _Coded]:
-    """Draw detailed codes for householders, and for all residents: who is like the householder has the same."""
-    householder = residents.relship == 20
-    of_households = _text(draw_codes(rng, tables, state[: len(homes.size)], homes.hispanic, homes.race))
-    codes = of_households[residents.unit]
-    own = np.flatnonzero(~residents.like_householder)
-    codes[own] = _text(
-        draw_codes(rng, tables, state[residents.unit[own]], residents.hispanic[own], residents.race[own])
-    )
-    return of_households, _Coded(residents, householder, codes)
+def _answers(codes: Codes) -> Answers:
+    """QRACE1 to QRACE8 and QSPAN, of shape (n, 9)."""
+    return np.column_stack([codes.races, codes.origin]).astype(np.uint16)
 
 
-def _codes_of_others(rng: Generator, tables: CodeTables, people: People, first: int, state: Ints) -> _Coded:
-    """Draw detailed codes for people in group quarters, which are the units from `first` on."""
-    moved = replace(people, unit=people.unit + first)
-    codes = _text(draw_codes(rng, tables, state[moved.unit], people.hispanic, people.race))
-    return _Coded(moved, np.zeros(len(people.unit), dtype=np.bool_), codes)
-
-
-@cache
-def _race_texts() -> Text:
-    texts = np.arange(10_000).astype("S4")
-    texts[0] = b"Null"
-    return texts
-
-
-def _text(codes: Codes) -> Text:
-    """Return QRACE1 to QRACE8 and QSPAN as text, an array of shape (n, 9)."""
-    text: Text = _race_texts()[np.column_stack([codes.races, codes.origin])]
-    return text
-
-
-@cache
-def _code_texts(width: int) -> Text:
-    texts: Text = np.strings.zfill(np.arange(10**width).astype(f"S{width}"), width)
-    return texts
-
-
-def _codes(values: NDArray[np.integer], width: int) -> Text:
-    """Turn codes from 0 on into text with leading zeros, of a width in digits."""
-    texts: Text = _code_texts(width)[values]
-    return texts
-
-
-def _numbers(values: NDArray[np.integer]) -> Text:
-    """Turn whole numbers from 0 on into text."""
-    most = int(values.max(initial=0))
-    texts: Text = np.arange(most + 1).astype(f"S{len(str(most))}")[values]
-    return texts
-
-
-def _write_rows(file: BinaryIO, columns: Sequence[Text]) -> None:
-    """Append rows of text columns: fixed-width rows, less the null bytes that pad them."""
-    last = len(columns) - 1
-    layout = [
-        field
-        for i, column in enumerate(columns)
-        for field in ((f"column{i}", column.dtype), (f"end{i}", np.dtype("S1")))
+def _persons(chunk: _Chunk) -> list[Whole]:
+    people = chunk.people
+    return [
+        np.where(people.unit < chunk.housing, 3, 5),
+        chunk.mafid[people.unit],
+        people.age,
+        people.hispanic,
+        people.race,
+        people.relship,
     ]
-    rows = np.empty(len(columns[0]), dtype=layout)
-    for i, column in enumerate(columns):
-        rows[f"column{i}"] = column
-        rows[f"end{i}"] = b"\n" if i == last else b"|"
-    file.write(rows.tobytes().translate(None, b"\0"))
 
 
-def _write_persons(file: BinaryIO, ids: Text, everyone: Sequence[_Coded]) -> None:
-    for coded, rtype in zip(everyone, (b"3", b"5"), strict=True):
-        people = coded.people
-        _write_rows(
-            file,
-            [
-                np.full(len(people.unit), rtype),
-                ids[people.unit],
-                _numbers(people.age),
-                _numbers(people.hispanic),
-                _codes(people.race, 2),
-                _codes(people.relship, 2),
-            ],
-        )
-
-
-def _write_person_records(file: BinaryIO, address: Text, everyone: Sequence[_Coded]) -> None:
-    for coded in everyone:
-        people = coded.people
-        _write_rows(
-            file,
-            [
-                _numbers(people.age),
-                _codes(people.sex, 1),
-                np.where(coded.householder, b"True", b"False"),
-                address[people.unit],
-                _codes(people.race, 2),
-                *coded.codes.T,
-            ],
-        )
-
-
-def _write_household_records(file: BinaryIO, address: Text, homes: Households, householders: Text) -> None:
-    _write_rows(
-        file,
-        [
-            address,
-            _codes(homes.race, 2),
-            *householders.T,
-            _codes(_HOUSEHOLD_TYPE[homes.hht], 1),
-            _codes(homes.tenure, 1),
-        ],
-    )
-
-
-def _write_units(file: BinaryIO, ids: Text, homes: Households, vacant: int, quarters: Ints) -> None:
-    """Write households, then vacant units, then group quarters, of the given numbers of people."""
-    others = vacant + len(quarters)
+def _units(chunk: _Chunk) -> list[Whole]:
+    homes, quarters = chunk.homes, len(chunk.quarter.kind)
 
     def padded(values: Ints) -> Ints:
-        return np.concatenate([values, np.zeros(others, dtype=np.int64)])
+        return np.concatenate([values, np.zeros(chunk.vacant + quarters, dtype=np.int64)])
 
-    size = np.concatenate([homes.size, np.zeros(vacant, dtype=np.int64), quarters])
-    _write_rows(
-        file,
-        [
-            _codes(np.repeat([2, 4], [len(ids) - len(quarters), len(quarters)]), 1),
-            ids,
-            _numbers(size),
-            _numbers(padded(homes.family)),
-            _numbers(padded(homes.hispanic)),
-            _codes(padded(homes.race), 2),
-            _codes(padded(homes.tenure), 1),
-            _codes(padded(homes.hht), 1),
-            _codes(padded(homes.hht2), 2),
-            _codes(padded(homes.couple), 1),
-        ],
-    )
+    people = np.bincount(chunk.quarter.people.unit, minlength=quarters)
+    return [
+        _unit_types(chunk),
+        chunk.mafid,
+        np.concatenate([homes.size, np.zeros(chunk.vacant, dtype=np.int64), people]),
+        padded(homes.family),
+        padded(homes.hispanic),
+        padded(homes.race),
+        padded(homes.tenure),
+        padded(homes.hht),
+        padded(homes.hht2),
+        padded(homes.couple),
+    ]
 
 
-def _addresses(geography: Geography, block: Ints) -> Text:
-    """Join state, county, tract and block as they stand in a row: they have the same width everywhere."""
+def _unit_types(chunk: _Chunk) -> Ints:
+    """RTYPE of housing units and group quarters."""
+    return np.repeat([2, 4], [chunk.housing, len(chunk.mafid) - chunk.housing])
+
+
+def _geo(chunk: _Chunk, geography: Geography) -> list[Whole]:
+    blocks, block = geography.blocks, chunk.block
+    return [
+        _unit_types(chunk),
+        chunk.mafid,
+        *_address(geography, block),
+        blocks.number[block] // 1000,
+        *_regions(geography, block),
+        blocks.place[block],
+        blocks.tribal[block],
+    ]
+
+
+def _person_records(chunk: _Chunk, geography: Geography) -> list[Whole]:
+    people = chunk.people
+    return [
+        people.age,
+        people.sex,
+        people.relship == _HOUSEHOLDER,
+        *(part[people.unit] for part in _address(geography, chunk.block)),
+        people.race,
+        *chunk.codes.T,
+    ]
+
+
+def _household_records(chunk: _Chunk, geography: Geography) -> list[Whole]:
+    homes = chunk.homes
+    return [
+        *_address(geography, chunk.block[: len(homes.size)]),
+        homes.race,
+        *chunk.householders.T,
+        _HOUSEHOLD_TYPE[homes.hht],
+        homes.tenure,
+    ]
+
+
+def _address(geography: Geography, block: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """State, county, tract and block, as codes."""
     blocks, tracts = geography.blocks, geography.tracts
     tract = blocks.tract[block]
-    state = np.array(geography.codes, dtype="S2")[tracts.state[tract]]
-    parts = (state, _codes(tracts.county[tract], 3), _codes(tracts.code[tract], 6), _codes(blocks.number[block], 4))
-    joined = np.full((len(block), 18), b"|", dtype="S1")
-    start = 0
-    for part in parts:
-        width = part.dtype.itemsize
-        joined[:, start : start + width] = part.view("S1").reshape(-1, width)
-        start += width + 1
-    address: Text = joined.view("S18").ravel()
-    return address
+    state = np.array([int(code) for code in geography.codes])[tracts.state[tract]]
+    return state, tracts.county[tract], tracts.code[tract], blocks.number[block].astype(np.int64)
 
 
-def _write_geo(file: BinaryIO, ids: Text, housing: int, geography: Geography, block: Ints) -> None:
+def _regions(geography: Geography, block: Ints) -> tuple[Ints, Ints]:
+    """Region and division, as codes."""
+    state = geography.tracts.state[geography.blocks.tract[block]]
+    regions = np.array([int(item.region) for item in geography.states])
+    return regions[state], np.array([int(item.division) for item in geography.states])[state]
+
+
+def _write_blocks(append: Append, geography: Geography, standing: _Standing) -> None:
+    """Write the files of blocks: where they are, and what stands in them."""
     blocks = geography.blocks
-    state = geography.tracts.state[blocks.tract[block]]
-    _write_rows(
-        file,
-        [
-            _codes(np.repeat([2, 4], [housing, len(ids) - housing]), 1),
-            ids,
-            _addresses(geography, block),
-            _codes(blocks.number[block] // 1000, 1),
-            np.array([item.region for item in geography.states], dtype="S1")[state],
-            np.array([item.division for item in geography.states], dtype="S1")[state],
-            _codes(blocks.place[block], 5),
-            _codes(blocks.tribal[block], 4),
-        ],
-    )
-
-
-def _write_blocks(folder: Path, geography: Geography, housing_units: NDArray[np.int32], facilities: Ints) -> None:
-    """Write the files of blocks: where they are, and what stands in them.
-
-    `facilities` holds, for each group quarters in order, eight times the position of its block and its major type.
-    """
-    blocks = geography.blocks
-    with (
-        (folder / "GRF-C.txt").open("wb") as reference,
-        (folder / "housing-units.txt").open("wb") as housing,
-        (folder / "group_quarters.csv").open("wb") as quarters,
-    ):
-        reference.write("|".join(_REFERENCE_COLUMNS).encode() + b"\n")
-        housing.write(b"block|housing_units\n")
-        quarters.write(b"block|housing_units|" + b"|".join(b"gq%d" % (i + 1) for i in range(_MAJOR_TYPES)) + b"\n")
-        for block in _slices(len(blocks.first)):
-            address = _addresses(geography, block)
-            state = geography.tracts.state[blocks.tract[block]]
-            group = _codes(blocks.number[block] // 1000, 1)
-            _write_rows(
-                reference,
-                [
-                    address,
-                    _codes(blocks.place[block], 5),
-                    _codes(blocks.tribal[block], 4),
-                    group,
-                    _codes(blocks.subdivision[block], 5),
-                    np.array([item.region for item in geography.states], dtype="S1")[state],
-                    np.array([item.division for item in geography.states], dtype="S1")[state],
-                ],
-            )
-            columns = [_long_codes(address, group), _numbers(housing_units[block])]
-            _write_rows(housing, columns)
-            ends = np.searchsorted(facilities, np.array([block[0], block[-1] + 1]) * (_MAJOR_TYPES + 1))
-            here = facilities[ends[0] : ends[1]] - block[0] * (_MAJOR_TYPES + 1)
-            counts = np.bincount(here, minlength=len(block) * (_MAJOR_TYPES + 1)).reshape(-1, _MAJOR_TYPES + 1)
-            _write_rows(quarters, columns + [_numbers(counts[:, major]) for major in range(1, _MAJOR_TYPES + 1)])
-
-
-def _slices(blocks: int) -> Iterator[Ints]:
-    for start in range(0, blocks, _BLOCKS_AT_ONCE):
-        yield np.arange(start, min(start + _BLOCKS_AT_ONCE, blocks))
-
-
-def _long_codes(address: Text, group: Text) -> Text:
-    """Return the 16 digits of each block: state, county, tract, block group and block."""
-    digits = address.view("S1").reshape(-1, 18)
-    parts = [digits[:, 0:2], digits[:, 3:6], digits[:, 7:13], group.reshape(-1, 1), digits[:, 14:18]]
-    code: Text = np.ascontiguousarray(np.concatenate(parts, axis=1)).view("S16").ravel()
-    return code
-
-
-def _to_parquet(folder: Path) -> None:
-    """Replace each text file of records by a Parquet file of the same records in the same order."""
-    spill = folder / "spill"
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": _CONVERTER_MEMORY,
-        "temp_directory": str(spill),
-    }
-    with duckdb.connect(config=config) as connection:
-        for name, table in _TABLES.items():
-            text = _path(folder, name)
-            types = {column: "INTEGER" if column in table.integers else "VARCHAR" for column in table.columns}
-            rows = connection.read_csv(glob.escape(str(text)), sep="|", header=True, dtype=types)
-            rows.write_parquet(str(folder / f"{name}.parquet"), compression="zstd")
-            text.unlink()
-    shutil.rmtree(spill, ignore_errors=True)
+    for start in range(0, len(blocks.first), _BLOCKS_AT_ONCE):
+        block = np.arange(start, min(start + _BLOCKS_AT_ONCE, len(blocks.first)))
+        state, county, tract, number = address = _address(geography, block)
+        group = number // 1000
+        append(
+            REFERENCE,
+            [
+                *address,
+                blocks.place[block],
+                blocks.tribal[block],
+                group,
+                blocks.subdivision[block],
+                *_regions(geography, block),
+                ((state * 1000 + county) * 1_000_000 + tract) * 10_000 + number,
+            ],
+        )
+        code = (((state * 1000 + county) * 1_000_000 + tract) * 10 + group) * 10_000 + number
+        columns: list[Whole] = [code, standing.housing_units[block]]
+        append(HOUSING_UNITS, columns)
+        ends = np.searchsorted(standing.facilities, np.array([start, start + len(block)]) * (MAJOR_TYPES + 1))
+        here = standing.facilities[ends[0] : ends[1]] - start * (MAJOR_TYPES + 1)
+        counts = np.bincount(here, minlength=len(block) * (MAJOR_TYPES + 1)).reshape(-1, MAJOR_TYPES + 1)
+        append(GROUP_QUARTERS, [*columns, *counts[:, 1:].T])

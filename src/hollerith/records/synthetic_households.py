@@ -6,7 +6,7 @@ says is marked as assumed. They make a census that looks right; they are no esti
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from types import MappingProxyType
 from typing import TypeAlias
@@ -290,6 +290,10 @@ class People:
     hispanic: Ints
     race: Ints
     relship: Ints
+
+    def followed_by(self, others: "People") -> "People":
+        """Return these people and then the others."""
+        return People(*(np.concatenate([getattr(self, f.name), getattr(others, f.name)]) for f in fields(self)))
 
 
 def draw_origin(rng: Generator, mix: Mix) -> tuple[Ints, Ints]:
