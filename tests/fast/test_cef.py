@@ -225,6 +225,17 @@ def test_a_missing_or_empty_file(cef: Ground, refused: Refused, name: str) -> No
     refused(f"{name}: file_present")
 
 
+def test_a_state_without_any_file_is_told_and_left_out(cef: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in list(cef.data.glob("*_17.txt")):
+        path.unlink()
+    assert main(cef.arguments("validate")) == 0
+    told = capsys.readouterr().out
+    assert "CEF20_UNIT_06.txt: state_present: no housing unit of the state_filter's 17; " in told
+    assert "it forbids nothing" in told
+    assert main(cef.arguments("run")) == 0
+    assert "no housing unit of the state_filter's 17" in capsys.readouterr().out
+
+
 def test_a_file_of_no_state_and_one_of_two_forms(cef: Ground, refused: Refused) -> None:
     (cef.data / "CEF20_PER_XX.txt").write_text("x")
     refused("CEF20_PER_XX.txt: file_present")

@@ -127,6 +127,10 @@ def _release(options: argparse.Namespace, config: Config, plan: Plan, entropy: "
     with stages("phsafe", _STAGES) as announce:
         manifest = run(config, plan, request, entropy, announce)
     print_release(options, manifest)
+    # The list of states is public (`TAKEN_AS_PUBLIC`).
+    absent = sorted(set(config.states) - set(manifest["parameters"]["states"]))
+    if absent and not options.json:
+        print(f"no housing unit of the state_filter's {', '.join(absent)}: the tables leave such states out")
 
 
 def _accuracy(options: argparse.Namespace) -> None:

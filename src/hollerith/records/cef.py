@@ -8,42 +8,34 @@ that lies; so a record of ``geo`` is the line of its unit.
 import configparser
 import csv
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from hollerith.records.database import STOPS
-from hollerith.records.findings import MOST_LINES, Finding
+from hollerith.records.findings import Finding
+from hollerith.records.fixed_width import NONE, Layout, ShapeError, distinct_fields, misshapen, numbers, read_lines
 from hollerith.records.reader import (
     PART_SHIFT,
     Source,
     forms,
     from_text,
-    in_domain,
     place_finding,
     quoted,
     rejected,
     source_of,
 )
-from hollerith.records.schema import GEO, PERSONS, UNITS, Column, RecordFile
+from hollerith.records.schema import GEO, PERSONS, UNITS, RecordFile
 
 CONFIG: Final = "cef_config.ini"
 BLOCK: Final = "OIDTABBLK"
 """The reference file's key, and what a unit's OIDTB must be found among."""
 _OIDTB: Final = (37, 59)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A line of fixed width: where the columns of a record file stand in it, counted from 0, ends excluded."""
-
-    schema: RecordFile
-    width: int
-    fields: dict[str, tuple[int, int]]
-    blank_is_zero: frozenset[str] = frozenset()
 
 
 PERSON_LAYOUT: Final = Layout(
@@ -199,43 +191,39 @@ def _places(folder: Path) -> tuple[list[tuple[str, Path, str]], list[Finding]]:
 
 
 def _open_persons(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    columns = _columns(PERSON_LAYOUT)
+    db.execute(f"CREATE TABLE persons_rows AS {_nothing(PERSONS)}")
     rows, findings = [], []
-    for part, path in enumerate(source.paths):
-        lines = f"SELECT {columns} FROM {_lines(path, PERSON_LAYOUT.width)}"
-        verb = "INSERT INTO persons_rows" if part else "CREATE TABLE persons_rows AS"
-        count, wrong = _load(db, f"{verb} {lines}", path, PERSON_LAYOUT.width)
+    for path in source.paths:
+        count = 0
+        try:
+            for lines in read_lines(path, PERSON_LAYOUT.width):
+                _append(db, PERSONS, numbers(lines, PERSON_LAYOUT))
+                count += len(lines)
+        except ShapeError:
+            findings += misshapen(path, PERSON_LAYOUT.width)
         rows.append(count)
-        findings += wrong
-        if wrong and not part:
-            # Other states' lines are still to be checked.
-            db.execute(f"CREATE OR REPLACE TABLE persons_rows AS {_nothing(PERSON_LAYOUT)}")
     if not findings:
         db.execute(f"CREATE VIEW persons AS SELECT *, {_record(rows)} AS record FROM persons_rows")
     return findings
 
 
 def _open_units(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    """Units and their geography, state by state, so that few of the long block codes are held at a time."""
-    columns = _columns(UNIT_LAYOUT)
-    db.execute(f"CREATE TABLE units_rows AS {_nothing(UNIT_LAYOUT)}")
-    geography = ", ".join(column.name for column in _PLACED.columns)
-    typed = ", ".join(f"NULL::{GEO[name].storage} AS {name}" for name in GEO.header)
-    db.execute(f"CREATE TABLE geo AS SELECT {typed}, NULL::BIGINT AS record WHERE false")
+    """Units and their geography; of the long block codes each is held once for some lines."""
+    db.execute(f"CREATE TABLE units_rows AS {_nothing(UNITS)}")
+    db.execute(f"CREATE TABLE geo AS {_nothing(GEO, ', NULL::BIGINT AS record')}")
     rows, findings = [], []
     for part, path in enumerate(source.paths):
-        lines = f"SELECT {columns}, {_field(*_OIDTB)} AS {BLOCK} FROM {_lines(path, UNIT_LAYOUT.width)}"
-        count, wrong = _load(db, f"CREATE TABLE part AS {lines}", path, UNIT_LAYOUT.width)
+        count = 0
+        try:
+            for lines in read_lines(path, UNIT_LAYOUT.width):
+                columns = numbers(lines, UNIT_LAYOUT)
+                _append(db, UNITS, columns)
+                record = np.arange(count + 1, count + 1 + len(lines)) + (part << PART_SHIFT)
+                _append_geography(db, columns, record, distinct_fields(lines, _OIDTB))
+                count += len(lines)
+        except ShapeError:
+            findings += misshapen(path, UNIT_LAYOUT.width)
         rows.append(count)
-        findings += wrong
-        if wrong:
-            continue
-        db.execute(f"INSERT INTO units_rows SELECT * EXCLUDE ({BLOCK}) FROM part")
-        record = f"{part << PART_SHIFT} + part.rowid + 1"
-        db.execute(
-            f"INSERT INTO geo SELECT RTYPE, MAFID, {geography}, {record} FROM part JOIN reference_rows USING ({BLOCK})"
-        )
-        db.execute("DROP TABLE part")
     db.execute("DROP VIEW reference")
     db.execute("DROP TABLE reference_rows")
     if not findings:
@@ -243,11 +231,37 @@ def _open_units(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     return findings
 
 
+def _append(db: duckdb.DuckDBPyConnection, schema: RecordFile, columns: Mapping[str, NDArray[np.int32]]) -> None:
+    db.register("columns_now", dict(columns))
+    stored = ", ".join(f"nullif({column.name}, {NONE})::{column.storage}" for column in schema.columns)
+    db.execute(f"INSERT INTO {schema.name}_rows SELECT {stored} FROM columns_now")
+    db.unregister("columns_now")
+
+
+def _append_geography(
+    db: duckdb.DuckDBPyConnection,
+    units: Mapping[str, NDArray[np.int32]],
+    record: NDArray[np.int64],
+    blocks: tuple[list[str], NDArray[np.int64]],
+) -> None:
+    """Find the blocks of units among those of the reference file."""
+    texts, block = blocks
+    db.register("blocks_now", {BLOCK: np.array(texts, dtype=object), "block": np.arange(len(texts))})
+    db.register("units_now", {**{name: units[name] for name in ("RTYPE", "MAFID")}, "block": block, "record": record})
+    keys = ", ".join(f"nullif({name}, {NONE})::{GEO[name].storage}" for name in ("RTYPE", "MAFID"))
+    placed = ", ".join(column.name for column in _PLACED.columns)
+    db.execute(f"""
+        INSERT INTO geo SELECT {keys}, {placed}, units_now.record FROM units_now
+        JOIN (SELECT block, {placed} FROM blocks_now JOIN reference_rows USING ({BLOCK})) USING (block)
+        """)
+    db.unregister("units_now")
+    db.unregister("blocks_now")
+
+
 def _open_reference(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     """The blocks of the reference files, whose values are checked here: a file line says more than a unit's."""
     typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in _PLACED.columns)
-    storage = ", ".join(f"NULL::{column.storage} AS {column.name}" for column in _PLACED.columns)
-    db.execute(f"CREATE TABLE reference_rows AS SELECT NULL::VARCHAR AS {BLOCK}, {storage} WHERE false")
+    db.execute(f"CREATE TABLE reference_rows AS {_nothing(_PLACED, f', NULL::VARCHAR AS {BLOCK}')}")
     rows, findings = [], []
     for part, path in enumerate(source.paths):
         header, wrong = _reference_header(path)
@@ -260,7 +274,7 @@ def _open_reference(db: duckdb.DuckDBPyConnection, source: Source) -> list[Findi
             delim = '|', quote = '"', escape = '"', columns = {{{columns}}}, strict_mode = true,
             store_rejects = true, rejects_table = '{table}_rejects', rejects_scan = '{table}_rejects_scan')"""
         try:
-            (count,) = db.execute(f"INSERT INTO reference_rows SELECT {BLOCK}, {typed} FROM {read}").fetchone() or (0,)
+            (count,) = db.execute(f"INSERT INTO reference_rows SELECT {typed}, {BLOCK} FROM {read}").fetchone() or (0,)
         except STOPS:
             raise
         except duckdb.Error:
@@ -306,101 +320,10 @@ def _reference_header(path: Path) -> tuple[tuple[str, ...], list[Finding]]:
     return header, []
 
 
-def _load(db: duckdb.DuckDBPyConnection, statement: str, path: Path, width: int) -> tuple[int, list[Finding]]:
-    """Load the lines of a file, or find those that are none of the layout."""
-    try:
-        (count,) = db.execute(statement).fetchone() or (0,)
-        # Line ends of two kinds, or none but carriage returns: then lines were not what they seem.
-        if path.stat().st_size in {end * int(count) + cut for end, cut in _sizes(width)}:
-            return int(count), []
-    except STOPS:
-        raise
-    except (duckdb.Error, OSError):
-        pass
-    return 0, _misshapen(path, width) or [
-        Finding("is_text", path.name, "not readable as lines of text throughout: line ends of more than one kind")
-    ]
-
-
-def _sizes(width: int) -> Iterator[tuple[int, int]]:
-    """Bytes of a line with its end, and what the last line may lack of that."""
-    for end in (1, 2):
-        yield from ((width + end, 0), (width + end, -end))
-
-
-def _misshapen(path: Path, width: int) -> list[Finding]:
-    """Lines that are not ASCII, too short or too long, by reading the file once more."""
-    texts = {
-        "is_text": "is not ASCII text",
-        "short": f"is too short: a line has {width} characters",
-        "long": f"is too long: a line has {width} characters",
-    }
-    lines: dict[str, list[int]] = {kind: [] for kind in texts}
-    counts = dict.fromkeys(texts, 0)
-    number = 0
-    with path.open("rb") as file:
-        while line := file.readline(_LONGEST):
-            number += 1
-            text = line.removesuffix(b"\n").removesuffix(b"\r")
-            while len(line) == _LONGEST and not line.endswith(b"\n"):
-                line = file.readline(_LONGEST)
-            if not text.isascii():
-                kind = "is_text"
-            elif len(text) != width:
-                kind = "short" if len(text) < width else "long"
-            else:
-                continue
-            counts[kind] += 1
-            lines[kind] += [number] * (len(lines[kind]) < MOST_LINES)
-    return [
-        Finding("is_text" if kind == "is_text" else "row_shape", path.name, text, counts[kind], tuple(lines[kind]))
-        for kind, text in texts.items()
-        if counts[kind]
-    ]
-
-
-def _lines(path: Path, width: int) -> str:
-    """SQL for the lines of a file; a line of another length, or with characters of several bytes, is an error."""
-    return f"""(SELECT CASE WHEN length(line) = {width} AND strlen(line) = {width} THEN line ELSE error('shape') END
-            AS line FROM read_csv({source_of(path)}, auto_detect = false, hive_partitioning = false,
-            header = false, delim = '\x01', quote = '', escape = '', columns = {{line: 'VARCHAR'}}))"""
-
-
-def _field(start: int, end: int) -> str:
-    return f"substring(line, {start + 1}, {end - start})"
-
-
-def _columns(layout: Layout) -> str:
-    """SQL for the columns of a record file out of lines."""
-    return ", ".join(f"{_column(layout, column)} AS {column.name}" for column in layout.schema.columns)
-
-
-def _column(layout: Layout, column: Column) -> str:
-    if column.name not in layout.fields:
-        # NPF is in no file; no table needs it and no rule speaks of it.
-        return f"0::{column.storage}"
-    start, end = layout.fields[column.name]
-    field, width = _field(start, end), end - start
-    if width == 1:
-        # By far most fields: a list is searched faster than text is read as a number.
-        values = [value for value in column.domain if value < 10]
-        codes = "".join(map(str, values)) + " " * (column.name in layout.blank_is_zero)
-        numbers = [*values, *[0] * (column.name in layout.blank_is_zero)]
-        return f"([{', '.join(map(str, numbers))}]::{column.storage}[])[nullif(instr({quoted(codes)}, {field}), 0)]"
-    if column.name in layout.blank_is_zero:
-        field = f"replace({field}, {quoted(' ' * width)}, {quoted('0' * width)})"
-    elif column.width is None:
-        # Numbers may be filled up with blanks in place of zeros, but not all with blanks.
-        field = f"lpad(nullif(ltrim({field}, ' '), ''), {width}, '0')"
-    number = f"TRY_CAST({field} AS INTEGER)"
-    written = f"lpad({number}::VARCHAR, {width}, '0') = {field}"
-    return f"CASE WHEN {written} THEN {in_domain(column, number)} END"
-
-
-def _nothing(layout: Layout) -> str:
+def _nothing(schema: RecordFile, more: str = "") -> str:
     """SQL for no records, of the right types."""
-    columns = ", ".join(f"NULL::{column.storage} AS {column.name}" for column in layout.schema.columns)
-    return f"SELECT {columns} WHERE false"
+    columns = ", ".join(f"NULL::{column.storage} AS {column.name}" for column in schema.columns)
+    return f"SELECT {columns}{more} WHERE false"
 
 
 def _record(rows: list[int]) -> str:

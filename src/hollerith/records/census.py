@@ -205,6 +205,7 @@ def open_census(
         if intact:
             findings += _links(db, sources, states)
             findings += _consistency(db, sources, policies)
+            findings += _absent_states(db, sources["geo"], states)
         yield Census(db, folder, sources, tuple(findings))
 
 
@@ -248,6 +249,17 @@ def _links(db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], states: f
         if count:
             findings += place_finding(db, files[subject], Finding(name, "", text, count), subject, broken)
     return findings
+
+
+def _absent_states(db: duckdb.DuckDBPyConnection, source: Source, states: frozenset[int]) -> list[Finding]:
+    """States that are asked for and have no housing unit: a forgotten file, or records of a part of the nation."""
+    found = db.execute("SELECT DISTINCT TABBLKST FROM geo WHERE RTYPE = 2 AND TABBLKST IS NOT NULL").fetchall()
+    absent = [f"{state:02}" for state in sorted(states - {int(row[0]) for row in found})]
+    if not absent:
+        return []
+    name = source.names[0] if len(source.names) == 1 else f"geo ({len(source.names):,} files)"
+    text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
+    return [Finding("state_present", name, text, remark=True)]
 
 
 def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:

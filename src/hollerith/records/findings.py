@@ -27,6 +27,8 @@ class Finding:
         The first of them: lines of a text file (a header is line 1), rows of a Parquet file (from 1).
     dropped : bool
         Whether the configuration's policy drops these units instead of failing.
+    remark : bool
+        Whether this breaks no rule, but somebody should look at it.
     """
 
     rule: str
@@ -35,6 +37,7 @@ class Finding:
     count: int | None = None
     lines: tuple[int, ...] = ()
     dropped: bool = False
+    remark: bool = False
 
     def __str__(self) -> str:
         """One line for people."""
@@ -45,12 +48,13 @@ class Finding:
         if self.lines:
             more = ", ..." if self.count is not None and self.count > len(self.lines) else ""
             parts.append(f"{place}{'s' * (len(self.lines) > 1)} {', '.join(map(str, self.lines))}{more}")
-        return "; ".join(parts) + (" (dropped and counted, as configured)" if self.dropped else "")
+        parts[-1] += " (dropped and counted, as configured)" if self.dropped else ""
+        return "; ".join(parts) + (" (a remark; it forbids nothing)" if self.remark else "")
 
 
 def failing(findings: Iterable[Finding]) -> list[Finding]:
     """Those that forbid a run."""
-    return [finding for finding in findings if not finding.dropped]
+    return [finding for finding in findings if not (finding.dropped or finding.remark)]
 
 
 def require_none(findings: Iterable[Finding]) -> None:
