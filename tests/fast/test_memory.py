@@ -34,6 +34,11 @@ def test_the_database_gets_a_share_of_what_is_given() -> None:
     assert default_memory() > 0
 
 
+def test_a_default_leaves_half_of_the_machine() -> None:
+    total = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
+    assert default_memory() == pytest.approx(int(total.split()[1]) * 1024 / 2, rel=0.1)
+
+
 def test_counts_do_not_depend_on_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, config = tmp_path / "data", tmp_path / "config.json"
     synthesize(data, households=60_000, seed=3, fmt="parquet")
