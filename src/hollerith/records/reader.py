@@ -341,7 +341,7 @@ def from_text(column: Column) -> str:
         written = f"lpad({number}::VARCHAR, {column.width}, '0') = {name}"
     else:
         written = f"regexp_full_match({name}, '[0-9]{{1,9}}')"
-    blank = f"WHEN {name} = {quoted(column.blank)} THEN 0 " if column.blank else ""
+    blank = f"WHEN {name} = {quoted(column.blank)} THEN 0::{column.storage} " if column.blank else ""
     return f"CASE {blank}WHEN {written} THEN {in_domain(column, number)} END"
 
 
@@ -354,7 +354,7 @@ def from_stored(column: Column, kind: str) -> str:
     else:
         few = column.width is not None and len(column.domain) <= _FEW_CODES and not column.blank
         value = _from_list(column) if few else from_text(column)
-    return f"CASE WHEN {column.name} IS NULL THEN 0 ELSE {value} END" if column.blank else value
+    return f"CASE WHEN {column.name} IS NULL THEN 0::{column.storage} ELSE {value} END" if column.blank else value
 
 
 def _from_list(column: Column) -> str:
