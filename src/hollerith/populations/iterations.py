@@ -77,9 +77,10 @@ class Eligible:
         """
         combined = self.in_combination >= 0
         best = min(race_codes, len(np.unique(self.in_combination[combined])))
-        for iteration in np.unique(self.alone[self.alone >= 0]):
-            within = self.in_combination[(self.alone == iteration) & combined]
-            best = max(best, 1 + min(race_codes, len(np.unique(within))))
+        both = np.unique(np.stack([self.alone, self.in_combination], axis=1)[self.alone >= 0], axis=0)
+        within = np.bincount(both[both[:, 1] >= 0, 0], minlength=1)
+        if len(both):
+            best = max(best, 1 + min(race_codes, int(within.max())))
         return best + self._h_ethnic
 
     @property

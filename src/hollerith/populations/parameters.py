@@ -140,9 +140,9 @@ def _check_rows(rows: Mapping[str, list[_Row]], faults: list[str]) -> None:
     race, ethnicity = ({row.values["ITERATION_CODE"] for row in rows[name]} for name in (_RACE, _ETHNICITY))
     if both := sorted(race & ethnicity):
         faults.append(f"{_ETHNICITY}: iterations that are race iterations, too: {_listed(both)}")
-    codes = {row.values["RACE_ETH_CODE"] for row in rows[_CODES]}
+    known, codes = race | ethnicity, {row.values["RACE_ETH_CODE"] for row in rows[_CODES]}
     for row in rows[_MAP]:
-        if row.values["ITERATION_CODE"] not in race | ethnicity:
+        if row.values["ITERATION_CODE"] not in known:
             faults.append(f"{_MAP}: line {row.line}: ITERATION_CODE is in neither file of iterations")
         if row.values["RACE_ETH_CODE"] not in codes:
             faults.append(f"{_MAP}: line {row.line}: RACE_ETH_CODE is not in {_CODES}")

@@ -6,9 +6,12 @@ group is a sum over (piece, set of codes) pairs. A piece is what no area divides
 the same place and the same AIANNH area.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 import duckdb
@@ -41,13 +44,16 @@ class Areas:
         Ids of the areas of each kind, as numbers, ascending. Areas within one state stand together.
     pieces : mapping of base to numpy.ndarray of int32, shape (pieces,)
         Of each piece the place in `ids` of the area it is in, or -1. Pieces ascend by state, county and tract.
-    states : numpy.ndarray of int64, shape (pieces,)
-        The state of each piece.
+    counties : numpy.ndarray of int32, shape (pieces,)
+        The number of the county each piece is in, whether or not that is among the areas.
+    of_counties : mapping of base to numpy.ndarray of int32, shape (counties,)
+        Of each county, so numbered, the place in `ids` of itself, its state and the nation, or -1.
     """
 
     ids: Mapping[str, Ints]
     pieces: Mapping[str, NDArray[np.int32]]
-    states: Ints
+    counties: NDArray[np.int32]
+    of_counties: Mapping[str, NDArray[np.int32]]
 
     def within(self, base: str, first_state: int, last_state: int) -> tuple[int, int]:
         """Which areas of a kind lie in a range of states, as a range of places in `ids`: all, if they cross states."""
@@ -70,14 +76,12 @@ def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> Areas:
     without one are left out.
     """
     chosen = f"TABBLKST IN ({', '.join(map(str, sorted(states)))})"
-    db.execute("DROP TABLE IF EXISTS pieces")
-    db.execute("DROP TABLE IF EXISTS block_pieces")
     columns = "TABBLKST, TABBLKCOU, TABTRACTCE, PLACEFP, AIANNHCE"
     db.execute(f"""
-        CREATE TEMP TABLE pieces AS SELECT *, (row_number() OVER (ORDER BY {columns}) - 1)::INTEGER AS piece FROM (
+        CREATE OR REPLACE TABLE pieces AS SELECT *, (row_number() OVER (ORDER BY {columns}) - 1)::INTEGER AS piece FROM (
             SELECT {columns}, coalesce(max(housing_units), 1) > 0 AS live FROM blocks WHERE {chosen} GROUP BY ALL)""")
     db.execute(f"""
-        CREATE TEMP TABLE block_pieces AS SELECT {_BLOCK_KEY} AS block, piece
+        CREATE OR REPLACE TABLE block_pieces AS SELECT {_BLOCK_KEY} AS block, piece
         FROM blocks JOIN pieces USING ({columns}) ORDER BY block""")
     found = db.execute("SELECT * FROM pieces ORDER BY piece").fetchnumpy()
     state, county, tract, place, aiannh = (found[name].astype(np.int64) for name in columns.split(", "))
@@ -92,7 +96,9 @@ def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> Areas:
     live = found["live"].astype(bool)
     ids = {base: np.unique(of[live & (of >= 0)]) for base, of in of_base.items()}
     pieces = {base: _places(ids[base], of) for base, of in of_base.items()}
-    return Areas(ids, pieces, state)
+    _, first, number = np.unique(of_base["county"], return_index=True, return_inverse=True)
+    of_counties = {base: pieces[base][first] for base in _OF_COUNTIES}
+    return Areas(ids, pieces, number.astype(np.int32), of_counties)
 
 
 def _places(ids: Ints, wanted: Ints) -> NDArray[np.int32]:
@@ -212,16 +218,46 @@ def _counted(region: NDArray[np.int32], key: NDArray[np.int32], category: NDArra
 
     The three are packed into one number, so that one sort finds what is equal.
     """
-    bits = max(1, int(key.max(initial=0)).bit_length())
+    if region.min(initial=0) < 0:
+        inside = region >= 0
+        region, key, category = region[inside], key[inside], category[inside]
+    bits = _bits(key)
+    packed = _packed(region, key, category, bits)
+    packed.sort()
+    first = _firsts(packed)
+    return _unpacked(packed[first], np.diff(np.append(first, len(packed))), bits)
+
+
+def _merged(pairs: _Pairs, region_of: NDArray[np.int32]) -> _Pairs:
+    """The same records by larger regions: each region gives the one it is in, or -1."""
+    lengths = np.diff(pairs.starts)
+    region, key = np.repeat(region_of[pairs.region], lengths), np.repeat(pairs.key, lengths)
+    inside = region >= 0
+    bits = _bits(pairs.key)
+    packed = _packed(region[inside], key[inside], pairs.category[inside], bits)
+    order = np.argsort(packed)
+    packed = packed[order]
+    first = _firsts(packed)
+    counts = pairs.count[inside][order]
+    summed = np.add.reduceat(counts, first, dtype=np.int64) if len(first) else _NOTHING
+    return _unpacked(packed[first], summed, bits)
+
+
+def _bits(key: NDArray[np.int32]) -> int:
+    return max(1, int(key.max(initial=0)).bit_length())
+
+
+def _packed(region: NDArray[np.int32], key: NDArray[np.int32], category: NDArray[np.uint8], bits: int) -> Ints:
     packed = region.astype(np.int64)
     packed <<= bits
     packed |= key
     packed <<= _CATEGORY_BITS
     packed |= category
-    packed = np.sort(packed if bool((region >= 0).all()) else packed[packed >= 0])
-    first = _firsts(packed)
-    count = np.diff(np.append(first, len(packed))).astype(np.int32)
-    triple = packed[first]
+    return packed
+
+
+def _unpacked(triple: Ints, count: Ints, bits: int) -> _Pairs:
+    """Pairs of distinct packed numbers, ascending, and how many records each stands for."""
     category = (triple & ((1 << _CATEGORY_BITS) - 1)).astype(np.uint8)
     triple >>= _CATEGORY_BITS
     start = _firsts(triple)
@@ -231,7 +267,7 @@ def _counted(region: NDArray[np.int32], key: NDArray[np.int32], category: NDArra
         key=(pair & ((1 << bits) - 1)).astype(np.int32),
         starts=np.append(start, len(triple)),
         category=category,
-        count=count,
+        count=count.astype(np.int32),
     )
 
 
@@ -468,10 +504,10 @@ class Tabulation:
 
     Attributes
     ----------
-    category : str
-        SQL for the category of a record, a number from 0.
-    categories : int
-        At most 64.
+    attribute : str
+        SQL for a number that tells the category of a record.
+    category : numpy.ndarray of uint8
+        The category of each such number; fewer than 64 categories.
     bases : tuple of str
         The kinds of areas.
     race_codes : int
@@ -479,10 +515,15 @@ class Tabulation:
     """
 
     iterations: CharacteristicIterations
-    category: str
-    categories: int
+    attribute: str
+    category: NDArray[np.uint8]
     bases: tuple[str, ...]
     race_codes: int
+
+    @property
+    def categories(self) -> int:
+        """How many categories."""
+        return int(self.category.max()) + 1
 
 
 def count_groups(
@@ -501,72 +542,129 @@ def count_groups(
     granularities: tuple[Granularity, ...] = ("detailed", "coarse")
     spaces = {g: space_of(tabulation.iterations, g) for g in granularities}
     singles = {g: _of_single_codes(space) for g, space in spaces.items()}
-    codes = np.array(tabulation.iterations.codes)
-    place_of_code = np.full(1 << _CODE_BITS, -1, dtype=np.int32)
-    place_of_code[codes] = np.arange(len(codes))
-    for chunks in _plan_reading(db, states, _ROWS_AT_ONCE):
-        lists = dict(singles)
-        parts: dict[str, list[_Pairs]] = {base: [] for base in tabulation.bases}
-        known = 2 * len(codes)
-        for chunk in chunks:
-            piece, key, category, combinations = _read(db, tabulation, chunk, place_of_code, len(codes))
-            # Ethnicity codes of no iteration, such as "not Hispanic", are most: leave them out before sorting.
-            counted = np.logical_or.reduce([np.diff(singles[g].starts) > 0 for g in granularities])
-            useful = (key >= 2 * len(codes)) | counted[np.minimum(key, 2 * len(codes) - 1)]
-            piece, key, category = piece[useful], key[useful], category[useful]
-            key = np.where(key >= 2 * len(codes), key + (known - 2 * len(codes)), key).astype(np.int32)
-            for base in tabulation.bases:
-                if base != "nation":
-                    parts[base].append(_counted(areas.pieces[base][piece], key, category))
-            if "nation" in parts:
-                parts["nation"].append(_counted(np.zeros_like(piece), key, category))
-            lists = {g: lists[g].extended(_of_combinations(spaces[g], combinations)) for g in granularities}
-            known += len(combinations)
-        yield SliceCounts(
-            areas=areas,
-            first_state=chunks[0].states[0],
-            last_state=chunks[-1].states[1],
-            records=sum(chunk.records for chunk in chunks),
-            _categories=tabulation.categories,
-            _spaces=spaces,
-            _iterations_of=lists,
-            _pairs={base: _joined(found) for base, found in parts.items()},
-        )
+    some_iteration = np.logical_or.reduce([np.diff(singles[g].starts) > 0 for g in granularities])
+    codes = _Codes.of(tabulation.iterations, some_iteration)
+    slices = _plan_reading(db, states, _ROWS_AT_ONCE)
+    # One chunk is read while the one before it is counted: the database and numpy keep a core each busy.
+    with ThreadPoolExecutor(1) as reader:
+        reading = deque([reader.submit(_read, db.cursor(), tabulation, chunk, codes) for chunk in slices[0][:1]])
+        upcoming = iter([chunk for chunks in slices for chunk in chunks][1:])
+        for chunks in slices:
+            lists = dict(singles)
+            parts: dict[str, list[_Pairs]] = {base: [] for base in tabulation.bases}
+            for _ in chunks:
+                entries = reading.popleft().result()
+                reading.extend(
+                    reader.submit(_read, db.cursor(), tabulation, chunk, codes) for chunk in islice(upcoming, 1)
+                )
+                # Sets of several codes are numbered after those of the chunks before.
+                known = len(lists[granularities[0]].starts) - 1
+                key = np.where(entries.key < codes.singles, entries.key, entries.key + (known - codes.singles))
+                for base, pairs in _by_base(tabulation.bases, areas, entries, key.astype(np.int32)):
+                    parts[base].append(pairs)
+                lists = {g: lists[g].extended(_of_combinations(spaces[g], entries.sets)) for g in granularities}
+            yield SliceCounts(
+                areas=areas,
+                first_state=chunks[0].states[0],
+                last_state=chunks[-1].states[1],
+                records=sum(chunk.records for chunk in chunks),
+                _categories=tabulation.categories,
+                _spaces=spaces,
+                _iterations_of=lists,
+                _pairs={base: _joined(found) for base, found in parts.items()},
+            )
 
 
-def _read(
-    db: duckdb.DuckDBPyConnection,
-    tabulation: Tabulation,
-    chunk: _Chunk,
-    place_of_code: NDArray[np.int32],
-    codes: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
-    """Read a chunk: piece, key and category of two entries for each record, and the sets of several race codes in it.
+def _by_base(
+    bases: Sequence[str], areas: Areas, entries: "_Entries", key: NDArray[np.int32]
+) -> Iterator[tuple[str, _Pairs]]:
+    """Count a chunk by areas of every kind; states and the nation are sums of counties."""
+    county: _Pairs | None = None
+    for base in bases:
+        if base in _OF_COUNTIES:
+            if county is None:
+                county = _counted(areas.counties[entries.piece], key, entries.category)
+            yield base, _merged(county, areas.of_counties[base])
+        else:
+            yield base, _counted(areas.pieces[base][entries.piece], key, entries.category)
 
-    A key is the place of the only race code; or that of the ethnicity code, after those; or the place of the set of
-    codes, after both.
+
+_OF_COUNTIES: Final = ("nation", "state", "county")
+
+
+@dataclass(frozen=True, eq=False)
+class _Codes:
+    """How codes become keys.
+
+    Attributes
+    ----------
+    place : numpy.ndarray of int32
+        Of each code, as a number, its place among all codes.
+    number : int
+        How many codes there are. The key of a race code is its place; that of an ethnicity code follows after those.
+    counts : numpy.ndarray of bool
+        Of each key of a single code whether it is in any iteration.
     """
+
+    place: NDArray[np.int32]
+    number: int
+    counts: NDArray[np.bool_]
+
+    @property
+    def singles(self) -> int:
+        """Keys of single codes; larger ones are sets of several."""
+        return 2 * self.number
+
+    @staticmethod
+    def of(iterations: CharacteristicIterations, counts: NDArray[np.bool_]) -> "_Codes":
+        """Number the codes."""
+        place = np.full(1 << _CODE_BITS, -1, dtype=np.int32)
+        place[list(iterations.codes)] = np.arange(len(iterations.codes))
+        return _Codes(place, len(iterations.codes), counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """What the records of a chunk say: an entry for race and one for ethnicity each, where they count at all.
+
+    Attributes
+    ----------
+    piece, key : numpy.ndarray of int32
+    category : numpy.ndarray of uint8
+    sets : numpy.ndarray of int32, shape (sets, race codes)
+        Places of the codes of each set of several, -1 where there is none; their keys follow those of single codes.
+    """
+
+    piece: NDArray[np.int32]
+    key: NDArray[np.int32]
+    category: NDArray[np.uint8]
+    sets: NDArray[np.int32]
+
+
+def _read(db: duckdb.DuckDBPyConnection, tabulation: Tabulation, chunk: _Chunk, codes: _Codes) -> _Entries:
     used = RACE_COLUMNS[: tabulation.race_codes]
     words = [_word(used[:_CODES_IN_WORD]), _word(used[_CODES_IN_WORD:])]
     rows = db.execute(f"""
-        SELECT piece, {words[0]} AS low, {words[1]} AS high, QSPAN, {tabulation.category} AS category
+        SELECT piece, {words[0]} AS low, {words[1]} AS high, QSPAN, {tabulation.attribute} AS attribute
         FROM (SELECT *, {_BLOCK_KEY} AS block FROM records WHERE {chunk.where})
         JOIN (SELECT * FROM block_pieces WHERE {chunk.blocks}) USING (block)""").fetchnumpy()
     low, high = (np.asarray(rows[name], dtype=np.int64) for name in ("low", "high"))
     piece = np.asarray(rows["piece"], dtype=np.int32)
-    category = np.asarray(rows["category"], dtype=np.uint8)
+    category = tabulation.category[np.asarray(rows["attribute"])]
     several = np.flatnonzero((low >> _CODE_BITS) | high)
-    key = place_of_code[low & ((1 << _CODE_BITS) - 1)]
+    race = codes.place[low & ((1 << _CODE_BITS) - 1)]
     sets, number = _distinct(low[several], high[several])
-    key[several] = 2 * codes + number
-    ethnic = codes + place_of_code[np.asarray(rows["QSPAN"], dtype=np.int64)]
+    race[several] = codes.singles + number
     shifts = _CODE_BITS * np.arange(_CODES_IN_WORD)
     digits = np.concatenate([(word[:, None] >> shifts) & ((1 << _CODE_BITS) - 1) for word in sets], axis=1)
-    return (
-        np.concatenate([piece, piece]),
-        np.concatenate([key, ethnic]),
-        np.concatenate([category, category]),
-        place_of_code[digits],
+    # "Not Hispanic" is most people's ethnicity, and in no iteration.
+    ethnic = codes.number + codes.place[np.asarray(rows["QSPAN"])]
+    counts = np.flatnonzero(codes.counts[ethnic])
+    return _Entries(
+        piece=np.concatenate([piece, piece[counts]]),
+        key=np.concatenate([race, ethnic[counts]]),
+        category=np.concatenate([category, category[counts]]),
+        sets=codes.place[digits],
     )
 
 

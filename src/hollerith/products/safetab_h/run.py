@@ -180,7 +180,8 @@ def _measured(
             if level.region.run == of_pass and any(config.budgets[family.key, level] > 0 for family in FAMILIES)
         ]
         bases = tuple(dict.fromkeys(groups.level.region.base for groups in levels))
-        tabulation = Tabulation(iterations, _CATEGORY, _CATEGORIES, bases, config.settings.max_race_codes)
+        each = np.arange(_CATEGORIES, dtype=np.uint8)
+        tabulation = Tabulation(iterations, _CATEGORY, each, bases, config.settings.max_race_codes)
         spaces = {groups.level: space_of(iterations, groups.level.region.granularity) for groups in levels}
         for part in count_groups(records.db, tabulation, found, states):
             for groups in levels:

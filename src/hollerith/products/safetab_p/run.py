@@ -20,7 +20,7 @@ from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab.tables import AreaCodes
 from hollerith.products.safetab_p.config import Config
 from hollerith.products.safetab_p.measure import Measurer
-from hollerith.products.safetab_p.spec import FINEST, finest_cell
+from hollerith.products.safetab_p.spec import ATTRIBUTE, finest_cells
 from hollerith.products.safetab_p.tables import NoisyGroups, published_tables
 from hollerith.records.detailed import DetailedRecords
 from hollerith.release.check import describe
@@ -110,7 +110,6 @@ def _measured(
         found: Areas = find_areas(records.db, states)
         areas |= {(of_pass, base): ids for base, ids in found.ids.items()}
         measurer = Measurer(config, iterations, found, ledger, entropy, of_pass)
-        tabulation = Tabulation(
-            iterations, finest_cell("QSEX", "QAGE"), FINEST.cells, measurer.bases, config.settings.max_race_codes
-        )
+        most = config.settings.max_race_codes
+        tabulation = Tabulation(iterations, ATTRIBUTE, finest_cells(), measurer.bases, most)
         yield from measurer.measure(count_groups(records.db, tabulation, found, states))

@@ -48,7 +48,11 @@ FINEST: Final = AGE_TABLES[-1]
 TOTALS: Final = "T01001"
 
 
-def finest_cell(sex: str, age: str) -> str:
-    """SQL for the cell of the finest table that a record of the given columns lies in, from 0."""
-    bins = " + ".join(f"({age} >= {start})::UTINYINT" for start in _AGES_23[1:])
-    return f"(({sex} - 1) * {len(_AGES_23)} + {bins})::UTINYINT"
+ATTRIBUTE: Final = "QSEX::SMALLINT * 128 + QAGE"
+"""SQL for the sex and age of a record as one number."""
+
+
+def finest_cells() -> NDArray[np.uint8]:
+    """The cell of the finest table of each number of `ATTRIBUTE`, shape (384,)."""
+    ages = np.searchsorted(_AGES_23, np.arange(128), side="right") - 1
+    return np.concatenate([ages, *(sex * len(_AGES_23) + ages for sex in range(len(SEXES)))]).astype(np.uint8)
