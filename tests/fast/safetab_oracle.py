@@ -10,11 +10,11 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -95,7 +95,26 @@ def stability(world: World, region_type: str, level: int) -> int:
         codes = {i.code for i in here if i.alone is alone}
         return max(Counter(code for iteration, code in world.mapping if iteration in codes).values(), default=0)
 
-    return max(most(True), most(False)) * max(2, world.config.max_race_codes) + most(None)  # noqa: FBT003
+    published = max(most(True), most(False)) * max(2, world.config.max_race_codes) + most(None)  # noqa: FBT003
+    # The published formula is no bound where codes that share a group alone are in several in combination.
+    return max(published, most_by_search(world, here) + most(None))
+
+
+def most_by_search(world: World, here: Iterable[Iteration]) -> int:
+    """Most race iterations of a record, by trying every set of codes that differ in what they are in."""
+    kinds = {i.code: i.alone for i in here if i.alone is not None}
+    of_code: dict[str, set[str]] = defaultdict(set)
+    for iteration, code in world.mapping:
+        if iteration in kinds:
+            of_code[code].add(iteration)
+    different = {frozenset(iterations) for iterations in of_code.values()}
+    found = 0
+    for size in range(1, world.config.max_race_codes + 1):
+        for chosen in combinations(sorted(different, key=sorted), min(size, len(different))):
+            shared = frozenset.intersection(*chosen) if chosen else frozenset()
+            either = frozenset().union(*chosen)
+            found = max(found, sum(kinds[i] or False for i in shared) + sum(not kinds[i] for i in either))
+    return found
 
 
 def races_of(record: Record, most: int) -> list[str]:
