@@ -1,7 +1,8 @@
 """Print the marginals of a synthetic census beside published figures: `python tools/marginals.py CENSUS`.
 
 CENSUS is a folder that `hollerith synth` wrote, as CSV or Parquet. It must hold the mark `SYNTHETIC`: marginals of real
-records are confidential. Published figures are rounded national ones; a dash stands where none is quoted.
+records are confidential. Published figures are rounded national ones; a dash stands where none is quoted. A second
+table tells how areas differ. `--picture FILE.svg` draws the first, for which the charts of reports must be installed.
 """
 
 import argparse
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+
+from hollerith.report.charts import BLUE, ORANGE, Series, log_dots
+from hollerith.report.svg import VEGA_LITE, renderer
 
 
 class _Marginal(NamedTuple):
@@ -146,7 +150,8 @@ _MARGINALS = (
 def _open(folder: Path) -> duckdb.DuckDBPyConnection:
     """Name the files of records as views; text columns stay text."""
     connection = duckdb.connect()
-    for name, ending in (("persons", "csv"), ("units", "csv"), ("person-records", "txt"), ("household-records", "txt")):
+    files = ("persons.csv", "units.csv", "geo.csv", "person-records.txt", "household-records.txt")
+    for name, ending in (file.split(".") for file in files):
         view = name.replace("-", "_")
         parquet = folder / f"{name}.parquet"
         if parquet.exists():
@@ -162,27 +167,81 @@ def _open(folder: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def _shares(connection: duckdb.DuckDBPyConnection, marginal: _Marginal) -> tuple[int, list[float]]:
+    """How many there are, and the percentage of each cell."""
+    counts = {str(key).lower(): int(number) for key, number in connection.sql(marginal.query).fetchall()}
+    total = sum(counts.values())
+    return total, [100 * counts.get(key, 0) / total for key, _, _ in marginal.cells]
+
+
 def _rows(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     for marginal in _MARGINALS:
-        counts = {str(key).lower(): int(number) for key, number in connection.sql(marginal.query).fetchall()}
-        total = sum(counts.values())
+        total, shares = _shares(connection, marginal)
         yield f"| **{marginal.title}** ({marginal.source}) | {total:,} | |"
-        for key, label, published in marginal.cells:
-            share = 100 * counts.get(key, 0) / total
+        for share, (_, label, published) in zip(shares, marginal.cells, strict=True):
             yield f"| {label} | {share:.2f} | {'-' if published is None else f'{published:g}'} |"
+
+
+_TRACT = "from household_records group by TABBLKST, TABBLKCOU, TABTRACTCE having count(*) >= 200"
+_PLACE = (
+    "from geo join units using (MAFID) where geo.RTYPE = '2' and PLACEFP <> '99999' "
+    "group by TABBLKST, PLACEFP having count(*) >= 200"
+)
+_AREAS = (
+    ("Tracts: householders who own", f"select avg((TEN in ('1', '2'))::int) share {_TRACT}"),
+    ("Tracts: householders who are Black alone", f"select avg((HHRACE = '02')::int) share {_TRACT}"),
+    ("Tracts: householders who are Hispanic", f"select avg((QSPAN <> '9950')::int) share {_TRACT}"),
+    ("Places: housing units that are vacant", f"select avg((FINAL_POP = 0)::int) share {_PLACE}"),
+)
+
+
+def _areas(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """How the shares of areas of 200 households (housing units) and more are spread."""
+    for title, query in _AREAS:
+        found = connection.sql(f"select count(*), unnest(quantile_cont(100 * share, [.1, .5, .9])) from ({query})")
+        number, shares = 0, []
+        for count, share in found.fetchall():
+            number = int(count)
+            shares.append(f"{share:.1f}")
+        yield f"| {title} | {number:,} | {' | '.join(shares)} |"
+
+
+def _draw(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    series = (Series("synthetic", BLUE, "circle"), Series("published", ORANGE, "diamond"))
+    rows = []
+    for marginal in _MARGINALS:
+        _, shares = _shares(connection, marginal)
+        for share, (_, label, published) in zip(shares, marginal.cells, strict=True):
+            if published is not None:
+                category = f"{marginal.title}: {label}"
+                rows.append({"category": category, "series": "synthetic", "value": share})
+                rows.append({"category": category, "series": "published", "value": published})
+    chart = log_dots(rows, series, 760, axis="percent, logarithmic; circle: synthetic, diamond: published")
+    # Text is drawn in the colour of the page, which an image of its own does not have.
+    chart["background"] = "white"
+    path.write_text(renderer().vegalite_to_svg(chart, vl_version=VEGA_LITE), encoding="utf-8")
 
 
 def main() -> None:
     """Print one Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("census", type=Path, metavar="CENSUS", help="a folder that `hollerith synth` wrote")
-    folder: Path = parser.parse_args().census
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw the marginals, too")
+    options = parser.parse_args()
+    folder: Path = options.census
     if not (folder / "SYNTHETIC").is_file():
         sys.exit(f"{folder} holds no file named SYNTHETIC; marginals of real records are confidential")
     print("| | synthetic, percent | published, percent |")
     print("|---|---:|---:|")
-    for row in _rows(_open(folder)):
+    connection = _open(folder)
+    for row in _rows(connection):
         print(row)
+    print("\n| percent | areas | lowest tenth | middle | highest tenth |")
+    print("|---|---:|---:|---:|---:|")
+    for row in _areas(connection):
+        print(row)
+    if options.picture:
+        _draw(connection, options.picture)
 
 
 if __name__ == "__main__":

@@ -336,7 +336,8 @@ def _draw_chunk(
     block = geography.find(start, stop)
     homes, residents = draw_households(rng, geography.mix(rng, block))
     # vacant units and group quarters stand beside a household picked at random
-    block = block[np.concatenate([np.arange(occupied), rng.integers(0, occupied, vacant + quarters)])]
+    beside = block[rng.integers(0, occupied, quarters)]
+    block = np.concatenate([block, geography.vacant(rng, block, vacant), beside])
     quarter = _group_quarters(rng, quarters, len(residents.unit), geography.mix(rng, block[occupied + vacant :]))
     state = geography.tracts.state[geography.blocks.tract[block]]
 

@@ -167,8 +167,13 @@ _HISPANIC_HOUSEHOLDERS = 1 / 1.2
 # How much the race of a household is that of its place's or tract's leaning, and how unequal Hispanic shares are:
 # Beta(c p, c (1 - p)) about the state's share p. The larger its part of the state, the less an area may differ: the
 # pull falls and c grows with it. All assumed.
-_PLACE_PULL, _TRACT_PULL = (0.5, 2.8), (0.6, 1.4)  # laws of the pull, Beta: most areas are mixed and a few hardly
+_PLACE_PULL, _TRACT_PULL = (0.5, 2.2), (0.6, 0.75)  # laws of the pull, Beta: many areas are mixed, many hardly
 _PLACE_LIKENESS, _TRACT_LIKENESS, _LIKENESS_OF_ALL = 6.0, 4.0, 300.0
+
+# Owning a home is more or less usual in a tract, whoever lives there: logarithm of the odds, mean and spread; assumed,
+# the mean by trial. Vacant units are more or less frequent in a place, and more so outside of places; assumed.
+_OWNERS = (0.13, 0.9)
+_VACANCY_SPREAD, _VACANCY_OUTSIDE = 0.6, 1.6
 
 
 @dataclass(frozen=True)
@@ -192,12 +197,16 @@ class Character:
 
 @dataclass(frozen=True)
 class Tracts:
-    """Tracts in order: position of the state, county and tract code, arrays of shape (tracts,)."""
+    """Tracts in order: position of the state, county and tract code, arrays of shape (tracts,).
+
+    `owners` is the logarithm of the odds by which owning a home is more usual than for such people elsewhere.
+    """
 
     state: Ints
     county: Ints
     code: Ints
     character: Character
+    owners: Floats
 
 
 @dataclass(frozen=True)
@@ -244,6 +253,8 @@ class Geography:
         Of all states, in order.
     stretches : Character
         Of places and the land between them, in order.
+    vacancy : ndarray of float, shape (stretches,)
+        Vacant units for a household there, in proportion.
     blocks : Blocks
         Of all states, in order.
     """
@@ -252,11 +263,32 @@ class Geography:
     states: tuple[State, ...]
     tracts: Tracts
     stretches: Character
+    vacancy: Floats
     blocks: Blocks
 
     def find(self, start: int, stop: int) -> Ints:
         """Return the position of the block of each household from `start` up to `stop`."""
         return np.searchsorted(self.blocks.first, np.arange(start, stop), side="right") - 1
+
+    def vacant(self, rng: Generator, block: Ints, number: int) -> Ints:
+        """Pick blocks of vacant units, among those of households: more of them where vacancy is frequent.
+
+        Parameters
+        ----------
+        rng : Generator
+            Source of the draws.
+        block : ndarray of int, shape (households,)
+            Positions of the households' blocks.
+        number : int
+            Vacant units.
+
+        Returns
+        -------
+        ndarray of int, shape (number,)
+        """
+        weight = np.cumsum(self.vacancy[self.blocks.stretch[block]])
+        chosen: Ints = block[np.searchsorted(weight[:-1], rng.random(number) * weight[-1], side="right")]
+        return chosen
 
     def mix(self, rng: Generator, block: Ints) -> Mix:
         """Return what race and origin are drawn from, for a household or person in each of the blocks.
@@ -291,6 +323,7 @@ class Geography:
             ),
             profile=np.where(in_tribe, LEANS + own[state], profile),
             puerto_rico=np.array([code == PUERTO_RICO for code in self.codes])[state],
+            owners=self.tracts.owners[tract],
         )
 
 
@@ -377,12 +410,14 @@ def lay_out(rng: Generator, codes: Sequence[str], households: int) -> Geography:
                 pull=rng.beta(*_TRACT_PULL, len(state)) * (1 - tract_part),
                 hispanic=_shares(rng, share[state], _TRACT_LIKENESS + _LIKENESS_OF_ALL * tract_part),
             ),
+            owners=rng.normal(*_OWNERS, len(state)),
         ),
         stretches=Character(
             lean=draw_lean(rng, profile[place.row]),
             pull=rng.beta(*_PLACE_PULL, len(place.row)) * (1 - place_part),
             hispanic=_shares(rng, share[place.row], _PLACE_LIKENESS + _LIKENESS_OF_ALL * place_part),
         ),
+        vacancy=rng.lognormal(0, _VACANCY_SPREAD, len(place.row)) * np.where(place.gap, _VACANCY_OUTSIDE, 1),
         blocks=Blocks(
             first=block_first,
             households=block_size.astype(np.int32),

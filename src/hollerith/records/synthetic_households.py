@@ -134,7 +134,7 @@ _HOUSEHOLDER_AGE = np.array(
 _OLD, _FEWER_OLD = 85, 0.5
 
 # Own children under 18 where there are any, percent with 1, 2, ... 12 (ACS to four, rounded; the tail is assumed).
-_CHILDREN = _cumulative([[41.5, 36.5, 14.7, 4.7, 1.55, 0.6, 0.25, 0.11, 0.05, 0.02, 0.013, 0.007]])
+_CHILDREN = _cumulative([[40.5, 37.5, 14.7, 4.7, 1.55, 0.6, 0.25, 0.11, 0.05, 0.02, 0.013, 0.007]])
 _WITH_CHILDREN = np.isin(np.arange(TYPES), (0, 2, 5, 9))
 # Biological, adopted, step: percent of own children with a couple and without (2020 DHC, rounded).
 _CHILD_KIND = _cumulative([[91.3, 2.5, 6.2], [97.3, 1.9, 0.8]])
@@ -144,6 +144,7 @@ _OWNERS = np.array([71, 82, 46, 48, 57, 37, 57, 34, 51, 47, 52, 33]) / 100
 _OWNER_AGES = np.array([30, 45, 65])
 _OWNER_AGE_FACTOR = np.array([0.55, 0.9, 1.08, 1.15])
 _OWNER_GROUP_FACTOR = np.array([1.06, 0.78, 0.93, 0.82])
+_MOST_OWNERS = 0.97
 _MORTGAGE = np.array([0.88, 0.88, 0.68, 0.36])  # of owners, by the same ages
 _NO_RENT = 0.045  # of those who do not own
 
@@ -208,7 +209,7 @@ _OWN_CHILD = _younger((16, 45), 0, 17, 1.0)
 _ADULT_CHILD_AGES = (34, OLDEST)
 _ADULT_CHILD = _younger((16, 45), 18, OLDEST, 1.5)
 _KIN = (
-    _Kin(25, (17, 32, 9, 9, 0, 17, 14, 0, 0, 13, 8, 0), 0.24, 5, _ADULT_CHILD_AGES, _ADULT_CHILD),
+    _Kin(25, (17, 25, 9, 9, 0, 17, 14, 0, 0, 13, 8, 0), 0.36, 5, _ADULT_CHILD_AGES, _ADULT_CHILD),
     _Kin(28, (2, 1.2, 3, 2.5, 0, 4, 7, 0, 0, 5, 12, 0), 0.25, 4, (15, OLDEST), _near(7, 0)),
     _Kin(29, (2.5, 2.2, 2, 1.5, 0, 6, 7, 0, 0, 7, 8, 0), 0.2, 2, (15, 80), _older),
     _Kin(30, (1.4, 5, 1, 3, 0, 6, 22, 0, 0, 1.5, 9, 0), 0.38, 6, (36, OLDEST), _younger((32, 70), 0, 60, 2.0)),
@@ -250,15 +251,18 @@ class Mix:
         Position in `PROFILES`, for those who are not Hispanic, or `LEANS` and up.
     puerto_rico : ndarray of bool, shape (n,)
         Whether Hispanic people answer race as in Puerto Rico.
+    owners : ndarray of float, shape (n,)
+        Logarithm of the odds by which a household there owns its home more often than such households elsewhere.
     """
 
     hispanic: Floats
     profile: Ints
     puerto_rico: Bools
+    owners: Floats
 
     def take(self, index: Ints) -> "Mix":
         """Return the mix of the entries at `index`."""
-        return Mix(self.hispanic[index], self.profile[index], self.puerto_rico[index])
+        return Mix(self.hispanic[index], self.profile[index], self.puerto_rico[index], self.owners[index])
 
 
 @dataclass(frozen=True)
@@ -375,7 +379,7 @@ def draw_households(rng: Generator, mix: Mix) -> tuple[Households, People]:
             sex=sex,
             hispanic=hispanic,
             race=race,
-            tenure=_tenure(rng, kind, group, age),
+            tenure=_tenure(rng, (kind, group, age), mix.owners),
             hht=np.where(_HHT[kind] == 0, unmarried, _HHT[kind]),
             hht2=kind + 1,
             couple=couple,
@@ -544,11 +548,13 @@ def _with_origin(
     )
 
 
-def _tenure(rng: Generator, kind: Ints, group: Ints, age: Ints) -> Ints:
+def _tenure(rng: Generator, householder: tuple[Ints, Ints, Ints], owners: Floats) -> Ints:
     """TEN of each household: 1 mortgage, 2 free and clear, 3 rented, 4 without rent."""
+    kind, group, age = householder
     stage = np.searchsorted(_OWNER_AGES, age, side="right")
-    chance = _OWNERS[kind] * _OWNER_AGE_FACTOR[stage] * _OWNER_GROUP_FACTOR[group]
-    owner = rng.random(len(kind)) < chance
+    chance = np.minimum(_OWNERS[kind] * _OWNER_AGE_FACTOR[stage] * _OWNER_GROUP_FACTOR[group], _MOST_OWNERS)
+    odds = np.exp(owners) * chance / (1 - chance)
+    owner = rng.random(len(kind)) < odds / (1 + odds)
     owned = 1 + (rng.random(len(kind)) >= _MORTGAGE[stage])
     rented = 3 + (rng.random(len(kind)) < _NO_RENT)
     return np.where(owner, owned, rented).astype(np.int64)
