@@ -36,8 +36,9 @@ from hollerith.records.synthetic_files import (
     text_files,
 )
 from hollerith.records.synthetic_geography import PUERTO_RICO, STATES, Geography, lay_out
-from hollerith.records.synthetic_households import Households, Ints, Mix, People, draw_households, draw_origin, reflect
+from hollerith.records.synthetic_households import Households, Mix, People, draw_households, draw_origin, reflect
 from hollerith.records.synthetic_race import Codes, CodeTables, code_tables, draw_codes
+from hollerith.records.synthetic_shares import Ints
 
 Answers: TypeAlias = NDArray[np.uint16]
 

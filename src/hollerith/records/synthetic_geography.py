@@ -8,16 +8,14 @@ ends are blocks' ends and nothing else, so that they cut through tracts as real 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hollerith.records.synthetic_households import LEANS, PROFILES, Mix, draw_lean
-
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
+from hollerith.records.synthetic_shares import Floats, Ints
 
 
 class State(NamedTuple):

@@ -7,7 +7,6 @@ says is marked as assumed. They make a census that looks right; they are no esti
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from itertools import combinations
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -15,15 +14,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
+from hollerith.records.synthetic_shares import COMBINATIONS, Floats, Ints, cumulative, draw_columns
+
 Bools: TypeAlias = NDArray[np.bool_]
 AgeRule: TypeAlias = Callable[[Generator, Ints], Ints]
 
 OLDEST = 115
-
-# Race. Six races alone, then every pair, triple, ... of them in lexicographic order: the 63 codes of CENRACE.
-_COMBINATIONS = [races for size in range(1, 7) for races in combinations(range(6), size)]
 
 # People of two or more races by number of races, percent (PL 94-171, rounded; the last two are nearer to 0.1).
 _NUMBER_OF_RACES = MappingProxyType({2: 91.5, 3: 7.2, 4: 0.9, 5: 0.3, 6: 0.1})
@@ -60,20 +56,11 @@ LEANS = len(PROFILES) + len(_HISPANIC)
 _POLES = tuple(tuple(float(pole == column) for column in range(7)) for pole in range(7))
 
 
-def _cumulative(rows: list[list[float]]) -> Floats:
-    """Row-wise cumulative shares, row r shifted to [r, r + 1), laid end to end: one search then serves all rows."""
-    table = np.array(rows)
-    shares = np.cumsum(table, axis=1) / table.sum(axis=1, keepdims=True)
-    shares[:, -1] = 1.0
-    flat: Floats = (shares + np.arange(len(rows))[:, None]).ravel()
-    return flat
-
-
 def _race_row(mix: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
     """Share of each of the 63 codes, from six shares alone, one of several, and the pull of each race."""
-    weights = np.array([np.prod([parts[race] for race in races]) for races in _COMBINATIONS])
-    sizes = np.array([len(races) for races in _COMBINATIONS])
-    row = np.zeros(len(_COMBINATIONS))
+    weights = np.array([np.prod([parts[race] for race in races]) for races in COMBINATIONS])
+    sizes = np.array([len(races) for races in COMBINATIONS])
+    row = np.zeros(len(COMBINATIONS))
     row[:6] = mix[:6]
     for size, share in _NUMBER_OF_RACES.items():
         chosen = sizes == size
@@ -81,19 +68,19 @@ def _race_row(mix: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
     return [float(share) for share in row]
 
 
-_RACE = _cumulative(
+_RACE = cumulative(
     [_race_row(mix, _PART_OF_SEVERAL) for mix in _NOT_HISPANIC.values()]
     + [_race_row(mix, _PART_OF_SEVERAL_HISPANIC) for mix in _HISPANIC]
     + [_race_row(mix, _PART_OF_SEVERAL) for mix in _POLES]
 )
-_LEAN = _cumulative([list(mix) for mix in _NOT_HISPANIC.values()])
+_LEAN = cumulative([list(mix) for mix in _NOT_HISPANIC.values()])
 
 # Household types. Columns of every table below are HHT2 01 to 12; rows are groups of householders.
 TYPES = 12
 _OTHER, _BLACK, _ASIAN, _HISPANIC_GROUP = range(4)
 # Percent of households (2020 DHC and ACS by race of householder, rounded; nationally 46 married, 7 cohabiting,
 # 28 female and 19 male householders without a partner, 28 alone).
-_TYPE = _cumulative(
+_TYPE = cumulative(
     [
         [17.0, 31.5, 2.1, 5.0, 16.1, 3.2, 4.3, 1.7, 13.0, 1.3, 2.4, 2.4],
         [10.5, 17.5, 2.3, 4.0, 19.5, 10.7, 12.5, 1.8, 14.0, 1.6, 4.0, 1.6],
@@ -134,10 +121,10 @@ _HOUSEHOLDER_AGE = np.array(
 _OLD, _FEWER_OLD = 85, 0.5
 
 # Own children under 18 where there are any, percent with 1, 2, ... 12 (ACS to four, rounded; the tail is assumed).
-_CHILDREN = _cumulative([[40.5, 37.5, 14.7, 4.7, 1.55, 0.6, 0.25, 0.11, 0.05, 0.02, 0.013, 0.007]])
+_CHILDREN = cumulative([[40.5, 37.5, 14.7, 4.7, 1.55, 0.6, 0.25, 0.11, 0.05, 0.02, 0.013, 0.007]])
 _WITH_CHILDREN = np.isin(np.arange(TYPES), (0, 2, 5, 9))
 # Biological, adopted, step: percent of own children with a couple and without (2020 DHC, rounded).
-_CHILD_KIND = _cumulative([[91.3, 2.5, 6.2], [97.3, 1.9, 0.8]])
+_CHILD_KIND = cumulative([[91.3, 2.5, 6.2], [97.3, 1.9, 0.8]])
 
 # Owners among householders, percent by type (2020 DHC and ACS, rounded), then factors by age and by group (ACS).
 _OWNERS = np.array([71, 82, 46, 48, 57, 37, 57, 34, 51, 47, 52, 33]) / 100
@@ -226,7 +213,7 @@ _RELATIVES = (28, 29, 30, 31, 32, 33)
 # The relative who makes a household without partner and own children a family (HHT2 07 and 11); assumed. Rows: female
 # and male householder from 36 years on, then female and male under 36, too young for grown children.
 _FIRST_RELATIVES = (25, 28, 29, 30, 33)
-_FIRST_RELATIVE = _cumulative(
+_FIRST_RELATIVE = cumulative(
     [
         [64.0, 9.0, 15.0, 6.0, 6.0],
         [45.0, 17.0, 24.0, 3.0, 11.0],
@@ -319,7 +306,7 @@ def draw_origin(rng: Generator, mix: Mix) -> tuple[Ints, Ints]:
     """
     hispanic = rng.random(len(mix.hispanic)) < mix.hispanic
     row = np.where(hispanic, len(PROFILES) + mix.puerto_rico, mix.profile)
-    return hispanic + np.int64(1), _draw(rng, _RACE, len(_COMBINATIONS), row) + 1
+    return hispanic + np.int64(1), draw_columns(rng, _RACE, len(COMBINATIONS), row) + 1
 
 
 def draw_lean(rng: Generator, profile: Ints) -> Ints:
@@ -337,7 +324,7 @@ def draw_lean(rng: Generator, profile: Ints) -> Ints:
     ndarray of int, shape (n,)
         `LEANS` and up, for `Mix.profile`.
     """
-    return LEANS + _draw(rng, _LEAN, 7, profile)
+    return LEANS + draw_columns(rng, _LEAN, 7, profile)
 
 
 def draw_households(rng: Generator, mix: Mix) -> tuple[Households, People]:
@@ -359,7 +346,7 @@ def draw_households(rng: Generator, mix: Mix) -> tuple[Households, People]:
     """
     hispanic, race = draw_origin(rng, mix)
     group = _group(hispanic, race)
-    kind = _draw(rng, _TYPE, TYPES, group)
+    kind = draw_columns(rng, _TYPE, TYPES, group)
     age = _householder_ages(rng, kind)
     couple = _couples(rng, kind)
     members = _order(_members(rng, kind, group, age, couple))
@@ -408,14 +395,6 @@ def reflect(values: Floats, low: Floats, high: Floats) -> Ints:
     return ages
 
 
-def _draw(rng: Generator, table: Floats, width: int, row: Ints) -> Ints:
-    """Draw a column from each of the named rows of a `_cumulative` table."""
-    found = np.searchsorted(table, row + rng.random(len(row)), side="right") - row * width
-    # row + u rounds up to row + 1 for u next to 1
-    column: Ints = np.minimum(found, width - 1)
-    return column
-
-
 def _group(hispanic: Ints, race: Ints) -> Ints:
     group = np.full(len(race), _OTHER)
     group[race == 2] = _BLACK
@@ -459,7 +438,7 @@ def _kin_counts(rng: Generator, kind: Ints, group: Ints, age: Ints) -> dict[int,
     counts[32] = np.minimum(counts[32], counts[25])
 
     male = kind >= 8
-    first = np.array(_FIRST_RELATIVES)[_draw(rng, _FIRST_RELATIVE, len(_FIRST_RELATIVES), male + 2 * (age < 36))]
+    first = np.array(_FIRST_RELATIVES)[draw_columns(rng, _FIRST_RELATIVE, len(_FIRST_RELATIVES), male + 2 * (age < 36))]
     first = np.where((first == 29) & (age > 80), 28, first)
     needs_relative = np.isin(kind, (6, 10))
     for relship in _FIRST_RELATIVES:
@@ -485,7 +464,7 @@ def _members(rng: Generator, kind: Ints, group: Ints, age: Ints, couple: Ints) -
     with_partner = everyone[couple < 5]
     # CPLT 1, 2, 3, 4 go with RELSHIP 21, 23, 22, 24
     partner = np.array([0, 21, 23, 22, 24])[couple[with_partner]]
-    number = np.where(_WITH_CHILDREN[kind], 1 + _draw(rng, _CHILDREN, 12, np.zeros_like(kind)), 0)
+    number = np.where(_WITH_CHILDREN[kind], 1 + draw_columns(rng, _CHILDREN, 12, np.zeros_like(kind)), 0)
     children = np.repeat(everyone, number)
     members = [
         (everyone, age, np.full_like(everyone, 20)),
@@ -501,7 +480,7 @@ def _members(rng: Generator, kind: Ints, group: Ints, age: Ints, couple: Ints) -
 
 
 def _child_kinds(rng: Generator, couple: Ints) -> Ints:
-    return 25 + _draw(rng, _CHILD_KIND, 3, (couple == 5).astype(np.int64))
+    return 25 + draw_columns(rng, _CHILD_KIND, 3, (couple == 5).astype(np.int64))
 
 
 def _order(members: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:

@@ -7,16 +7,14 @@ about that of the published Detailed DHC-A; they are no estimate of anything.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
+from hollerith.records.synthetic_shares import COMBINATIONS, RACES, Floats, Ints, cumulative, draw_columns
+
 Shares: TypeAlias = tuple[tuple[int, float, float, float, float], ...]
 
 MOST_CODES = 8
@@ -25,7 +23,6 @@ MOST_CODES = 8
 NOT_HISPANIC = 9950
 """QSPAN of everybody whose CENHISP is 1: the box "No, not of Hispanic, Latino, or Spanish origin"."""
 
-_GROUPS = 6
 _SOME_OTHER, _ORIGIN = 5, 6
 
 # A second code within the same major groups: the chance of a person of one group and of several, and of one more after
@@ -150,10 +147,9 @@ _BOOSTS: Mapping[str, Mapping[int, float]] = MappingProxyType(
     }
 )
 
-_COMBINATIONS = [races for size in range(1, _GROUPS + 1) for races in combinations(range(_GROUPS), size)]
-_SIZE: Ints = np.array([len(races) for races in _COMBINATIONS])
+_SIZE: Ints = np.array([len(races) for races in COMBINATIONS])
 # the k-th group of each of the 63 combinations
-_PART: Ints = np.array([races + (0,) * (_GROUPS - len(races)) for races in _COMBINATIONS])
+_PART: Ints = np.array([races + (0,) * (RACES - len(races)) for races in COMBINATIONS])
 
 
 @dataclass(frozen=True)
@@ -163,7 +159,7 @@ class CodeTables:
     Attributes
     ----------
     cumulative : ndarray of float
-        Cumulative shares, one row for each state and group, row r shifted to [r, r + 1), laid end to end.
+        Of shares, one row for each state and group.
     codes : ndarray of int, shape (groups, width)
         The code of each column; 0 stands for one of the rare codes.
     rare : ndarray of int
@@ -218,12 +214,9 @@ def code_tables(states: Sequence[tuple[str, str]]) -> CodeTables:
             weights = np.array([row[column] * boosts.get(row[0], 1) for row in group.frequent])
             shares[s, g, 1 : 1 + len(weights)] = weights / weights.sum() * (1 - group.rare / 100)
             shares[s, g, 0] = group.rare / 100
-    rows = shares.reshape(-1, width)
-    cumulative = np.cumsum(rows, axis=1)
-    cumulative /= cumulative[:, -1:]
     rare = [[code for low, high in group.ranges for code in range(low, high + 1)] for group in _TABLES]
     return CodeTables(
-        cumulative=(cumulative + np.arange(len(rows))[:, None]).ravel(),
+        cumulative=cumulative(shares.reshape(-1, width)),
         codes=codes,
         rare=np.array([code for group in rare for code in group]),
         opens=np.cumsum([0] + [len(group) for group in rare]),
@@ -280,11 +273,8 @@ def draw_codes(rng: Generator, tables: CodeTables, state: Ints, hispanic: Ints, 
 
 def _answers(rng: Generator, tables: CodeTables, state: Ints, group: Ints) -> Ints:
     """Draw one code of a group for each person."""
-    width = tables.codes.shape[1]
-    row = state * len(_TABLES) + group
-    column = np.searchsorted(tables.cumulative, row + rng.random(len(row)), side="right") - row * width
-    # row + u rounds up to row + 1 for u next to 1
-    code: Ints = tables.codes[group, np.minimum(column, width - 1)]
+    column = draw_columns(rng, tables.cumulative, tables.codes.shape[1], state * len(_TABLES) + group)
+    code: Ints = tables.codes[group, column]
     rare = np.flatnonzero(code == 0)
     opens, ends = tables.opens[group[rare]], tables.opens[group[rare] + 1]
     code[rare] = tables.rare[opens + ((ends - opens) * rng.random(len(rare))).astype(np.int64)]
