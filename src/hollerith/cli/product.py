@@ -29,7 +29,8 @@ def add_verb(
 
 def add_memory(verb: argparse.ArgumentParser) -> None:
     """Let a verb be told how much memory to use."""
-    verb.add_argument("--memory", type=size, metavar="4GB", help="to get along with (default: 3/4 of the machine's)")
+    text = "to get along with (default: 3/4 of the machine's, at most 12GB)"
+    verb.add_argument("--memory", type=size, metavar="4GB", help=text)
 
 
 def add_plan_arguments(verb: argparse.ArgumentParser) -> None:

@@ -78,8 +78,9 @@ def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> Areas:
     chosen = f"TABBLKST IN ({', '.join(map(str, sorted(states)))})"
     columns = "TABBLKST, TABBLKCOU, TABTRACTCE, PLACEFP, AIANNHCE"
     db.execute(f"""
-        CREATE OR REPLACE TABLE pieces AS SELECT *, (row_number() OVER (ORDER BY {columns}) - 1)::INTEGER AS piece FROM (
-            SELECT {columns}, coalesce(max(housing_units), 1) > 0 AS live FROM blocks WHERE {chosen} GROUP BY ALL)""")
+        CREATE OR REPLACE TABLE pieces AS SELECT *, (row_number() OVER (ORDER BY {columns}) - 1)::INTEGER AS piece
+        FROM (SELECT {columns}, coalesce(max(housing_units), 1) > 0 AS live FROM blocks WHERE {chosen} GROUP BY ALL)
+        """)
     db.execute(f"""
         CREATE OR REPLACE TABLE block_pieces AS SELECT {_BLOCK_KEY} AS block, piece
         FROM blocks JOIN pieces USING ({columns}) ORDER BY block""")

@@ -38,7 +38,7 @@ TAKEN_AS_PUBLIC: Final = (
 
 @contextmanager
 def checked_census(config: Config, data: Path, memory: int | None = None) -> Iterator[Census]:
-    """Open the records a configuration speaks of, in ``memory`` bytes (by default half of the machine's)."""
+    """Open the records a configuration speaks of, in ``memory`` bytes (`open_database` tells the default)."""
     policies = {rule: Policy(policy) for rule, policy in config.consistency.items()}
     with open_census(data, states=frozenset(map(int, config.states)), policies=policies, memory=memory) as census:
         yield census
