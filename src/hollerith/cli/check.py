@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from hollerith.cli.arguments import Commands, print_json
 from hollerith.errors import OutputError
@@ -16,21 +17,45 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    from hollerith.products.phsafe.verify import verify_tables
-    from hollerith.release.check import check_files
+    from hollerith.release.folder import read_manifest
 
-    manifest, tables, wrong = check_files(options.release)
-    if manifest.get("product") != "phsafe":
-        raise OutputError(f"{options.release} is a release of an unknown product, {manifest.get('product')!r}")
-    try:
-        wrong += verify_tables(manifest["plan"], tuple(manifest["parameters"]["states"]), tables)
-    except (KeyError, TypeError, ValueError):
-        wrong.append("the manifest does not hold a plan of PHSafe")
-    answer = {"release": str(options.release), "status": manifest.get("status"), "tables": len(tables), "wrong": wrong}
+    product = read_manifest(options.release).get("product") if options.release.is_dir() else None
+    if product in {"safetab-p", "safetab-h"}:
+        manifest, tables, wrong = _safetab(options.release)
+    else:
+        manifest, tables, wrong = _phsafe(options.release)
+    answer = {"release": str(options.release), "status": manifest.get("status"), "tables": tables, "wrong": wrong}
     if options.json:
         print_json(answer)
     if wrong:
         raise OutputError("\n".join([f"{options.release} does not hold together:", *(f"  {fault}" for fault in wrong)]))
     if not options.json:
-        agree = f"{len(tables)} tables agree with the manifest and its plan"
+        agree = f"{tables} tables agree with the manifest and its plan"
         print(f"{options.release}: {agree}; status: {answer['status']}")
+
+
+def _phsafe(release: Path) -> tuple[dict[str, Any], int, list[str]]:
+    from hollerith.products.phsafe.verify import verify_tables
+    from hollerith.release.check import check_files
+
+    manifest, tables, wrong = check_files(release)
+    if manifest.get("product") != "phsafe":
+        raise OutputError(f"{release} is a release of an unknown product, {manifest.get('product')!r}")
+    try:
+        wrong += verify_tables(manifest["plan"], tuple(manifest["parameters"]["states"]), tables)
+    except (KeyError, TypeError, ValueError):
+        wrong.append("the manifest does not hold a plan of PHSafe")
+    return manifest, len(tables), wrong
+
+
+def _safetab(release: Path) -> tuple[dict[str, Any], int, list[str]]:
+    from hollerith.products.safetab.verify import verify_release
+    from hollerith.release.check import check_checksums
+
+    manifest, wrong = check_checksums(release)
+    try:
+        # A table that is missing or was changed is told once.
+        wrong += [] if wrong else verify_release(release, manifest)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        wrong.append("the manifest does not hold a plan of SafeTab")
+    return manifest, len(manifest["tables"]), wrong

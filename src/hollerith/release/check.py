@@ -21,13 +21,13 @@ def describe(name: str, path: Path, rows: int, columns: Iterable[str]) -> dict[s
     return {"table": name, "sha256": checksum(path), "rows": rows, "columns": list(columns)}
 
 
-def check_files(release: Path) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]], list[str]]:
-    """Compare the files of a release with its manifest.
+def check_checksums(release: Path) -> tuple[dict[str, Any], list[str]]:
+    """Compare the bytes of a release with its manifest.
 
     Returns
     -------
     tuple
-        The manifest, the tables by name as columns of text, and what is wrong, in words.
+        The manifest, and what is wrong, in words: files missing, changed, or not listed.
 
     Raises
     ------
@@ -41,14 +41,35 @@ def check_files(release: Path) -> tuple[dict[str, Any], dict[str, dict[str, list
     if "hollerith" not in manifest or not isinstance(listed, dict):
         raise OutputError(f"{release / MANIFEST} is not the manifest of a release of hollerith")
     wrong: list[str] = []
-    tables: dict[str, dict[str, list[str]]] = {}
     for name, described in listed.items():
         path = release / Path(name).name
         if not path.is_file():
             wrong.append(f"{name} is missing")
-            continue
-        if checksum(path) != described.get("sha256"):
+        elif not isinstance(described, dict) or checksum(path) != described.get("sha256"):
             wrong.append(f"{name} was changed after it was written: its checksum is not the manifest's")
+    strangers = {path.name for path in release.iterdir()} - set(listed) - {MANIFEST} - set(manifest.get("reports", ()))
+    return manifest, wrong + [f"{name} is not in the manifest" for name in sorted(strangers)]
+
+
+def check_files(release: Path) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]], list[str]]:
+    """Compare the files of a release with its manifest, and read its tables.
+
+    Returns
+    -------
+    tuple
+        The manifest, the tables by name as columns of text, and what is wrong, in words.
+
+    Raises
+    ------
+    OutputError
+        If there is no manifest, or it is not one of ours.
+    """
+    manifest, wrong = check_checksums(release)
+    tables: dict[str, dict[str, list[str]]] = {}
+    for name, described in manifest["tables"].items():
+        path = release / Path(name).name
+        if not path.is_file():
+            continue
         try:
             columns = read_table(path)
         except OutputError as error:
@@ -59,6 +80,4 @@ def check_files(release: Path) -> tuple[dict[str, Any], dict[str, dict[str, list
         if {len(values) for values in columns.values()} != {described.get("rows")}:
             wrong.append(f"{name} does not have the rows of the manifest")
         tables[described.get("table", path.stem)] = columns
-    strangers = {path.name for path in release.iterdir()} - set(listed) - {MANIFEST} - set(manifest.get("reports", ()))
-    wrong += [f"{name} is not in the manifest" for name in sorted(strangers)]
     return manifest, tables, wrong
