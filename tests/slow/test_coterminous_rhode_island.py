@@ -17,7 +17,7 @@ from hollerith.cli.main import main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fast"))
 
-from detailed_maker import World, read_rows
+from release_maker import World, read_rows
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT.parent / "shared" / "data" / "ri_2018_e2e_pl_and_baf" / "baf_ri"
