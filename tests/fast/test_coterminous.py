@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from release_maker import FAMILIES, Cell, World, fill, geography, leaves, measured, read_rows, shown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from release_maker import FAMILIES, Cell, World, fill, geography, leaves, measured, read_rows, shown
 
 from hollerith.cli.main import main
 from hollerith.postprocess.areas import coterminous_sets, read_blocks, read_live

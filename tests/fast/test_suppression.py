@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from release_maker import World, fill, geography, read_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from release_maker import World, fill, geography, read_rows
 
 from hollerith.cli.main import main
 from hollerith.postprocess.iterations import Iteration, pair_iterations, read_codes, read_iterations
