@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,14 +143,13 @@ class _LevelGroups:
     detailed: Ints
     cells: Ints
 
-    def add(self, part: SliceCounts, columns: slice) -> None:
-        """Add the counts of a slice."""
+    def add(self, part: SliceCounts, counts: Ints, columns: slice) -> None:
+        """Add what a slice holds: ``counts`` are its totals of all iterations, ``columns`` those of the level."""
         base, granularity = self.level.region.base, self.level.region.granularity
         low, high = part.range_of(base)
         here = np.flatnonzero((self.known >= low) & (self.known < high))
         if not len(here):
             return
-        counts = part.totals(base, granularity)
         row, column = self.known[here] - low, columns.start + self.iteration[here]
         self.totals[here] += counts[row, column]
         wanted = self.detailed[here] >= 0
@@ -184,8 +184,11 @@ def _measured(
         tabulation = Tabulation(iterations, _CATEGORY, each, bases, config.settings.max_race_codes)
         spaces = {groups.level: space_of(iterations, groups.level.region.granularity) for groups in levels}
         for part in count_groups(records.db, tabulation, found, states):
-            for groups in levels:
-                groups.add(part, spaces[groups.level].columns(groups.level.iteration_level))
+            for _, of_base in groupby(levels, key=lambda groups: groups.level.region):
+                both = list(of_base)
+                counts = part.totals(both[0].level.region.base, both[0].level.region.granularity)
+                for groups in both:
+                    groups.add(part, counts, spaces[groups.level].columns(groups.level.iteration_level))
         for base in bases:
             listed = np.unique(np.concatenate([g.listed for g in levels if g.level.region.base == base]))
             areas[of_pass, base] = listed
