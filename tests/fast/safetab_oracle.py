@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import accumulate, combinations
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -96,8 +96,12 @@ def stability(world: World, region_type: str, level: int) -> int:
         return max(Counter(code for iteration, code in world.mapping if iteration in codes).values(), default=0)
 
     published = max(most(True), most(False)) * max(2, world.config.max_race_codes) + most(None)  # noqa: FBT003
-    # The published formula is no bound where codes that share a group alone are in several in combination.
-    return max(published, most_by_search(world, here) + most(None))
+    # The published formula is no bound where codes that share a group alone are in several in combination. In the
+    # files of 2020 they are in one; those are too many to search.
+    return published if len(world.codes) > SEARCHED else max(published, most_by_search(world, here) + most(None))
+
+
+SEARCHED = 30
 
 
 def most_by_search(world: World, here: Iterable[Iteration]) -> int:
@@ -107,13 +111,19 @@ def most_by_search(world: World, here: Iterable[Iteration]) -> int:
     for iteration, code in world.mapping:
         if iteration in kinds:
             of_code[code].add(iteration)
-    different = {frozenset(iterations) for iterations in of_code.values()}
+    different = frozenset(frozenset(iterations) for iterations in of_code.values())
+    assert len(different) <= SEARCHED, "too many codes to try every set of them"
+    alone = frozenset(code for code, is_alone in kinds.items() if is_alone)
+    return _most_by_search(different, alone, world.config.max_race_codes)
+
+
+@cache
+def _most_by_search(different: frozenset[frozenset[str]], alone: frozenset[str], race_codes: int) -> int:
     found = 0
-    for size in range(1, world.config.max_race_codes + 1):
-        for chosen in combinations(sorted(different, key=sorted), min(size, len(different))):
-            shared = frozenset.intersection(*chosen) if chosen else frozenset()
-            either = frozenset().union(*chosen)
-            found = max(found, sum(kinds[i] or False for i in shared) + sum(not kinds[i] for i in either))
+    for size in range(1, min(race_codes, len(different)) + 1):
+        for chosen in combinations(different, size):
+            shared = frozenset.intersection(*chosen) & alone
+            found = max(found, len(shared) + len(frozenset().union(*chosen) - alone))
     return found
 
 
