@@ -8,7 +8,7 @@ that lies; so a record of ``geo`` is the line of its unit.
 import configparser
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -30,13 +30,13 @@ from hollerith.records.reader import (
     rejected,
     source_of,
 )
-from hollerith.records.schema import GEO, PERSONS, UNITS, RecordFile
+from hollerith.records.schema import GEO, PERSONS, UNITS, Column, RecordFile
 
 CONFIG: Final = "cef_config.ini"
 BLOCK: Final = "OIDTABBLK"
 """The reference file's key, and what a unit's OIDTB must be found among."""
-_OIDTB: Final = (37, 59)
-
+OIDTB: Final = (37, 59)
+"""Where a unit's line names its block."""
 
 PERSON_LAYOUT: Final = Layout(
     PERSONS,
@@ -74,12 +74,12 @@ _LONGEST: Final = 1 << 16
 Opened = tuple[dict[str, Source], list[Finding]]
 
 
-def is_cef(folder: Path) -> bool:
-    """Whether a folder holds CEF files, or their configuration or reference files and no records in another form."""
+def is_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> bool:
+    """Whether a folder holds CEF files, or their configuration or reference files and no records in other forms."""
     patterns = [pattern.replace("%s", "*") for pattern in _PATTERNS.values()]
     if any(next(folder.glob(pattern), None) for pattern in patterns[:2]):
         return True
-    if any(forms(folder, schema) for schema in (PERSONS, UNITS, GEO)):
+    if any(forms(folder, schema) for schema in others):
         return False
     return (folder / CONFIG).is_file() or next(folder.glob(patterns[2]), None) is not None
 
@@ -97,34 +97,54 @@ def open_cef(db: duckdb.DuckDBPyConnection, folder: Path) -> Opened:
     dict of str to Source, list of Finding
         What the relations were made from, by name, of those that could be made; and why others could not.
     """
-    files, findings = _find(folder)
+    sources, findings = find_cef(folder)
+    if findings:
+        return {}, findings
+    persons, units, reference = sources.values()
+    sources = {}
+    if not (wrong := _open_persons(db, persons)):
+        sources["persons"] = persons
+    findings += wrong
+    wrong = open_reference(db, reference, _PLACED) or _open_units(db, units)
+    if not wrong:
+        sources |= {"units": units, "geo": replace(units, beside=reference.paths)}
+    return sources, findings + wrong
+
+
+def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> Opened:
+    """Find the files of persons (``per``), units (``unit``) and blocks (``grfc``), each a part for each state.
+
+    Parameters
+    ----------
+    folder : Path
+    others : tuple of RecordFile
+        Records in other forms, which must not be there, too.
+
+    Returns
+    -------
+    dict of str to Source, list of Finding
+        The files, by kind; and what is wrong with which are there.
+    """
+    files, findings = _find(folder, others)
     for path in (path for kind in files.values() for path in kind.values()):
         try:
             if not path.stat().st_size:
                 findings.append(Finding("not_empty", path.name, "the file is empty"))
         except OSError as error:
             findings.append(Finding("readable", path.name, error.strerror or "cannot be read"))
-    if findings:
-        return {}, findings
-    persons, units, reference = (
-        Source(tuple(kind.values()), tuple(path.name for path in kind.values())) for kind in files.values()
-    )
-    sources = {}
-    if not (wrong := _open_persons(db, persons)):
-        sources["persons"] = persons
-    findings += wrong
-    wrong = _open_reference(db, replace(reference, header=True)) or _open_units(db, units)
-    if not wrong:
-        sources |= {"units": units, "geo": replace(units, beside=reference.paths)}
-    return sources, findings + wrong
+    sources = {
+        name: Source(tuple(kind.values()), tuple(path.name for path in kind.values()), header=name == "grfc")
+        for name, kind in files.items()
+    }
+    return sources, findings
 
 
-def _find(folder: Path) -> tuple[dict[str, dict[str, Path]], list[Finding]]:
+def _find(folder: Path, others: tuple[RecordFile, ...]) -> tuple[dict[str, dict[str, Path]], list[Finding]]:
     """The files by kind and state, and what is wrong with which are there."""
     files: dict[str, dict[str, Path]] = {kind: {} for kind in _PATTERNS}
     findings = []
-    if any(forms(folder, schema) for schema in (PERSONS, UNITS, GEO)):
-        text = "CEF files and files of persons, units or geo are both there; leave one"
+    if there := [schema.name for schema in others if forms(folder, schema)]:
+        text = f"CEF files and files of {', '.join(there)} are both there; leave one"
         return files, [Finding("one_file", _PATTERNS["per"] % "*", text)]
     places, wrong = _places(folder)
     patterns = {kind: pattern for kind, _, pattern in places}
@@ -191,7 +211,7 @@ def _places(folder: Path) -> tuple[list[tuple[str, Path, str]], list[Finding]]:
 
 
 def _open_persons(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    db.execute(f"CREATE TABLE persons_rows AS {_nothing(PERSONS)}")
+    db.execute(f"CREATE TABLE persons_rows AS {nothing(PERSONS)}")
     rows, findings = [], []
     for path in source.paths:
         count = 0
@@ -209,8 +229,8 @@ def _open_persons(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding
 
 def _open_units(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     """Units and their geography; of the long block codes each is held once for some lines."""
-    db.execute(f"CREATE TABLE units_rows AS {_nothing(UNITS)}")
-    db.execute(f"CREATE TABLE geo AS {_nothing(GEO, ', NULL::BIGINT AS record')}")
+    db.execute(f"CREATE TABLE units_rows AS {nothing(UNITS)}")
+    db.execute(f"CREATE TABLE geo AS {nothing(GEO, ', NULL::BIGINT AS record')}")
     rows, findings = [], []
     for part, path in enumerate(source.paths):
         count = 0
@@ -219,7 +239,7 @@ def _open_units(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
                 columns = numbers(lines, UNIT_LAYOUT)
                 _append(db, UNITS, columns)
                 record = np.arange(count + 1, count + 1 + len(lines)) + (part << PART_SHIFT)
-                _append_geography(db, columns, record, distinct_fields(lines, _OIDTB))
+                _append_geography(db, columns, record, distinct_fields(lines, OIDTB))
                 count += len(lines)
         except ShapeError:
             findings += misshapen(path, UNIT_LAYOUT.width)
@@ -233,9 +253,13 @@ def _open_units(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
 
 def _append(db: duckdb.DuckDBPyConnection, schema: RecordFile, columns: Mapping[str, NDArray[np.int32]]) -> None:
     db.register("columns_now", dict(columns))
-    stored = ", ".join(f"nullif({column.name}, {NONE})::{column.storage}" for column in schema.columns)
-    db.execute(f"INSERT INTO {schema.name}_rows SELECT {stored} FROM columns_now")
+    db.execute(f"INSERT INTO {schema.name}_rows SELECT {stored(schema.columns)} FROM columns_now")
     db.unregister("columns_now")
+
+
+def stored(columns: Iterable[Column]) -> str:
+    """SQL for numbers out of lines as tables store them, NULL for none of the domain."""
+    return ", ".join(f"nullif({column.name}, {NONE})::{column.storage} AS {column.name}" for column in columns)
 
 
 def _append_geography(
@@ -248,23 +272,36 @@ def _append_geography(
     texts, block = blocks
     db.register("blocks_now", {BLOCK: np.array(texts, dtype=object), "block": np.arange(len(texts))})
     db.register("units_now", {**{name: units[name] for name in ("RTYPE", "MAFID")}, "block": block, "record": record})
-    keys = ", ".join(f"nullif({name}, {NONE})::{GEO[name].storage}" for name in ("RTYPE", "MAFID"))
     placed = ", ".join(column.name for column in _PLACED.columns)
     db.execute(f"""
-        INSERT INTO geo SELECT {keys}, {placed}, units_now.record FROM units_now
+        INSERT INTO geo SELECT {stored((GEO["RTYPE"], GEO["MAFID"]))}, {placed}, units_now.record FROM units_now
         JOIN (SELECT block, {placed} FROM blocks_now JOIN reference_rows USING ({BLOCK})) USING (block)
         """)
     db.unregister("units_now")
     db.unregister("blocks_now")
 
 
-def _open_reference(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    """The blocks of the reference files, whose values are checked here: a file line says more than a unit's."""
-    typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in _PLACED.columns)
-    db.execute(f"CREATE TABLE reference_rows AS {_nothing(_PLACED, f', NULL::VARCHAR AS {BLOCK}')}")
+def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+    """Make ``reference_rows``, the blocks of the reference files: the columns of a schema and their key.
+
+    Their values are checked here: a line of this file says more than one of a unit.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    schema : RecordFile
+
+    Returns
+    -------
+    list of Finding
+        If there are none, the view ``reference`` has the number of each record, too.
+    """
+    typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
+    db.execute(f"CREATE TABLE reference_rows AS {nothing(schema, f', NULL::VARCHAR AS {BLOCK}')}")
     rows, findings = [], []
     for part, path in enumerate(source.paths):
-        header, wrong = _reference_header(path)
+        header, wrong = _reference_header(path, schema)
         findings += wrong
         if wrong:
             continue
@@ -285,10 +322,10 @@ def _open_reference(db: duckdb.DuckDBPyConnection, source: Source) -> list[Findi
     if findings:
         return findings
     db.execute(f"CREATE VIEW reference AS SELECT *, {_record(rows)} AS record FROM reference_rows")
-    nulls = ", ".join(f"count(*) - count({name})" for name in (BLOCK, *_PLACED.header))
+    nulls = ", ".join(f"count(*) - count({name})" for name in (BLOCK, *schema.header))
     query = f"SELECT count(*) - count(DISTINCT {BLOCK}), {nulls} FROM reference"
     twice, missing, *wrongs = map(int, db.execute(query).fetchone() or ())
-    for column, count in zip(_PLACED.columns, wrongs, strict=True):
+    for column, count in zip(schema.columns, wrongs, strict=True):
         if count:
             finding = Finding("domain", "", f"{column.name} must be {column.rule}", count)
             findings += place_finding(db, source, finding, "reference", f"{column.name} IS NULL")
@@ -303,14 +340,14 @@ def _open_reference(db: duckdb.DuckDBPyConnection, source: Source) -> list[Findi
     return findings
 
 
-def _reference_header(path: Path) -> tuple[tuple[str, ...], list[Finding]]:
+def _reference_header(path: Path, schema: RecordFile) -> tuple[tuple[str, ...], list[Finding]]:
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST).removeprefix(b"\xef\xbb\xbf").decode("ascii")
     except UnicodeDecodeError:
         return (), [Finding("is_text", path.name, "the first line is no header of column names")]
     header = tuple(name.strip() for name in next(csv.reader([line], delimiter="|"), []))
-    needed = (BLOCK, *_PLACED.header)
+    needed = (BLOCK, *schema.header)
     missing = [name for name in needed if name not in header]
     if missing:
         text = f"missing column {', '.join(missing)} in the header, whose names are separated by |"
@@ -320,7 +357,7 @@ def _reference_header(path: Path) -> tuple[tuple[str, ...], list[Finding]]:
     return header, []
 
 
-def _nothing(schema: RecordFile, more: str = "") -> str:
+def nothing(schema: RecordFile, more: str = "") -> str:
     """SQL for no records, of the right types."""
     columns = ", ".join(f"NULL::{column.storage} AS {column.name}" for column in schema.columns)
     return f"SELECT {columns}{more} WHERE false"

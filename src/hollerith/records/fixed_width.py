@@ -109,8 +109,9 @@ def numbers(lines: Bytes, layout: Layout) -> dict[str, Ints]:
     Returns
     -------
     dict of str to ndarray of int32, shape (lines,)
-        By column, in the order of the schema; `NONE` for what is outside the domain. A column that the lines do not
-        have is 0: no table needs it and no rule speaks of it.
+        By column, in the order of the schema; `NONE` for what is outside the domain. Blanks are 0 in a column that has
+        a word for no value (`Column.blank`). A column that the lines do not have is 0: no table needs it and no rule
+        speaks of it.
     """
     zero = np.zeros(len(lines), dtype=np.int32)
     return {
@@ -123,8 +124,11 @@ def _column(lines: Bytes, layout: Layout, column: Column) -> Ints:
     start, end = layout.fields[column.name]
     width = end - start
     digits = lines[:, start:end].T.copy()
+    blank = None
     if column.name in layout.blank_is_zero:
         digits[:, (digits == ord(" ")).all(axis=0)] = ord("0")
+    elif column.blank:
+        blank = (digits == ord(" ")).all(axis=0)
     elif column.width is None:
         # Numbers may be filled up with blanks in place of zeros, but not all with blanks.
         leading = np.ones(len(lines), dtype=np.bool_)
@@ -142,6 +146,9 @@ def _column(lines: Bytes, layout: Layout, column: Column) -> Ints:
     value[wrong] = 0
     found: Ints = _domain(column, width)[value]
     found[wrong] = NONE
+    if blank is not None:
+        # The digit 0 itself may be outside the domain.
+        found[blank] = 0
     return found
 
 
