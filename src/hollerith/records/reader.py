@@ -338,11 +338,17 @@ def from_text(column: Column) -> str:
         return _from_list(column)
     number = f"TRY_CAST({name} AS {'INTEGER' if column.high < 1 << 31 else 'BIGINT'})"
     if column.width:
-        written = f"lpad({number}::VARCHAR, {column.width}, '0') = {name}"
+        written = f"{_written_code(column, number)} = {name}"
     else:
         written = f"regexp_full_match({name}, '[0-9]{{1,9}}')"
     blank = f"WHEN {name} = {quoted(column.blank)} THEN 0::{column.storage} " if column.blank else ""
     return f"CASE {blank}WHEN {written} THEN {in_domain(column, number)} END"
+
+
+def _written_code(column: Column, number: str) -> str:
+    """SQL for the digits of a code, filled up with zeros where codes begin with some."""
+    text = f"{number}::VARCHAR"
+    return text if column.width and column.low >= 10 ** (column.width - 1) else f"lpad({text}, {column.width}, '0')"
 
 
 def from_stored(column: Column, kind: str) -> str:
