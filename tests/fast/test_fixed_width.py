@@ -7,16 +7,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hollerith.records import fixed_width
+from hollerith.records import detailed_cef, fixed_width
 from hollerith.records.cef import PERSON_LAYOUT, UNIT_LAYOUT
 from hollerith.records.fixed_width import Layout, ShapeError, distinct_fields, misshapen, numbers, read_lines
 
-FIELD = st.text(alphabet="0011239 +-x.\0\x7f", min_size=30, max_size=30)
+FIELD = st.text(alphabet="0011239 +-x.\0\x7f", min_size=30, max_size=30) | st.lists(
+    st.sampled_from(("    ", "1000", "0000", "02", " ")), min_size=30, max_size=30
+).map(lambda parts: "".join(parts)[:30])
+LAYOUTS = {
+    "persons": PERSON_LAYOUT,
+    "units": UNIT_LAYOUT,
+    "detailed persons": detailed_cef.PERSON_LAYOUT,
+    "detailed households": detailed_cef.HOUSEHOLD_LAYOUT,
+}
 
 
 def read_field(text: str, layout: Layout, name: str) -> int:
     """What the specification says a field means; -1 for nothing allowed."""
     column = layout.schema[name]
+    if column.blank and text.strip(" ") == "":
+        return 0
     if name in layout.blank_is_zero and text.strip(" ") == "":
         text = "0" * len(text)
     elif column.width is None and text.strip(" "):
@@ -26,7 +36,7 @@ def read_field(text: str, layout: Layout, name: str) -> int:
     return int(text) if int(text) in column.domain else -1
 
 
-@pytest.mark.parametrize("layout", [PERSON_LAYOUT, UNIT_LAYOUT], ids=["persons", "units"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @given(data=st.lists(FIELD, min_size=1, max_size=20))
 def test_fields_mean_what_they_say(layout: Layout, data: list[str]) -> None:
     texts = [(field * 4)[: layout.width] for field in data]

@@ -1,7 +1,7 @@
 """What validation finds: rules by name, how often each is broken, and where. Confidential, for it counts records."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from hollerith.errors import InputError
 
@@ -50,6 +50,19 @@ class Finding:
             parts.append(f"{place}{'s' * (len(self.lines) > 1)} {', '.join(map(str, self.lines))}{more}")
         parts[-1] += " (dropped and counted, as configured)" if self.dropped else ""
         return "; ".join(parts) + (" (a remark; it forbids nothing)" if self.remark else "")
+
+
+def more_files(rest: Sequence[Finding]) -> list[Finding]:
+    """One finding in place of those about the files of one rule for which there is no room, or none if there are none.
+
+    Returns
+    -------
+    list of Finding
+    """
+    if not rest:
+        return []
+    name = f"{len(rest):,} more files from {rest[0].file} on"
+    return [replace(rest[0], file=name, count=sum(finding.count or 0 for finding in rest), lines=())]
 
 
 def failing(findings: Iterable[Finding]) -> list[Finding]:

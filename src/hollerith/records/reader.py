@@ -17,7 +17,7 @@ import duckdb
 
 from hollerith.errors import InputError
 from hollerith.records.database import STOPS
-from hollerith.records.findings import MOST_LINES, Finding
+from hollerith.records.findings import MOST_LINES, Finding, more_files
 from hollerith.records.schema import Column, RecordFile
 
 _HEADER_LIMIT: Final = 1 << 16
@@ -408,7 +408,5 @@ def place_finding(
         found = db.execute(f"SELECT record FROM {relation} WHERE {within}").fetchall()
         lines = source.places(part, (int(row[0]) & ((1 << PART_SHIFT) - 1) for row in found))
         findings.append(replace(finding, file=source.names[part], count=count, lines=lines))
-    if rest := parts[MOST_LINES:]:
-        name = f"{len(rest):,} more files from {source.names[rest[0][0]]} on"
-        findings.append(replace(finding, file=name, count=sum(count for _, count in rest)))
-    return findings
+    rest = [replace(finding, file=source.names[part], count=count) for part, count in parts[MOST_LINES:]]
+    return findings + more_files(rest)
