@@ -377,6 +377,68 @@ def labelled_bars(rows: Rows, width: int, *, axis: str) -> Spec:
     )
 
 
+def before_and_after(rows: Rows, series: Sequence[Series], width: int, *, x: str, y: str) -> Spec:
+    """Points about a diagonal on logarithmic axes of one scale: those below it became smaller.
+
+    Parameters
+    ----------
+    rows : rows of x, y (both above 0), series
+    series : sequence of Series
+    width : int
+    x, y : str
+        Titles of the axes.
+    """
+    values = [row[field] for row in rows for field in ("x", "y")]
+    low, high = _log_domain(values)
+
+    def axis(field: str, title: str) -> Spec:
+        return {
+            "field": field,
+            "type": "quantitative",
+            "title": title,
+            "scale": {"type": "log", "nice": False, "domain": [low, high]},
+            "axis": _log_axis(values),
+        }
+
+    across, up = axis("x", x), axis("y", y)
+    return _layers(
+        [
+            {
+                "data": {"values": [{"x": low, "y": low}, {"x": high, "y": high}]},
+                "mark": {"type": "line", "color": GREY, "strokeWidth": 1},
+                "encoding": {"x": across, "y": up},
+            },
+            {
+                "data": {"values": list(rows)},
+                "mark": {"type": "point", "filled": True, "size": 30, "opacity": 0.75},
+                "encoding": {"x": across, "y": up, "color": _colours(series), "shape": _shapes(series)},
+            },
+        ],
+        width,
+        round(0.85 * width) if width < _NARROW else round(0.6 * width),
+    )
+
+
+def shaded_map(shapes: Sequence[Mapping[str, Any]], width: int, height: int) -> Spec:
+    """Areas filled with colours.
+
+    Parameters
+    ----------
+    shapes : sequence of GeoJSON features
+        In a plane, north up; the property "colour" fills each.
+    width, height : int
+    """
+    return _chart(
+        [],
+        width,
+        height,
+        data={"values": {"type": "FeatureCollection", "features": list(shapes)}, "format": {"property": "features"}},
+        projection={"type": "identity", "reflectY": True},
+        mark={"type": "geoshape", "stroke": _TEXT, "strokeWidth": 0.5, "strokeOpacity": 0.6},
+        encoding={"color": {"field": "properties.colour", "type": "nominal", "scale": None, "legend": None}},
+    )
+
+
 def _chart(rows: Rows, width: int, height: int, **parts: Any) -> Spec:  # noqa: ANN401 (the language is untyped)
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",

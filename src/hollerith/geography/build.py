@@ -1,0 +1,146 @@
+"""Build a spine from a reference file into a folder."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+import hollerith
+from hollerith.errors import ConfigError, InputError
+from hollerith.geography.aian import aian_spine
+from hollerith.geography.attributes import check_counties, read_attributes
+from hollerith.geography.conventional import conventional_spine
+from hollerith.geography.entities import published, targets
+from hollerith.geography.optimized import optimized_spine
+from hollerith.geography.reference import Reference, read_reference
+from hollerith.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, Settings
+from hollerith.geography.spine import Spine
+from hollerith.geography.tree import Indices
+from hollerith.geography.verify import check_spine
+from hollerith.geography.write import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
+from hollerith.privacy.exact import show_exact
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.tables import checksum
+from hollerith.stages import Announce, Stopwatch
+
+REPORT = "report.html"
+"""What `hollerith spine report` adds to the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Where a spine comes from and goes to.
+
+    Attributes
+    ----------
+    reference : Path
+    blocks : Path or None
+        Block attributes.
+    out : Path
+    overwrite : bool
+    """
+
+    reference: Path
+    blocks: Path | None
+    out: Path
+    overwrite: bool = False
+
+
+def build(settings: Settings, request: Request, announce: Announce) -> dict[str, Any]:
+    """Build a spine and return its manifest.
+
+    Only public lists are read: geography, housing units and facilities, never counts of persons.
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        If settings, files or the folder do not allow it. Nothing is left in the folder.
+    """
+    clock = Stopwatch(announce)
+    needs_blocks = [*(["--live"] if settings.live else []), *(["the class gq"] if QUARTERS in settings.classes else [])]
+    if needs_blocks and request.blocks is None:
+        raise ConfigError(f"{' and '.join(needs_blocks)} need --blocks FILE, with housing units and group quarters")
+    with new_folder(request.out, overwrite=request.overwrite) as partial:
+        clock.start("reading the reference file")
+        reference, quarters = read_blocks(settings, request)
+        spine = make(settings, reference, quarters, clock)
+        clock.start("checking")
+        if spine.tree.units(0) != 1:
+            raise ConfigError(
+                f"--levels: without US the spine has {spine.tree.units(0)} units at {settings.levels[0]} and no root; "
+                "keep US, or leave it out for a file of one state and one side of AIAN areas"
+            )
+        if wrong := check_spine(spine, reference.block):
+            raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
+        clock.start("writing")
+        rows = {
+            BLOCKS: write_blocks(partial, spine),
+            GEOUNITS: write_geounits(partial, spine),
+            ENTITIES: write_entities(partial, reference.block, published(reference)),
+        }
+        manifest: dict[str, Any] = {
+            "hollerith": hollerith.__version__,
+            "product": "spine",
+            "status": "public: made of geography, housing units and facilities alone",
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "settings": as_json(settings),
+            "geolevels": {
+                level.name: {"units": len(level.code), "bypassed": int(level.bypassed.sum())} for level in spine.levels
+            },
+            "path_sum": "1",
+            "inputs": {path.name: checksum(path) for path in (request.reference, request.blocks) if path is not None},
+            "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
+            "tables": describe(partial, rows),
+            "reports": [REPORT],
+            "seconds": clock.stop(),
+        }
+        write_manifest(partial, manifest)
+    return manifest
+
+
+def read_blocks(settings: Settings, request: Request) -> tuple[Reference, Indices | None]:
+    """Read the reference file and block attributes; with ``live``, keep the blocks where something stands."""
+    columns = tuple(name for name in settings.classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
+    reference = read_reference(request.reference, columns, schools=SCHOOLS in settings.classes)
+    if request.blocks is None:
+        return reference, None
+    attributes = read_attributes(request.blocks, reference)
+    if not settings.live:
+        return reference, attributes.quarters
+    if not attributes.live.any():
+        raise InputError(
+            f"{request.blocks}: no block has a housing unit or group quarters; nothing is left of the spine"
+        )
+    check_counties(reference, attributes.live, request.blocks)
+    return reference.keep(attributes.live), attributes.quarters[attributes.live]
+
+
+def make(settings: Settings, reference: Reference, quarters: Indices | None, clock: Stopwatch) -> Spine:
+    """Make a spine of any kind."""
+    if settings.kind == "optimized":
+        return optimized_spine(reference, targets(reference, quarters, settings), settings, clock)
+    clock.start("making the spine")
+    return (conventional_spine if settings.kind == "conventional" else aian_spine)(reference, settings)
+
+
+def as_json(settings: Settings) -> Mapping[str, object]:
+    """Settings as the manifest tells them: by the names of the options."""
+    return {
+        "kind": settings.kind,
+        "mechanism": settings.mechanism,
+        "levels": list(settings.levels),
+        "shares": {level: show_exact(share) for level, share in zip(settings.levels, settings.shares, strict=True)},
+        "fanout_cutoff": settings.fanout_cutoff,
+        "entity_threshold": settings.entity_threshold,
+        "bypass_cutoff": settings.bypass_cutoff,
+        "grouping": settings.grouping,
+        "classes": list(settings.classes),
+        "aian_areas": list(settings.aian_areas),
+        "strong_mcd_states": [f"{state:02d}" for state in settings.strong_mcd_states],
+        "live": settings.live,
+    }
