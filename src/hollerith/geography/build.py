@@ -65,7 +65,7 @@ def build(settings: Settings, request: Request, announce: Announce) -> dict[str,
     needs_blocks = [*(["--live"] if settings.live else []), *(["the class gq"] if QUARTERS in settings.classes else [])]
     if needs_blocks and request.blocks is None:
         raise ConfigError(f"{' and '.join(needs_blocks)} need --blocks FILE, with housing units and group quarters")
-    with new_folder(request.out, overwrite=request.overwrite) as partial:
+    with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial:
         clock.start("reading the reference file")
         reference, quarters = read_blocks(settings, request)
         spine = make(settings, reference, quarters, clock)

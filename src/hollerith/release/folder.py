@@ -16,7 +16,7 @@ MANIFEST: Final = "manifest.json"
 
 
 @contextmanager
-def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True) -> Iterator[Path]:
     """Fill ``OUT.partial``; on success it becomes ``OUT``, on any failure it is removed.
 
     Parameters
@@ -25,6 +25,8 @@ def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
         A folder that does not exist, or is empty, or, with ``overwrite``, holds an earlier output of this program.
     overwrite : bool
         Replace an earlier output. A folder without a manifest of ours is never replaced.
+    noisy : bool
+        Whether noisy values go into it, so that what a killed run left must not be made again unnoticed.
 
     Raises
     ------
@@ -36,7 +38,7 @@ def new_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     partial = out.with_name(out.name + ".partial")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_interrupted(partial, overwrite=overwrite)
+        _remove_interrupted(partial, overwrite=overwrite or not noisy)
         partial.mkdir()
         lock = _lock(partial)
     except OSError as error:

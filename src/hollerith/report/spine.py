@@ -244,8 +244,8 @@ def _spine_section(settings: Settings, manifest: Mapping[str, Any], spines: Sequ
             paragraph(
                 "A spine is a hierarchy of geounits from the nation to the census blocks. Each geounit is measured "
                 "with its share of the privacy budget; shares along every path from the root to a block sum to exactly "
-                "1. A bypassed geounit has given its share to the geounit above. Published tables keep the definitions of "
-                "tracts and block groups of tabulation geography, whatever the spine."
+                "1. A bypassed geounit has given its share to the geounit above. Published tables keep the definitions "
+                "of tracts and block groups of tabulation geography, whatever the spine."
             ),
             table(rows, "Geounits by geolevel, with the variance of their estimated total.", _unit(settings)),
             element("details", element("summary", "All settings"), table(listed, "Settings of this spine.")),
