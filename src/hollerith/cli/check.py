@@ -20,18 +20,29 @@ def _check(options: argparse.Namespace) -> None:
     from hollerith.release.folder import read_manifest
 
     product = read_manifest(options.release).get("product") if options.release.is_dir() else None
-    if product in {"safetab-p", "safetab-h"}:
+    agreeing = "the manifest and its plan"
+    if product == "spine":
+        manifest, tables, wrong = _spine(options.release)
+        agreeing = "the manifest and each other, and shares sum to 1 along every path"
+    elif product in {"safetab-p", "safetab-h"}:
         manifest, tables, wrong = _safetab(options.release)
     else:
         manifest, tables, wrong = _phsafe(options.release)
-    answer = {"release": str(options.release), "status": manifest.get("status"), "tables": tables, "wrong": wrong}
+    status = manifest.get("status")
     if options.json:
-        print_json(answer)
+        print_json({"release": str(options.release), "status": status, "tables": tables, "wrong": wrong})
     if wrong:
         raise OutputError("\n".join([f"{options.release} does not hold together:", *(f"  {fault}" for fault in wrong)]))
     if not options.json:
-        agree = f"{tables} tables agree with the manifest and its plan"
-        print(f"{options.release}: {agree}; status: {answer['status']}")
+        print(f"{options.release}: {tables} tables agree with {agreeing}; status: {status}")
+
+
+def _spine(folder: Path) -> tuple[dict[str, Any], int, list[str]]:
+    from hollerith.geography.check import check_folder
+    from hollerith.release.folder import read_manifest
+
+    manifest = read_manifest(folder)
+    return manifest, len(manifest.get("tables", ())), check_folder(folder)
 
 
 def _phsafe(release: Path) -> tuple[dict[str, Any], int, list[str]]:

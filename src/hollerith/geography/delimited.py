@@ -39,11 +39,30 @@ class Labels:
 class DelimitedFile:
     """A file with a header, its rows held in an embedded database. Made by `open_delimited`."""
 
-    def __init__(self, path: Path, header: Sequence[str], database: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self,
+        path: Path,
+        header: Sequence[str],
+        database: duckdb.DuckDBPyConnection,
+        rows: str = "rows",
+        places: Ints | None = None,
+    ) -> None:
         self.path = path
         self.header = tuple(header)
         """All columns of the file, as it spells them."""
         self._database = database
+        self._rows = rows
+        self._places = places
+
+    def where(self, column: str, text: str) -> "DelimitedFile":
+        """Return the rows that have a text in a column, as a file that knows their lines."""
+        name = self._name(column)
+        chosen = self._numbers(f"CASE WHEN {name} = {_text(text)} THEN 1 ELSE 0 END")
+        rows = f"rows_{self._name(column)}_{text.encode().hex()}"
+        self._database.execute(
+            f"CREATE OR REPLACE TEMP TABLE {rows} AS SELECT * FROM {self._rows} WHERE {name} = {_text(text)}"
+        )
+        return DelimitedFile(self.path, self.header, self._database, rows, np.flatnonzero(chosen))
 
     def has(self, column: str) -> bool:
         """Whether there is such a column; upper and lower case are the same."""
@@ -94,22 +113,23 @@ class DelimitedFile:
         """Read texts as they are. Empty means none, and so do all nines unless `nines` are a text like others."""
         name = self._name(column)
         some = f"{name} IS NOT NULL" + ("" if nines else f" AND NOT regexp_full_match({name}, '9+')")
-        found = self._database.execute(f"SELECT DISTINCT {name} FROM rows WHERE {some}").fetchall()
-        labels = sorted(str(row[0]) for row in found)
-        if not labels:
-            return Labels(np.full(self.rows, _NONE, dtype=np.int32), ())
-        # An enumeration of the database turns texts to positions without making a Python object of each.
-        written = ", ".join("'" + label.replace("'", "''") + "'" for label in labels)
-        self._database.execute(f"CREATE OR REPLACE TYPE texts AS ENUM ({written})")
-        index = self._numbers(
-            f"CASE WHEN {some} THEN CAST(enum_code(TRY_CAST({name} AS texts)) AS BIGINT) ELSE {_NONE} END"
+        self._database.execute(
+            "CREATE OR REPLACE TEMP TABLE labels AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS number "
+            f"FROM (SELECT DISTINCT {name} AS label FROM {self._rows} WHERE {some})"
         )
-        return Labels(index.astype(np.int32), tuple(labels))
+        labels = self._database.execute("SELECT label FROM labels ORDER BY number").fetchall()
+        # A join does not keep the order of rows, so it tells their places.
+        joined = self._database.execute(
+            f"SELECT r.rowid AS place, l.number AS number FROM {self._rows} r JOIN labels l ON r.{name} = l.label"
+        ).fetchnumpy()
+        index = np.full(self.rows, _NONE, dtype=np.int32)
+        index[joined["place"]] = joined["number"]
+        return Labels(index, tuple(str(row[0]) for row in labels))
 
     @property
     def rows(self) -> int:
         """How many rows."""
-        found = self._database.execute("SELECT count(*) FROM rows").fetchone()
+        found = self._database.execute(f"SELECT count(*) FROM {self._rows}").fetchone()
         return int(found[0]) if found else 0
 
     def fault(self, row: int, column: str, rule: str) -> InputError:
@@ -117,7 +137,8 @@ class DelimitedFile:
         return InputError(f"{self.path}, line {self.line(row)}, column {column}: {rule}")
 
     def line(self, row: int) -> int:
-        """Return the line of a row, both counted as people do; rows from 0."""
+        """Return the line of a row; lines count from 1, rows from 0."""
+        row = row if self._places is None else int(self._places[row])
         with self.path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=_separator(file.readline()))
             seen = -1
@@ -134,7 +155,7 @@ class DelimitedFile:
         return f"c{at}"
 
     def _numbers(self, expression: str) -> Ints:
-        values = self._database.execute(f"SELECT {expression} AS v FROM rows").fetchnumpy()["v"]
+        values = self._database.execute(f"SELECT {expression} AS v FROM {self._rows}").fetchnumpy()["v"]
         return np.ascontiguousarray(values, dtype=np.int64)
 
     def _check(self, values: Ints, column: str, rule: str) -> None:
@@ -248,6 +269,10 @@ def _why_unreadable(path: Path, separator: str, fields: int) -> InputError:
     except OSError as error:
         return InputError(f"{path} cannot be read: {error.strerror}")
     return InputError(f"{path} is not readable as a table of text, separated by | or ,")
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def first_repeated(values: Ints) -> tuple[int, int] | None:

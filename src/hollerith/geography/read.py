@@ -139,33 +139,37 @@ def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
         If geounits.csv does not hold each geounit of blocks.csv once, with a share.
     """
     with open_delimited(folder / GEOUNITS, GEOUNIT_COLUMNS) as file:
-        names, flags, written = (file.texts(column, nines=True) for column in ("geolevel", "bypassed", "share"))
-        unit = file.texts("geounit", nines=True)
+        written = file.texts("share", nines=True)
         shares = tuple(_share(file, text) for text in written.labels)
+        place = {text: i for i, text in enumerate(written.labels)}
         found: list[Indices] = []
         bypassed: list[Flags] = []
-        bottom = len(spine.tree.names) - 1
         for level, name in enumerate(spine.tree.names):
-            rows = np.flatnonzero(names.index == (names.labels.index(name) if name in names.labels else -1))
-            if level == bottom:
-                digits = np.array([int(label) if label.isdecimal() else -1 for label in unit.labels], dtype=np.int64)
-                order = np.argsort(spine.block)
-                at = positions(digits[unit.index[rows]], spine.block[order])
-                at = np.where(at < 0, -1, order[at])
-            else:
-                place = {label: i for i, label in enumerate(spine.labels[level])}
-                of_label = np.array([place.get(label, -1) for label in unit.labels], dtype=np.int64)
-                at = of_label[unit.index[rows]]
+            rows = file.where("geolevel", name)
+            at = _positions(rows, spine, level)
             if len(at) != spine.tree.units(level) or (np.sort(at) != np.arange(len(at))).any():
                 raise InputError(f"{file.path}: the geounits of {name} are not those of {BLOCKS}, each once")
-            if (written.index[rows] < 0).any():
+            share, flag = rows.texts("share", nines=True), rows.texts("bypassed", nines=True)
+            if (share.index < 0).any():
                 raise InputError(f"{file.path}, column share: a geounit of {name} has no share")
-            index, flag = np.zeros(len(at), dtype=np.int32), np.zeros(len(at), dtype=np.bool_)
-            index[at] = written.index[rows]
-            flag[at] = np.array([label == "true" for label in flags.labels])[flags.index[rows]]
+            index, given_up = np.zeros(len(at), dtype=np.int32), np.zeros(len(at), dtype=np.bool_)
+            index[at] = np.array([place[text] for text in share.labels], dtype=np.int32)[share.index]
+            given_up[at] = flag.index == (flag.labels.index("true") if "true" in flag.labels else -2)
             found.append(index)
-            bypassed.append(flag)
+            bypassed.append(given_up)
     return WrittenShares(shares, tuple(found), tuple(bypassed))
+
+
+def _positions(rows: DelimitedFile, spine: WrittenSpine, level: int) -> Ints:
+    """The position in the tree of each geounit of a geolevel, or -1 where blocks.csv does not know it."""
+    if level == len(spine.tree.names) - 1:
+        order = np.argsort(spine.block)
+        at = positions(rows.digits("geounit", 16), spine.block[order])
+        return np.where(at < 0, -1, order[at])
+    unit = rows.texts("geounit", nines=True)
+    place = {label: i for i, label in enumerate(spine.labels[level])}
+    of_label = np.array([place.get(label, -1) for label in unit.labels], dtype=np.int64)
+    return np.append(of_label, -1)[unit.index]
 
 
 def read_areas(folder: Path, spine: WrittenSpine) -> list[Entities]:

@@ -1,11 +1,12 @@
 """Whether a spine is one: every block once, shares along every path from the root summing to exactly 1."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from hollerith.geography.spine import Spine
-from hollerith.geography.tree import Ints
+from hollerith.geography.tree import Indices, Ints, Tree
 
 
 def check_spine(spine: Spine, blocks: Ints) -> list[str]:
@@ -30,27 +31,35 @@ def check_spine(spine: Spine, blocks: Ints) -> list[str]:
         identifiers = np.stack([spine.levels[level].code, spine.levels[level].part.astype(np.int64)])
         if np.unique(identifiers, axis=1).shape[1] != len(parent):
             wrong.append(f"an identifier of {name} is there twice")
-    sums = path_sums(spine)
+    sums = path_sums(spine.tree, spine.shares, [level.share for level in spine.levels])
     if sums != {Fraction(1)}:
         wrong.append(f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1")
     return wrong
 
 
-def path_sums(spine: Spine) -> set[Fraction]:
-    """The sums of shares that occur along the paths from the root to the blocks, exactly."""
+def path_sums(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) -> set[Fraction]:
+    """The sums of shares that occur along the paths from the root to the blocks, exactly.
+
+    Parameters
+    ----------
+    tree : Tree
+    shares : sequence of Fraction
+        Distinct shares.
+    index : sequence of ndarray of int32
+        For each geolevel the position of each unit's share, of shape (units,).
+    """
     sums = [Fraction(0)]
     of_parent = np.zeros(1, dtype=np.int64)
-    for level, parent in zip(spine.levels, spine.tree.parents, strict=True):
+    for share, parent in zip(index, tree.parents, strict=True):
         # Sums are few: each combination that occurs is added once.
-        case = of_parent[parent] * len(spine.shares) + level.share
-        cases, index = np.unique(case, return_inverse=True)
-        found = [sums[c // len(spine.shares)] + spine.shares[c % len(spine.shares)] for c in cases.tolist()]
+        cases, case = np.unique(of_parent[parent] * len(shares) + share, return_inverse=True)
+        found = [sums[c // len(shares)] + shares[c % len(shares)] for c in cases.tolist()]
         sums = list(dict.fromkeys(found))
-        place = {share: i for i, share in enumerate(sums)}
-        of_parent = np.array([place[share] for share in found], dtype=np.int64)[index]
+        place = {total: i for i, total in enumerate(sums)}
+        of_parent = np.array([place[total] for total in found], dtype=np.int64)[case]
     return {sums[i] for i in np.unique(of_parent).tolist()}
 
 
-def _covers(parent: "np.ndarray[tuple[int, ...], np.dtype[np.int32]]", above: int) -> bool:
+def _covers(parent: Indices, above: int) -> bool:
     steps = np.diff(parent)
     return bool(parent[0] == 0 and parent[-1] == above - 1 and ((steps == 0) | (steps == 1)).all())

@@ -9,6 +9,7 @@ import numpy as np
 
 from hollerith.geography.entities import Entities
 from hollerith.geography.spine import Spine
+from hollerith.geography.tree import Ints
 from hollerith.privacy.exact import show_exact
 from hollerith.release.tables import checksum
 
@@ -70,7 +71,7 @@ def write_geounits(folder: Path, spine: Spine) -> int:
     return sum(map(len, spine.tree.parents))
 
 
-def write_entities(folder: Path, blocks: "np.ndarray[tuple[int], np.dtype[np.int64]]", found: list[Entities]) -> int:
+def write_entities(folder: Path, blocks: Ints, found: list[Entities]) -> int:
     """Write in which areas of each kind every block lies, empty for none, as `spine distance` reads it."""
     texts = [[*e.labels, ""] for e in found]
 
