@@ -43,7 +43,7 @@ _KINDS: Final = (
 )
 _WORST: Final = 20
 _BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100)
-_COLOURS: Final = ("#dbe9f6", "#b5d4ec", "#86b9dd", "#5a99c9", "#e8b27a", "#e08a3c", "#c8601c", "#93370d")
+_COLOURS: Final = ("#b5d4ec", "#86b9dd", "#5a99c9", "#e8b27a", "#e08a3c", "#c8601c", "#93370d")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,11 +187,15 @@ def _page(
     }
     for kind in compared:
         if kind.column in {"place", "county_subdivision"}:
-            before, after = mean(kind.distances[first]), mean(kind.distances[own])
-            numbers[f"Mean distance, {_plural(kind.column)}"] = (
-                rounded(after),
-                f"geounits to add or subtract; {rounded(before)} on the {NAMES[first]} spine",
-            )
+            for what, values, words in (
+                ("distance", kind.distances, "geounits to add or subtract"),
+                ("variance", kind.variances, "of an estimated total"),
+            ):
+                before, after = rounded(mean(values[first])), rounded(mean(values[own]))
+                numbers[f"Mean {what}, {_plural(kind.column)}"] = (
+                    after,
+                    f"{words}; {before} on the {NAMES[first]} spine",
+                )
     sections = [_spine_section(settings, manifest, spines), _fanout_section(spines)]
     if compared:
         sections += [
@@ -218,6 +222,10 @@ def _plural(column: str) -> str:
     return {"place": "places", "county_subdivision": "county subdivisions", "aiannh": "AIANNH areas"}.get(
         column, column
     )
+
+
+def _singular(column: str) -> str:
+    return {"county_subdivision": "county subdivision", "aiannh": "AIANNH area"}.get(column, column)
 
 
 def _spine_section(settings: Settings, manifest: Mapping[str, Any], spines: Sequence[Measured]) -> Section:
@@ -301,7 +309,7 @@ def _fanout_section(spines: Sequence[Measured]) -> Section:
 
 def _distance_section(spines: Sequence[Measured], compared: Sequence[Comparison]) -> Section:
     first, own = spines[0].kind, spines[-1].kind
-    rows = _summary(spines, compared, lambda c: c.distances, lambda v: rounded(v, 4))
+    rows = _summary(spines, compared, lambda c: c.distances, rounded)
     return Section(
         "distances",
         "Distances",
@@ -404,17 +412,24 @@ def _worst_section(spines: Sequence[Measured], compared: Sequence[Comparison]) -
         ((kind, i) for kind in compared for i in range(len(kind.labels))),
         key=lambda item: (-item[0].distances[own][item[1]], item[0].column, item[1]),
     )[:_WORST]
-    rows: dict[str, Sequence[object]] = {
+    named: dict[str, Sequence[object]] = {
+        "Kind": [_singular(kind.column) for kind, _ in ranked],
         "Area": [kind.labels[i] for kind, i in ranked],
-        "Kind": [_plural(kind.column) for kind, _ in ranked],
-        "Blocks": [whole(kind.blocks[i]) for kind, i in ranked],
     }
+    far = named | {"Blocks": [whole(kind.blocks[i]) for kind, i in ranked]}
+    noisy = dict(named)
     for spine in spines:
-        rows[f"Distance, {NAMES[spine.kind]}"] = [whole(kind.distances[spine.kind][i]) for kind, i in ranked]
-    for spine in spines:
-        rows[f"Variance, {NAMES[spine.kind]}"] = [rounded(kind.variances[spine.kind][i]) for kind, i in ranked]
+        far[NAMES[spine.kind]] = [whole(kind.distances[spine.kind][i]) for kind, i in ranked]
+        noisy[NAMES[spine.kind]] = [rounded(kind.variances[spine.kind][i]) for kind, i in ranked]
     note = "Places are named by state and place, county subdivisions by state, county and subdivision."
-    return Section("worst", "The farthest areas", (table(rows, f"The {len(ranked)} farthest from this spine.", note),))
+    return Section(
+        "worst",
+        "The farthest areas",
+        (
+            table(far, f"Distances of the {len(ranked)} areas farthest from this spine, by spine.", note),
+            table(noisy, "Variances of the same areas, by spine."),
+        ),
+    )
 
 
 def _map_section(spines: Sequence[Measured], compared: Sequence[Comparison], shapes: Sequence[Boundary]) -> Section:
@@ -447,7 +462,7 @@ def _map_section(spines: Sequence[Measured], compared: Sequence[Comparison], sha
         )
     legend = tuple(
         Series(f"{low}" if high == low + 1 else f"{low} to {high - 1}" if high else f"{low} or more", colour)
-        for low, high, colour in zip((0, *_BOUNDS[1:]), (*_BOUNDS[1:], 0), _COLOURS[1:], strict=True)
+        for low, high, colour in zip(_BOUNDS, (*_BOUNDS[1:], 0), _COLOURS, strict=True)
     )
     return Section(
         "map",
@@ -457,7 +472,7 @@ def _map_section(spines: Sequence[Measured], compared: Sequence[Comparison], sha
 
 
 def _feature(shape: Boundary, distance: float) -> Mapping[str, object]:
-    colour = _COLOURS[1 + sum(distance >= bound for bound in _BOUNDS[1:])]
+    colour = _COLOURS[sum(distance >= bound for bound in _BOUNDS[1:])]
     rings = [np.round(ring, 5).tolist() for ring in shape.rings]
     return {
         "type": "Feature",
