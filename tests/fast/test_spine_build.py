@@ -159,6 +159,18 @@ def check_only_children(out: Path, levels: tuple[str, ...]) -> None:
         assert Fraction(unit["share"]) == share
 
 
+def test_cutoffs_of_any_size_and_columns_that_only_sound_like_a_geocode(tmp_path: Path) -> None:
+    blocks = random_blocks(seeded(8))
+    reference = write_reference(tmp_path / "grfc.txt", blocks)
+    header, *lines = reference.read_text().splitlines()
+    reference.write_text("\n".join([f"{header}|BLOCK", *(f"{line}|1000" for line in lines)]) + "\n")
+    cutoffs = [text for name in ("fanout", "bypass") for text in (f"--{name}-cutoff", "9" * 30)]
+    options = ("--kind", "optimized", "--levels", ",".join(WITH_GROUPS), "--mechanism", "pure")
+    out = tmp_path / "out"
+    assert main(["spine", "build", str(reference), str(out), *options, *cutoffs, "--entity-threshold", "9" * 30]) == 0
+    check_hierarchy(out, blocks, WITH_GROUPS)
+
+
 def test_a_small_spine_under_zcdp(tmp_path: Path) -> None:
     # Three tracts of 6, 3 and 1 blocks, two classes in turn: the shares of single paths move up.
     found = []

@@ -93,7 +93,11 @@ def build(settings: Settings, request: Request, announce: Announce) -> dict[str,
                 level.name: {"units": len(level.code), "bypassed": int(level.bypassed.sum())} for level in spine.levels
             },
             "path_sum": "1",
-            "inputs": {path.name: checksum(path) for path in (request.reference, request.blocks) if path is not None},
+            "inputs": {
+                what: {"file": path.name, "sha256": checksum(path)}
+                for what, path in (("reference", request.reference), ("blocks", request.blocks))
+                if path is not None
+            },
             "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
             "tables": describe(partial, rows),
             "reports": [REPORT],

@@ -9,9 +9,9 @@ from hollerith.geography.tree import Ints
 
 
 def cap(number: Ints, fanout_cutoff: int) -> Ints:
-    """How many of `number` units one group may hold: int(sqrt(n) + F) + 1, exactly; of the shape of `number`."""
+    """How many of n units one group may hold: int(sqrt(n) + F) + 1, exactly, or all; of the shape of `number`."""
     values, index = np.unique(number, return_inverse=True)
-    return np.array([isqrt(n) + fanout_cutoff + 1 for n in values.tolist()], dtype=np.int64)[index]
+    return np.array([min(isqrt(n) + fanout_cutoff + 1, n) for n in values.tolist()], dtype=np.int64)[index]
 
 
 def chunks(at: Ints, length: Ints, largest: Ints, grouping: Grouping) -> Ints:

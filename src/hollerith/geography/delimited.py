@@ -94,6 +94,12 @@ class DelimitedFile:
         )
         return values
 
+    def widths(self, column: str) -> set[int]:
+        """How many characters the fields of a column have."""
+        name = self._name(column)
+        found = self._database.execute(f"SELECT DISTINCT coalesce(length({name}), 0) FROM {self._rows}").fetchall()
+        return {int(row[0]) for row in found}
+
     def counts(self, column: str) -> Ints:
         """Read whole numbers, zero or more, of shape (rows,).
 
@@ -195,7 +201,8 @@ def open_delimited(
     # Names differ by case alone in some files, which the database would not tell apart.
     columns = [f"c{place}" for place in range(len(header))]
     kept = columns if others else [columns[place] for place in sorted(place for place in held if place is not None)]
-    with duckdb.connect(":memory:") as database:
+    # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
+    with duckdb.connect(":memory:", config={"temp_directory": ""}) as database, _interruptible(path):
         database.execute("SET enable_progress_bar = false")
         try:
             database.execute(
@@ -204,14 +211,29 @@ def open_delimited(
                 "columns = {" + ", ".join(f"{name}: 'VARCHAR'" for name in columns) + "})",
                 [str(path), separator],
             )
-        except duckdb.InterruptException:
-            raise KeyboardInterrupt from None
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            raise
         except duckdb.Error:
             raise _why_unreadable(path, separator, len(header)) from None
         opened = DelimitedFile(path, header, database)
         if opened.rows == 0:
             raise InputError(f"{path} has a header and no rows; it must name at least one block")
         yield opened
+
+
+@contextmanager
+def _interruptible(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.OutOfMemoryException:
+        raise InputError(f"{path} does not fit into the memory of this machine") from None
+    except RuntimeError as error:
+        # A signal that arrives within a query comes out as this.
+        if "interrupt" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _find(header: Sequence[str], column: str) -> int | None:

@@ -26,7 +26,7 @@ PARTS: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1
 COLUMNS: Final = (*PARTS, "AIANNHCE", "COUSUBFP", "PLACEFP")
 
 GEOCODES: Final = ("GEOCODE", "GEOID", "BLOCK", "GEOCODE16", "GEOID10", "GEOID20")
-"""Columns that repeat the parts of a block in one, with 15 or 16 digits; if there is one, it must agree with them."""
+"""Columns that may repeat the parts of a block in one; if it has 15 or 16 digits there, it must agree with them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +114,7 @@ def _read_blocks(file: DelimitedFile) -> Ints:
             "digit is that of its block group",
         )
     for name in GEOCODES:
-        if file.has(name):
+        if file.has(name) and file.widths(name) & {15, 16}:
             _compare_geocode(file, name, block)
     return block
 
