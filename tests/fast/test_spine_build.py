@@ -88,7 +88,9 @@ def test_the_aian_spine_cuts_every_unit_in_two_sides(tmp_path: Path, seed: int) 
     blocks = random_blocks(seeded(seed))
     rows = check_hierarchy(build(tmp_path, blocks, "--kind", "aian"), blocks, LEVELS)
     for level, digits in zip(LEVELS[1:5], (2, 5, 11, 12), strict=True):
-        assert together(rows, {b.geocode: (aian(b), b.geocode[:digits]) for b in blocks}, level)
+        sides = {b.geocode: (aian(b), b.geocode[:digits]) for b in blocks}
+        assert together(rows, sides, level)
+        assert all(row[level] == f"{sides[row['block']][0]:d}{row['block'][:digits]}" for row in rows)
 
 
 def check_chunks(members: list[list[str]], n: int, cutoff: int, grouping: str) -> None:

@@ -23,8 +23,10 @@ Matrix = NDArray[np.float64]
 
 def plain_spine(tree: Tree, shares: list[Fraction]) -> Spine:
     """A spine of a tree of six geolevels at most, the county among them; every unit has the share of its level."""
-    below = min(len(tree.names) - 1, 4)
-    names = (*LEVELS[:3], *LEVELS[-below:])[-len(tree.names) :]
+    below = [level for level in LEVELS[3:] if level != "Tract_Group" or len(tree.names) > 4]
+    names = (
+        (*LEVELS[:3], *below)[-len(tree.names) :] if len(tree.names) > 3 else ("County", *below[1 - len(tree.names) :])
+    )
     distinct = tuple(dict.fromkeys(shares))
     levels = [
         Level(
@@ -186,6 +188,16 @@ def test_past_the_boundary_some_variance_is_raised(children: int) -> None:
         before = total @ np.linalg.inv(measured.T @ (weights[:, None] * measured)) @ total.T
         after = sum(8 / float(share) ** 2 for share in spread)
         assert (after > float(before[0, 0]) * (1 + 1e-9)) is raised
+
+
+@pytest.mark.parametrize(("parent", "bypassed"), [(2, False), (1, True)])
+def test_unequal_children_count_by_the_smallest(parent: int, *, bypassed: bool) -> None:
+    # Three block groups: one of a single block, which gets its share, 2, and two of four blocks, which keep theirs, 1.
+    tree = make_tree([[1], [3], [1, 4, 4]])
+    weights = [1, parent, 1, 1]
+    found = bypass(plain_spine(tree, [Fraction(w, sum(weights)) for w in weights]), "pure", 150)
+    assert found.tree.names == ("County", "Tract", "Block_Group", "Block")
+    assert (found.tree.units(1) == 3) is bypassed
 
 
 def test_under_zcdp_two_children_are_not_bypassed_and_one_is() -> None:

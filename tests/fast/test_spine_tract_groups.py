@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 from math import isqrt
+from random import Random
 
 import numpy as np
+import pytest
+from census_maker import seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spine_maker import make_tree, nested
 
 from hollerith.geography.chunks import chunks
 from hollerith.geography.settings import Settings
-from hollerith.geography.tract_groups import group_tracts
+from hollerith.geography.tract_groups import _first_no_larger, group_tracts
 from hollerith.geography.tree import Members, Tree
 
 NAMES = ("US", "State", "County", "Tract", "Block")
@@ -132,3 +135,37 @@ def test_groups_are_those_of_the_literal_algorithm(
         n = int((county == c).sum())
         sizes = np.bincount(np.array(found)[county == c])
         assert sizes.max() <= int(n**0.5 + cutoff) + 1
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.data())
+def test_vectors_are_compared_as_they_would_be_whole(entities: int, columns: int, data: st.DataObject) -> None:
+    values = st.lists(st.integers(0, 3), min_size=entities, max_size=entities)
+    now, trials = data.draw(values), data.draw(st.lists(values, min_size=columns, max_size=columns))
+    allowed = [i for i, trial in enumerate(trials) if sorted(trial, reverse=True) <= sorted(now, reverse=True)]
+    found = _first_no_larger(np.array(trials).T, np.array(now)[:, None])
+    assert found == (allowed[0] if allowed else None)
+
+
+def random_nation(rng: Random) -> tuple[Tree, list[set[int]]]:
+    """Two states and entities that scatter over their tracts, some of them over county and state lines."""
+    counties = [rng.randint(1, 2) for _ in range(2)]
+    tracts = [rng.randint(2, 9) for _ in range(sum(counties))]
+    blocks = [rng.randint(1, 4) for _ in range(sum(tracts))]
+    entities = []
+    for _ in range(rng.randint(4, 14)):
+        length = rng.randint(2, sum(blocks))
+        start = rng.randrange(sum(blocks))
+        density = rng.choice([0.3, 0.7, 0.95])
+        entities.append({b for b in range(start, min(start + length, sum(blocks))) if rng.random() < density})
+    return make_tree([[2], counties, tracts, blocks], NAMES), [e for e in entities if e]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_groups_are_those_of_the_literal_algorithm_on_larger_trees(seed: int) -> None:
+    rng = seeded(seed)
+    tree, entities = random_nation(rng)
+    cutoff, threshold = rng.choice([0, 1, 2]), rng.choice([0, 0, 2, 4])
+    pairs = sorted((block, entity) for entity, held in enumerate(entities) for block in held)
+    members = Members(*(np.array([p[i] for p in pairs], dtype=np.int32) for i in range(2)), len(entities))
+    chosen = Settings("optimized", fanout_cutoff=cutoff, entity_threshold=threshold)
+    assert group_tracts(tree, members, chosen).tolist() == literal(tree, entities, cutoff, threshold, "orig")

@@ -102,10 +102,6 @@ class _Search:
         self._up = touched.up
         self.counties: Indices = np.unique(self._unit)
         self._open: dict[int, _County] = {}
-        # Counties that each entity meets.
-        order = np.argsort(self._entity, kind="stable")
-        self._by_entity = self._unit[order]
-        self._entity_first = np.searchsorted(self._entity[order], np.arange(members.number + 1))
 
     def open(self, unit: int, first: int, tracts: int, largest: int) -> None:
         """Start with one group per tract."""
@@ -136,25 +132,18 @@ class _Search:
 
     def run(self) -> None:
         """Sweep over the counties in order until no two groups can be joined."""
-        waiting = set(self._open)
-        while waiting:
-            again: set[int] = set()
-            for unit in sorted(waiting):
-                changed, entities = self._sweep(self._open[unit])
-                if changed:
-                    again.add(unit)
-                # Where an entity crosses county lines, a join here may allow one there.
-                for entity in entities.tolist():
-                    start, stop = self._entity_first[entity : entity + 2].tolist()
-                    again.update(self._by_entity[start:stop].tolist())
-            waiting = again
+        changed = True
+        while changed:
+            changed = False
+            for county in self._open.values():
+                changed |= self._sweep(county)
 
     def groups(self) -> list[tuple[int, Ints]]:
         """For each county the numbers of its tracts' groups, from 1."""
         return [(c.unit, np.searchsorted(c.alive, c.owner) + 1) for c in self._open.values()]
 
-    def _sweep(self, county: _County) -> tuple[bool, Indices]:
-        """Try all pairs of groups of a county once; return whether any were joined, and entities changed elsewhere."""
+    def _sweep(self, county: _County) -> bool:
+        """Try all pairs of groups of a county once; return whether any were joined."""
         pairs = county.pairs
         above = self._above(pairs)
         total = [self._added[self._level][pairs], self._subtracted[self._level][pairs]]
@@ -168,15 +157,12 @@ class _Search:
                 changed, after = True, found
             place += 1
         if not changed:
-            return False, self._entity[:0]
+            return False
         self._inside[self._level][pairs] = np.minimum(total[0], total[1] + 1)
         self._outside[self._level][pairs] = np.minimum(total[1], total[0] + 1)
         self._added[self._level][pairs], self._subtracted[self._level][pairs] = total
-        moved = (self._inside[self._level][pairs] != before[0]) | (self._outside[self._level][pairs] != before[1])
         self._propagate(pairs, *before)
-        entities = self._entity[pairs][moved]
-        shared = self._entity_first[entities + 1] - self._entity_first[entities] > 1
-        return True, entities[shared]
+        return True
 
     def _above(self, pairs: slice) -> list[tuple[Ints, Ints]]:
         """For each ancestor, from below, the sums over the units that do not hold the county, shape (entities, 1)."""
