@@ -362,6 +362,12 @@ def test_the_folder_holds_its_own_entities(tmp_path: Path, capsys: pytest.Captur
     }
 
 
+def test_every_geounit_is_one_geounit_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = build(tmp_path, random_blocks(seeded(6)), "--kind", "optimized", "--levels", ",".join(WITH_GROUPS))
+    found = distances(out, out / "blocks.csv", capsys)
+    assert {(row["column"], row["osed"]) for row in found} == {(level, 1) for level in WITH_GROUPS}
+
+
 @pytest.mark.parametrize("separator", ["|", ","])
 def test_both_separators_and_any_order_of_columns_are_read(tmp_path: Path, county: list[Block], separator: str) -> None:
     reference = write_reference(tmp_path / "grfc.txt", county, separator)
