@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hollerith.cli.arguments import Commands, count, print_json, seed, share
+from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
+    add_accuracy_arguments,
     add_memory,
     add_noise_arguments,
     add_plan_arguments,
@@ -53,11 +54,7 @@ def add(commands: Commands) -> None:
 
     accuracy = _verb(verbs, "accuracy", "experimental against expected error, on synthetic data", _accuracy)
     _data(accuracy)
-    accuracy.add_argument("out", type=Path, nargs="?", metavar="OUT", help="write accuracy.csv into this folder, too")
-    accuracy.add_argument("--trials", type=count, default=1, metavar="N", help="how often noise is drawn (default 1)")
-    accuracy.add_argument("--seed", type=seed, metavar="S")
-    accuracy.add_argument("--overwrite", action="store_true", help="replace an earlier output in OUT")
-    accuracy.add_argument("--json", action="store_true")
+    add_accuracy_arguments(accuracy)
     _planning(accuracy)
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hollerith.cli.arguments import Commands, budget, print_json, seed, share, size
+from hollerith.cli.arguments import Commands, budget, count, print_json, seed, share, size
 from hollerith.errors import ConfigError, InputError
 from hollerith.plan.plan import DEFAULT_DELTA, Plan
 
@@ -62,6 +62,15 @@ def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--dataset", metavar="NAME", help="your name for the data in the ledger")
     verb.add_argument("--limit", type=budget, metavar="L", help="largest loss the ledger may reach for the data")
+
+
+def add_accuracy_arguments(verb: argparse.ArgumentParser) -> None:
+    """Arguments of `accuracy` alone."""
+    verb.add_argument("out", type=Path, nargs="?", metavar="OUT", help="write accuracy.csv into this folder, too")
+    verb.add_argument("--trials", type=count, default=1, metavar="N", help="how often noise is drawn (default 1)")
+    verb.add_argument("--seed", type=seed, metavar="S", help="reproducible noise")
+    verb.add_argument("--overwrite", action="store_true", help="replace an earlier output in OUT")
+    verb.add_argument("--json", action="store_true")
 
 
 def request_of(options: argparse.Namespace) -> "Request":

@@ -1,12 +1,13 @@
-"""`hollerith safetab-p|safetab-h validate|plan|run|exact`: the Detailed DHC-A and DHC-B."""
+"""`hollerith safetab-p|safetab-h validate|plan|run|exact|accuracy`: the Detailed DHC-A and DHC-B."""
 
 import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hollerith.cli.arguments import Commands, share
+from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
+    add_accuracy_arguments,
     add_memory,
     add_noise_arguments,
     add_plan_arguments,
@@ -24,6 +25,7 @@ from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE
 
 if TYPE_CHECKING:
     from hollerith.privacy.entropy import Entropy
+    from hollerith.products.safetab.errors import LevelErrors
 
 _STAGES = 3
 
@@ -36,15 +38,15 @@ def add(commands: Commands) -> None:
         commands,
         "safetab-p",
         "the Detailed Demographic and Housing Characteristics File A: persons",
-        {"validate": _validate_p, "plan": _plan_p, "run": _run_p, "exact": _exact_p},
+        {"validate": _validate_p, "plan": _plan_p, "run": _run_p, "exact": _exact_p, "accuracy": _accuracy_p},
     )
     household = _add_product(
         commands,
         "safetab-h",
         "the Detailed Demographic and Housing Characteristics File B: households",
-        {"validate": _validate_h, "plan": _plan_h, "run": _run_h, "exact": _exact_h},
+        {"validate": _validate_h, "plan": _plan_h, "run": _run_h, "exact": _exact_h, "accuracy": _accuracy_h},
     )
-    for name in ("validate", "run", "exact"):
+    for name in ("validate", "run", "exact", "accuracy"):
         household[name].add_argument(
             "--totals", type=Path, metavar="FILE", help="T01001 as safetab-p wrote it (default: in DATA)"
         )
@@ -59,6 +61,7 @@ def _add_product(
         "plan": "what a run would measure, and what it costs; needs no data",
         "run": "make a release",
         "exact": "the same without noise, for synthetic data",
+        "accuracy": "experimental against expected error, on synthetic data",
     }
     added = {verb: add_verb(verbs, verb, texts[verb], command) for verb, command in doing.items()}
     for verb, parser in added.items():
@@ -70,7 +73,8 @@ def _add_product(
     add_plan_arguments(added["plan"])
     for verb in ("run", "exact"):
         add_release_arguments(added[verb])
-    for verb in ("plan", "run", "exact"):
+    add_accuracy_arguments(added["accuracy"])
+    for verb in ("plan", "run", "exact", "accuracy"):
         _planning(added[verb])
     add_noise_arguments(added["run"])
     return added
@@ -193,3 +197,50 @@ def _release_h(options: argparse.Namespace, config: Any, iterations: Any, plan: 
     with stages("safetab-h", _STAGES) as announce:
         manifest = run(config, iterations, plan, totals, request, entropy, announce)
     print_release(options, manifest)
+
+
+def _accuracy_p(options: argparse.Namespace) -> None:
+    from hollerith.cli.progress import stages
+    from hollerith.products.safetab_p.accuracy import trials
+
+    config, iterations, plan = _planned_p(options)
+    with stages("accuracy", _STAGES) as announce:
+        errors = trials(config, iterations, plan, options.data, options.trials, entropy_of(options), announce)
+    _tell_accuracy(options, plan, errors)
+
+
+def _accuracy_h(options: argparse.Namespace) -> None:
+    from hollerith.cli.progress import stages
+    from hollerith.products.safetab_h.accuracy import trials
+    from hollerith.products.safetab_h.totals import find_totals
+
+    (config, iterations, plan), totals = _planned_h(options), find_totals(options.data, options.totals)
+    entropy = entropy_of(options)
+    with stages("accuracy", _STAGES) as announce:
+        errors = trials(config, iterations, plan, totals, options.data, options.trials, entropy, announce)
+    _tell_accuracy(options, plan, errors)
+
+
+def _tell_accuracy(options: argparse.Namespace, plan: Plan, errors: list["LevelErrors"]) -> None:
+    from dataclasses import asdict
+
+    from hollerith.products.safetab.accuracy import write_accuracy
+    from hollerith.products.safetab.errors import summarize
+
+    rows = summarize(errors, float(plan.confidence))
+    if options.out is not None:
+        write_accuracy(plan.product, rows, options.out, overwrite=options.overwrite)
+    if options.json:
+        print_json([asdict(row) for row in rows])
+        return
+    print(f"{'table':10}{'level':14}{'size':>22}{'groups':>12}{'share':>9}{'n':>12}{'expected':>10}{'noise':>10}")
+    for row in rows:
+        level = f"{row.region_type} {row.iteration_level}{'*' * row.detailed_only}"
+        margins = ("-" if m is None else f"{m:.1f}" for m in (row.expected_moe, row.experimental_moe))
+        expected, observed = margins
+        print(
+            f"{row.table:10}{level:14}{row.size:>22}{row.groups:12,}{row.share:9.2%}{row.count:12,}"
+            f"{expected:>10}{observed:>10}"
+        )
+    if any(row.detailed_only for row in rows):
+        print("* iterations of which only totals are made")

@@ -1,6 +1,6 @@
 """SafeTab-H from records and totals to release: check, count, pass the door, lay out, publish. Confidential."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -95,15 +95,15 @@ def run(
             charge(request, plan)
             clock.start("counting and adding noise")
             ledger = Ledger(plan)
-            areas: dict[tuple[Run, str], Ints] = {}
-            groups = list(_measured(records, config, iterations, chosen, ledger, entropy, areas))
+            counted = count_levels(records, config, iterations, chosen)
+            groups = list(measure_levels(counted, config, ledger, entropy))
             log = {
                 "totals_left_out": dict(chosen.left_out),
                 "notes": dict(records.notes),
                 "inputs": input_checksums(records.folder, records.files),
             }
         clock.start("writing the release")
-        tables = published_tables(groups, iterations, AreaCodes.of(areas), plan.confidence)
+        tables = published_tables(groups, iterations, AreaCodes.of(areas_of(counted)), plan.confidence)
         paths = {table.name: write_rows(partial, table, request.fmt) for table in tables}
         parameters = {"states": list(config.settings.us_states), "passes": list(config.settings.runs)}
         manifest = manifest_of(ledger, reasons, parameters, TAKEN_AS_PUBLIC)
@@ -117,7 +117,7 @@ def run(
 
 
 @dataclass(eq=False)
-class _LevelGroups:
+class LevelGroups:
     """The population groups of one level, as T01001 lists them, and what has been counted of them.
 
     Attributes
@@ -161,16 +161,11 @@ class _LevelGroups:
         self.cells[self.detailed[here[wanted]]] += part.details(base, granularity, selected)
 
 
-def _measured(
-    records: DetailedRecords,
-    config: Config,
-    iterations: CharacteristicIterations,
-    totals: Totals,
-    ledger: Ledger,
-    entropy: Entropy,
-    areas: dict[tuple[Run, str], Ints],
-) -> Iterator[NoisyGroups]:
-    """Measure pass after pass, and note the areas of each."""
+def count_levels(
+    records: DetailedRecords, config: Config, iterations: CharacteristicIterations, totals: Totals
+) -> list[LevelGroups]:
+    """Count the groups that T01001 lists, pass after pass and level by level. Every record is read once."""
+    counted: list[LevelGroups] = []
     for of_pass in config.settings.runs:
         states = config.settings.states_of(of_pass)
         found = find_areas(records.db, states)
@@ -189,17 +184,30 @@ def _measured(
                 counts = part.totals(both[0].level.region.base, both[0].level.region.granularity)
                 for groups in both:
                     groups.add(part, counts, spaces[groups.level].columns(groups.level.iteration_level))
-        for base in bases:
-            listed = np.unique(np.concatenate([g.listed for g in levels if g.level.region.base == base]))
-            areas[of_pass, base] = listed
-        for groups in levels:
-            all_listed = areas[of_pass, groups.level.region.base]
-            place = np.searchsorted(all_listed, groups.listed)
-            for family in FAMILIES:
-                yield from _measure(groups, place, family, config, ledger, entropy)
+        counted += levels
+    return counted
 
 
-def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, *, only_known: bool) -> _LevelGroups:
+def areas_of(counted: Sequence[LevelGroups]) -> dict[tuple[Run, str], Ints]:
+    """Ids of the areas that the groups of all levels of a kind of area name, ascending."""
+    listed: dict[tuple[Run, str], list[Ints]] = {}
+    for groups in counted:
+        listed.setdefault((groups.level.region.run, groups.level.region.base), []).append(groups.listed)
+    return {kind: np.unique(np.concatenate(found)) for kind, found in listed.items()}
+
+
+def measure_levels(
+    counted: Sequence[LevelGroups], config: Config, ledger: Ledger, entropy: Entropy
+) -> Iterator[NoisyGroups]:
+    """Measure what has been counted, level by level: first household types, then tenure."""
+    areas = areas_of(counted)
+    for groups in counted:
+        place = np.searchsorted(areas[groups.level.region.run, groups.level.region.base], groups.listed)
+        for family in FAMILIES:
+            yield from _measure(groups, place, family, config, ledger, entropy)
+
+
+def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, *, only_known: bool) -> LevelGroups:
     region, iteration, count = totals.by_level[level]
     ids = found.ids[level.region.base]
     known = np.searchsorted(ids, region)
@@ -219,11 +227,11 @@ def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, *, on
     large = np.logical_or.reduce([numbers > 0 for numbers in statistics.values()])
     detailed = np.where(large, np.cumsum(large) - 1, -1)
     cells = np.zeros((int(large.sum()), _CATEGORIES), dtype=np.int64)
-    return _LevelGroups(level, listed, area, iteration, known, statistics, np.zeros_like(count), detailed, cells)
+    return LevelGroups(level, listed, area, iteration, known, statistics, np.zeros_like(count), detailed, cells)
 
 
 def _measure(
-    groups: _LevelGroups, place: Ints, family: Family, config: Config, ledger: Ledger, entropy: Entropy
+    groups: LevelGroups, place: Ints, family: Family, config: Config, ledger: Ledger, entropy: Entropy
 ) -> Iterator[NoisyGroups]:
     """Measure the groups of one level in the cells of the table each of them gets."""
     names = {m.name for m in ledger.plan.measurements}

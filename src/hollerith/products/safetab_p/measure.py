@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,9 @@ from hollerith.tabulate.groups import Areas, Ints, SliceCounts, SummedCounts, sp
 Details = Callable[[NDArray[np.bool_]], Ints]
 
 _GROUPS_AT_ONCE = 1 << 20
-_CROSS_STATES = ("nation", "aiannh")
+CROSS_STATES: Final = ("nation", "aiannh")
+"""Kinds of areas that may lie in more than one slice, and so are summed up before they are measured."""
+
 _CELLS = np.array([1, *(table.cells for table in AGE_TABLES)])
 """Cells of a group by its statistics level."""
 
@@ -57,15 +60,10 @@ class Measurer:
                 meters = self._open(level)
                 self._meters.setdefault(level.region.base, []).append(meters)
 
-    @property
-    def bases(self) -> tuple[str, ...]:
-        """The kinds of areas that are measured."""
-        return tuple(self._meters)
-
     def measure(self, slices: Iterable[SliceCounts]) -> Iterable[NoisyGroups]:
         """Measure every group of the pass, in the order of the slices; areas that cross them come last."""
         sums = {}
-        for base in _CROSS_STATES:
+        for base in CROSS_STATES:
             if base in self._meters:
                 granularity = self._meters[base][0].level.region.granularity
                 space = space_of(self.iterations, granularity)

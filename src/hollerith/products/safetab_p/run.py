@@ -27,7 +27,7 @@ from hollerith.release.check import describe
 from hollerith.release.folder import new_folder, write_manifest
 from hollerith.release.rows import write_rows
 from hollerith.stages import Announce, Stopwatch
-from hollerith.tabulate.groups import Areas, Ints, Tabulation, count_groups, find_areas
+from hollerith.tabulate.groups import Areas, Ints, SliceCounts, Tabulation, count_groups, find_areas
 
 KIND: Final = "person-records"
 
@@ -106,10 +106,18 @@ def _measured(
 ) -> Iterator[NoisyGroups]:
     """Measure pass after pass, and note the areas of each."""
     for of_pass in config.settings.runs:
-        states = config.settings.states_of(of_pass)
-        found: Areas = find_areas(records.db, states)
+        found, slices = counted(records, config, iterations, of_pass)
         areas |= {(of_pass, base): ids for base, ids in found.ids.items()}
-        measurer = Measurer(config, iterations, found, ledger, entropy, of_pass)
-        most = config.settings.max_race_codes
-        tabulation = Tabulation(iterations, ATTRIBUTE, finest_cells(), measurer.bases, most)
-        yield from measurer.measure(count_groups(records.db, tabulation, found, states))
+        yield from Measurer(config, iterations, found, ledger, entropy, of_pass).measure(slices)
+
+
+def counted(
+    records: DetailedRecords, config: Config, iterations: CharacteristicIterations, of_pass: Run
+) -> tuple[Areas, Iterator[SliceCounts]]:
+    """The areas of a pass and its exact counts, slice after slice: one pass is counted before the next is begun."""
+    states = config.settings.states_of(of_pass)
+    found = find_areas(records.db, states)
+    measured = (level.region for level in config.settings.levels if config.budgets[level] > 0)
+    bases = tuple(dict.fromkeys(region.base for region in measured if region.run == of_pass))
+    tabulation = Tabulation(iterations, ATTRIBUTE, finest_cells(), bases, config.settings.max_race_codes)
+    return found, count_groups(records.db, tabulation, found, states)

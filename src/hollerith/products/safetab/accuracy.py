@@ -1,0 +1,60 @@
+"""What the accuracy of both SafeTab products shares: who may ask for it, and its file. Confidential."""
+
+from pathlib import Path
+
+import hollerith
+from hollerith.errors import ConfigError
+from hollerith.products.run import NOT_FOR_RELEASE
+from hollerith.products.safetab.errors import Accuracy
+from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
+from hollerith.release.check import describe_tables
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.tables import ReleaseTable, write_table
+
+
+def refuse_real_records(data: Path) -> None:
+    """Refuse records that are not marked as synthetic, before they are read.
+
+    Raises
+    ------
+    ConfigError
+        If there is no mark.
+    """
+    if not is_synthetic(data):
+        raise ConfigError(f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}")
+
+
+def write_accuracy(product: str, rows: list[Accuracy], out: Path, *, overwrite: bool) -> None:
+    """Write ``OUT/accuracy.csv`` and a manifest that says NOT FOR RELEASE.
+
+    Raises
+    ------
+    OutputError
+        If ``out`` cannot be used.
+    """
+    table = ReleaseTable(
+        "accuracy",
+        {
+            "TABLE": [row.table for row in rows],
+            "REGION_TYPE": [row.region_type for row in rows],
+            "ITERATION_LEVEL": [row.iteration_level for row in rows],
+            "DETAILED_ONLY": [str(row.detailed_only) for row in rows],
+            "GROUP_SIZE": [row.size for row in rows],
+            "GROUPS": [row.groups for row in rows],
+            "SHARE": [row.share for row in rows],
+            "COUNT": [row.count for row in rows],
+            "EXPECTED_MOE": ["" if row.expected_moe is None else row.expected_moe for row in rows],
+            "EXPERIMENTAL_MOE": ["" if row.experimental_moe is None else row.experimental_moe for row in rows],
+        },
+    )
+    with new_folder(out, overwrite=overwrite) as partial:
+        path = write_table(partial, table, "csv")
+        write_manifest(
+            partial,
+            {
+                "hollerith": hollerith.__version__,
+                "product": f"{product} accuracy",
+                "status": NOT_FOR_RELEASE,
+                "tables": describe_tables({table.name: path}, [table]),
+            },
+        )

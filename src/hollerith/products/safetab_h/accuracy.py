@@ -1,0 +1,78 @@
+"""Experimental against expected margins of error of SafeTab-H, on synthetic households. Confidential by its nature."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from hollerith.plan.ledger import Ledger
+from hollerith.plan.margin import margin_of_error
+from hollerith.plan.plan import Plan
+from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.privacy.entropy import Entropy
+from hollerith.products.run import without_noise
+from hollerith.products.safetab.accuracy import refuse_real_records
+from hollerith.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
+from hollerith.products.safetab.run import checked_records
+from hollerith.products.safetab_h.config import Config
+from hollerith.products.safetab_h.run import KIND, count_levels, measure_levels
+from hollerith.products.safetab_h.tables import NoisyGroups
+from hollerith.products.safetab_h.totals import read_totals
+from hollerith.stages import Announce
+
+
+def trials(
+    config: Config,
+    iterations: CharacteristicIterations,
+    plan: Plan,
+    totals: Path,
+    data: Path,
+    number: int,
+    entropy: Entropy,
+    announce: Announce,
+) -> list[LevelErrors]:
+    """Count synthetic households once and measure them ``number`` times, in the tables that T01001 gives each group.
+
+    Returns
+    -------
+    list of LevelErrors
+        By level and family of tables; the size of a group is the sum of its true cells.
+
+    Raises
+    ------
+    ConfigError
+        If the data are not marked as synthetic: errors tell the truth, and repeated runs spend the budget each time.
+    InputError
+        If the totals or the records break a rule.
+    """
+    refuse_real_records(data)
+    announce("reading and checking the records")
+    chosen = read_totals(totals, config.settings, iterations)
+    with checked_records(data, KIND, config.settings, iterations, None) as records:
+        records.require_valid()
+        announce("counting")
+        counted = count_levels(records, config, iterations, chosen)
+    announce(f"adding noise, {number} times")
+    exact = list(measure_levels(counted, config, Ledger(without_noise(plan)), entropy))
+    drawn = [list(measure_levels(counted, config, Ledger(plan), entropy)) for _ in range(number)]
+    of_table = [_errors(plan, truth, noisy) for truth, *noisy in zip(exact, *drawn, strict=True)]
+    return list(_by_level(exact, of_table, number))
+
+
+def _errors(plan: Plan, truth: NoisyGroups, drawn: Sequence[NoisyGroups]) -> TableErrors:
+    return TableErrors(
+        table=truth.family.tables[truth.table].name,
+        expected_moe=margin_of_error(drawn[0].variance, plan.confidence),
+        sizes=np.tile(truth.counts.sum(axis=1), len(drawn)),
+        errors=np.concatenate([noisy.counts - truth.counts for noisy in drawn]),
+    )
+
+
+def _by_level(exact: Sequence[NoisyGroups], errors: Sequence[TableErrors], number: int) -> Iterator[LevelErrors]:
+    pairs = zip(exact, errors, strict=True)
+    for (level, _), found in groupby(pairs, key=lambda pair: (pair[0].level, pair[0].family.key)):
+        tables = tuple(of_table for _, of_table in found)
+        sizes = np.concatenate([of_table.sizes for of_table in tables])
+        groups = np.bincount(size_bins(sizes), minlength=len(SIZES)) // number
+        yield LevelErrors(level, detailed_only=False, groups=groups, tables=tables, trials=number)

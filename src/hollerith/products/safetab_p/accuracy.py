@@ -1,0 +1,192 @@
+"""Experimental against expected margins of error of SafeTab-P, on synthetic persons. Confidential by construction."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hollerith.plan.ledger import Ledger
+from hollerith.plan.margin import margin_of_error
+from hollerith.plan.plan import Plan
+from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.regions import Level, Run
+from hollerith.privacy.entropy import Entropy
+from hollerith.products.safetab.accuracy import refuse_real_records
+from hollerith.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
+from hollerith.products.safetab.run import checked_records
+from hollerith.products.safetab_p.config import Config
+from hollerith.products.safetab_p.measure import CROSS_STATES, Measurer
+from hollerith.products.safetab_p.run import KIND, counted
+from hollerith.products.safetab_p.spec import AGE_TABLES, FINEST, TOTALS
+from hollerith.products.safetab_p.tables import NoisyGroups
+from hollerith.stages import Announce
+from hollerith.tabulate.groups import Areas, Ints, SliceCounts, SummedCounts, space_of
+
+_TABLES = (TOTALS, *(table.name for table in AGE_TABLES))
+
+
+def trials(
+    config: Config,
+    iterations: CharacteristicIterations,
+    plan: Plan,
+    data: Path,
+    number: int,
+    entropy: Entropy,
+    announce: Announce,
+) -> list[LevelErrors]:
+    """Count synthetic persons once and measure them ``number`` times, both stages anew each time.
+
+    All counts are held in memory at once.
+
+    Returns
+    -------
+    list of LevelErrors
+        By level, iterations with a total alone apart. A group without a table was left out by zero suppression.
+
+    Raises
+    ------
+    ConfigError
+        If the data are not marked as synthetic: errors tell the truth, and repeated runs spend the budget each time.
+    InputError
+        If the records break a rule.
+    """
+    refuse_real_records(data)
+    announce("reading and checking the records")
+    with checked_records(data, KIND, config.settings, iterations, None) as records:
+        records.require_valid()
+        announce("counting")
+        passes: dict[Run, tuple[Areas, list[SliceCounts]]] = {}
+        for of_pass in config.settings.runs:
+            areas, found_slices = counted(records, config, iterations, of_pass)
+            passes[of_pass] = areas, list(found_slices)
+    announce(f"adding noise, {number} times")
+    truths = {
+        level: _truth(level, iterations, *passes[level.region.run])
+        for level in config.settings.levels
+        if config.budgets[level] > 0
+    }
+    found: defaultdict[tuple[Level, bool, int], list[TableErrors]] = defaultdict(list)
+    for _ in range(number):
+        ledger = Ledger(plan)
+        for of_pass, (areas, slices) in passes.items():
+            measurer = Measurer(config, iterations, areas, ledger, entropy, of_pass)
+            for noisy in measurer.measure(slices):
+                for detailed_only, errors in _errors(plan, noisy, truths[noisy.level]):
+                    found[noisy.level, detailed_only, noisy.table].append(errors)
+    return list(_by_level(truths, found, number))
+
+
+@dataclass(frozen=True, eq=False)
+class _Truth:
+    """The groups of one level that are not empty, and all that exist.
+
+    Attributes
+    ----------
+    groups : numpy.ndarray of int64, shape (occupied groups,)
+        Numbers of groups, ascending: area times iterations plus iteration.
+    cells : numpy.ndarray of int64, shape (occupied groups, cells of the finest table)
+    areas : int
+    detailed_only : numpy.ndarray of bool, shape (iterations,)
+    """
+
+    groups: Ints
+    cells: Ints
+    areas: int
+    detailed_only: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+    def cells_of(self, noisy: NoisyGroups) -> Ints:
+        """True cells of some groups, in the finest table."""
+        number = noisy.areas * len(self.detailed_only) + noisy.iterations
+        found = np.zeros((len(number), FINEST.cells), dtype=np.int64)
+        if len(self.groups):
+            at = np.minimum(np.searchsorted(self.groups, number), len(self.groups) - 1)
+            known = self.groups[at] == number
+            found[known] = self.cells[at[known]]
+        return found
+
+    def sizes(self, *, detailed_only: bool) -> Ints:
+        """How many groups of each size there are, empty ones included."""
+        wanted = self.detailed_only[self.groups % len(self.detailed_only)] == detailed_only
+        sizes = np.bincount(size_bins(self.cells[wanted].sum(axis=1)), minlength=len(SIZES))
+        sizes[0] += self.areas * int((self.detailed_only == detailed_only).sum()) - int(wanted.sum())
+        return sizes
+
+
+def _truth(level: Level, iterations: CharacteristicIterations, areas: Areas, slices: Sequence[SliceCounts]) -> _Truth:
+    base, granularity = level.region.base, level.region.granularity
+    eligible = iterations.eligible(level.iteration_level, granularity).iterations
+    space = space_of(iterations, granularity)
+    columns = space.columns(level.iteration_level)
+    groups, cells = [np.zeros(0, dtype=np.int64)], [np.zeros((0, FINEST.cells), dtype=np.int64)]
+    summed = SummedCounts(len(areas.ids[base]), space, FINEST.cells)
+    for part in slices:
+        if base in CROSS_STATES:
+            summed.add(part, base, granularity)
+        else:
+            occupied = _only(part.totals(base, granularity), columns)
+            first, _ = part.range_of(base)
+            groups.append(first * len(eligible) + np.flatnonzero(occupied[:, columns]))
+            cells.append(part.details(base, granularity, occupied))
+    if base in CROSS_STATES:
+        occupied = _only(summed.totals(), columns)
+        groups.append(np.flatnonzero(occupied[:, columns]))
+        cells.append(summed.details(occupied))
+    return _Truth(
+        np.concatenate(groups),
+        np.concatenate(cells),
+        len(areas.ids[base]),
+        np.array([i.detailed_only for i in eligible], dtype=bool),
+    )
+
+
+def _only(totals: Ints, columns: slice) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which groups of some columns are not empty."""
+    occupied = np.zeros(totals.shape, dtype=bool)
+    occupied[:, columns] = totals[:, columns] > 0
+    return occupied
+
+
+def _errors(plan: Plan, noisy: NoisyGroups, truth: _Truth) -> Iterator[tuple[bool, TableErrors]]:
+    finest = truth.cells_of(noisy)
+    sizes = finest.sum(axis=1)
+    if noisy.table:
+        cells = np.zeros(noisy.counts.shape, dtype=np.int64)
+        for cell, of_finest in enumerate(AGE_TABLES[noisy.table - 1].of_finest):
+            cells[:, of_finest] += finest[:, cell]
+    else:
+        cells = sizes[:, None]
+    errors = noisy.counts - cells
+    detailed_only = truth.detailed_only[noisy.iterations]
+    moe = margin_of_error(noisy.variance, plan.confidence)
+    for kind in (False, True):
+        some = detailed_only == kind
+        if some.any():
+            yield kind, TableErrors(_TABLES[noisy.table], moe, sizes[some], errors[some])
+
+
+def _by_level(
+    truths: Mapping[Level, _Truth], found: Mapping[tuple[Level, bool, int], Sequence[TableErrors]], number: int
+) -> Iterator[LevelErrors]:
+    for level, truth in truths.items():
+        for detailed_only in (False, True):
+            if not (truth.detailed_only == detailed_only).any():
+                continue
+            tables = tuple(
+                _joined(found[level, detailed_only, table])
+                for table in range(len(_TABLES))
+                if (level, detailed_only, table) in found
+            )
+            yield LevelErrors(level, detailed_only, truth.sizes(detailed_only=detailed_only), tables, number)
+
+
+def _joined(parts: Iterable[TableErrors]) -> TableErrors:
+    """All trials and slices of one table; they have one margin."""
+    parts = list(parts)
+    return TableErrors(
+        parts[0].table,
+        parts[0].expected_moe,
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.errors for part in parts]),
+    )
