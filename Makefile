@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo   a synthetic census through PHSafe, ending in a report to open"
+	@echo "make demo   a synthetic census through PHSafe and SafeTab, ending in reports to open"
 	@echo "make test   everything that must pass: lint, types, contracts, tests"
 	@echo "make bench  the benchmarks, as one table"
 

@@ -1,4 +1,4 @@
-"""`accuracy` of both SafeTab products against a release of the same seed, whose errors an independent tabulator knows."""
+"""`accuracy` of both SafeTab products against a release of the same seed and an independent tabulator."""
 
 import csv
 import json
@@ -22,7 +22,6 @@ from safetab_oracle import (
     Tables,
     age_and_sex,
     counted,
-    eligible,
     expected_h,
     levels_of,
     noise_for,

@@ -11,7 +11,9 @@ _TRIALS = 50
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("demo", help="a synthetic census through PHSafe, ending in a report to open")
+    parser = commands.add_parser(
+        "demo", help="a synthetic census through PHSafe and SafeTab, ending in reports to open"
+    )
     parser.add_argument("out", type=Path, nargs="?", default=Path("demo"), metavar="OUT")
     parser.add_argument(
         "--households",
@@ -29,10 +31,11 @@ def add(commands: Commands) -> None:
 
 def _demo(options: argparse.Namespace) -> None:
     from hollerith.cli.progress import stages
-    from hollerith.products.phsafe.demonstration import STAGES, DemonstrationRequest, demonstrate
+    from hollerith.products.demonstration import STAGES, DemonstrationRequest, demonstrate
 
     request = DemonstrationRequest(options.out, options.households, options.trials, options.overwrite)
     with stages("demo", STAGES) as announce:
-        report = demonstrate(request, announce)
-    print(f"{options.out}: a census, a release and a report that you can open in a browser:")
-    print(report)
+        reports = demonstrate(request, announce)
+    print(f"{options.out}: a census, releases, and reports on SafeTab and PHSafe that you can open in a browser:")
+    for report in reversed(reports):
+        print(report)

@@ -91,6 +91,95 @@ def stacked_bars(rows: Rows, series: Sequence[Series], width: int, *, axis: str)
     )
 
 
+def share_bars(rows: Rows, series: Sequence[Series], width: int, *, axis: str) -> Spec:
+    """Bars of one length by category, divided by shares, with a text beside each.
+
+    Parameters
+    ----------
+    rows : rows of category, series, value (from 0 to 1), text (the same in all rows of a category)
+    series : sequence of Series
+        In the order of the stack.
+    width : int
+    axis : str
+        Title of the axis of shares.
+    """
+    categories = _categories(rows)
+    order = {s.name: place for place, s in enumerate(series)}
+    across = {
+        "field": "value",
+        "type": "quantitative",
+        "title": axis,
+        "scale": {"domain": [0, 1.12 if width >= _NARROW else 1.5], "nice": False},
+        "axis": {"values": [0, 0.25, 0.5, 0.75, 1] if width >= _NARROW else [0, 0.5, 1], "format": ".0%"},
+    }
+    up = _category_axis(categories)
+    texts = {str(row["category"]): row["text"] for row in rows}
+    return _layers(
+        [
+            {
+                "data": {"values": [{**row, "order": order[row["series"]]} for row in rows]},
+                "mark": {"type": "bar", "height": {"band": 0.72}},
+                "encoding": {
+                    "x": {**across, "stack": "zero"},
+                    "y": up,
+                    "color": _colours(series),
+                    "order": {"field": "order", "type": "quantitative"},
+                },
+            },
+            {
+                "data": {"values": [{"category": c, "value": 1, "text": text} for c, text in texts.items()]},
+                "mark": _BESIDE,
+                "encoding": {"x": across, "y": up, "text": {"field": "text", "type": "nominal"}},
+            },
+        ],
+        width,
+        44 + 26 * len(categories),
+    )
+
+
+def intervals(rows: Rows, width: int, *, axis: str) -> Spec:
+    """A published count by category with its interval and the true count, on a logarithmic axis.
+
+    Parameters
+    ----------
+    rows : rows of category, value, low, high, true
+        Counts above zero; ``low`` and ``high`` are the ends of the interval.
+    width : int
+    axis : str
+        Title of the axis of counts.
+    """
+    categories = _categories(rows)
+    reach = [float(row[end]) for row in rows for end in ("low", "high", "true")]
+    across = {
+        "field": "value",
+        "type": "quantitative",
+        "title": axis,
+        "scale": {"type": "log", "nice": False, "domain": _log_domain(reach)},
+        "axis": _log_axis(reach),
+    }
+    axes = {**_category_axis(categories)}
+    axes["axis"] = {**axes["axis"], "grid": True}
+    return _layers(
+        [
+            {
+                "mark": {"type": "bar", "color": BLUE, "opacity": 0.4, "height": {"band": 0.62}, "cornerRadius": 2},
+                "encoding": {"x": {**across, "field": "low"}, "x2": {"field": "high"}, "y": axes},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "color": BLUE, "size": 45, "opacity": 1},
+                "encoding": {"x": across, "y": axes},
+            },
+            {
+                "mark": {"type": "tick", "color": ORANGE, "thickness": 2.5, "height": {"band": 0.8}, "opacity": 1},
+                "encoding": {"x": {**across, "field": "true"}, "y": axes},
+            },
+        ],
+        width,
+        44 + 20 * len(categories),
+        data=rows,
+    )
+
+
 def log_dots(rows: Rows, series: Sequence[Series], width: int, *, axis: str) -> Spec:
     """A dot per category and series on a logarithmic axis, one below the other so that equal values do not hide.
 

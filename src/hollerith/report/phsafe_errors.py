@@ -386,14 +386,14 @@ def _relative_errors(errors: Sequence[CellError], share: float) -> list[dict[str
                         "column": column,
                         "category": series.name,
                         "value": value,
-                        "text": _relative(value),
+                        "text": relative(value),
                         "draws": draws,
                     }
                 )
     return rows
 
 
-def _relative(value: float) -> str:
+def relative(value: float) -> str:
     """A relative error as a percentage, or as a multiple where a percentage would be absurd."""
     if value >= 2:
         return f"{value:,.0f}×" if value >= 10 else f"{value:.1f}×"

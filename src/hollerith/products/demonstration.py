@@ -1,4 +1,4 @@
-"""The demonstration: a census of invented people through PHSafe, ending in a report. Confidential by its place.
+"""The demonstration: a census of invented people through every product, ending in reports. Confidential by its place.
 
 It shows the truth beside the noise, so it makes its own census and never takes one.
 """
@@ -18,6 +18,7 @@ from hollerith.products.phsafe.plan import make_plan
 from hollerith.products.phsafe.production import production_config
 from hollerith.products.phsafe.run import TAKEN_AS_PUBLIC, run
 from hollerith.products.run import NOT_FOR_RELEASE, Request
+from hollerith.products.safetab import demonstration as safetab
 from hollerith.products.settings import STATES
 from hollerith.records.synthetic import synthesize
 from hollerith.release.check import check_files
@@ -27,9 +28,9 @@ from hollerith.report.phsafe_demo import Demonstration, demonstration_page
 from hollerith.report.svg import renderer
 from hollerith.stages import Announce, Stopwatch
 
-PRODUCT: Final = "phsafe demonstration"
+PRODUCT: Final = "demonstration"
 REPORT: Final = "report.html"
-STAGES: Final = 10
+STAGES: Final = 10 + safetab.STAGES
 """How many stages are announced."""
 
 _SEED: Final = 2020
@@ -57,13 +58,13 @@ class DemonstrationRequest:
     overwrite: bool = False
 
 
-def demonstrate(request: DemonstrationRequest, announce: Announce) -> Path:
-    """Make a census, a release and a report in one folder, which appears whole or not at all.
+def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path, ...]:
+    """Make a census, releases and reports in one folder, which appears whole or not at all.
 
     Returns
     -------
-    Path
-        The report, absolute.
+    tuple of Path
+        The reports, absolute: on PHSafe, and on SafeTab.
 
     Raises
     ------
@@ -105,17 +106,25 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> Path:
             out=request.out,
         )
         (partial / REPORT).write_text(render(demonstration_page(demo)), encoding="utf-8")
+        safetab.demonstrate_safetab(
+            partial,
+            persons=made.persons,
+            households=made.households,
+            trials=request.trials,
+            out=request.out,
+            clock=clock,
+        )
         write_manifest(
             partial,
             {
                 "hollerith": hollerith.__version__,
                 "product": PRODUCT,
                 "status": NOT_FOR_RELEASE,
-                "reasons": ["the report and the census show true counts, of people who were invented"],
-                "reports": [REPORT],
+                "reasons": ["the reports and the census show true counts, of people who were invented"],
+                "reports": [REPORT, safetab.REPORT],
             },
         )
-    return request.out.absolute() / REPORT
+    return tuple(request.out.absolute() / name for name in (REPORT, safetab.REPORT))
 
 
 def _refuse_other_output(request: DemonstrationRequest) -> None:
@@ -124,5 +133,5 @@ def _refuse_other_output(request: DemonstrationRequest) -> None:
     if not (request.overwrite and (out / MANIFEST).is_file()):
         return
     manifest = read_manifest(out)
-    if "hollerith" in manifest and manifest.get("product") != PRODUCT:
+    if "hollerith" in manifest and not str(manifest.get("product")).endswith(PRODUCT):
         raise OutputError(f"{out} holds an output of hollerith that is no demonstration; name another folder")
