@@ -34,9 +34,7 @@ from hollerith.report.safetab import (
     received_sections,
 )
 
-_SIZE_NAMES: Final = dict(
-    zip(SIZES, ("0–1", "2–10", "11–100", "101–1,000", "1,001–10,000", "10,001–100,000"), strict=False)
-)
+_SIZE_NAMES: Final = dict(zip(SIZES, ("0–1", "2–10", "11–100", "101–1k", "1k–10k", "10k–100k"), strict=False))
 _MOST_GROUPS: Final = 24
 """Of the example area, drawn."""
 
@@ -326,11 +324,11 @@ def _left_out_section(demo: SafetabDemonstration) -> Section:
 
 def _share_left(share: float) -> str:
     """A share that is neither all nor nothing never reads as if it were."""
-    if 0 < share < 0.001:
-        return "<0.1%"
-    if 0.999 < share < 1:
-        return ">99.9%"
-    return percent(share, 1 if 0 < share < 1 else 0)
+    if 0 < share < 0.01:
+        return "<1%"
+    if 0.99 < share < 1:
+        return ">99%"
+    return percent(share)
 
 
 @dataclass(frozen=True, slots=True)
