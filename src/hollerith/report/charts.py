@@ -403,6 +403,8 @@ def grid_of_shares(rows: Rows, width: int, *, x: str, bounds: Sequence[float], c
         "axis": {"orient": "top", "labelAngle": 0 if width >= _NARROW else -40, "domain": False, "ticks": False},
     }
     up = {**_category_axis(categories), "scale": {"paddingInner": 0.06, "paddingOuter": 0}}
+    narrow = 10 if len(columns) <= 5 else 9
+    size = 12 if width >= _NARROW else narrow
     # The fields are light in both modes, so their text is dark in both.
     fills = ["#9cc5e6", "#c7def0", "#ece8d9", "#f5d5ae", "#efb18a", "#e38f76"]
     return _layers(
@@ -421,7 +423,7 @@ def grid_of_shares(rows: Rows, width: int, *, x: str, bounds: Sequence[float], c
                 },
             },
             {
-                "mark": {"type": "text", "color": "#15191d", "fontSize": 12 if width >= _NARROW else 10},
+                "mark": {"type": "text", "color": "#15191d", "fontSize": size},
                 "encoding": {"x": across, "y": up, "text": {"field": "text", "type": "nominal"}},
             },
         ],

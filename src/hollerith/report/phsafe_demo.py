@@ -149,6 +149,7 @@ _FILES: Final = {
     "census/": "the synthetic census: persons, units and geography, and the mark SYNTHETIC",
     "release/": "the tables, and manifest.json with plan, ledger and checksums",
     "release.confidential.log": "what depends on the records without noise; never part of a release",
+    "safetab.html": "the report on SafeTab, about the same people; it lists its own files",
     "manifest.json": "what this folder is, and that it is not for release",
 }
 

@@ -362,6 +362,7 @@ def _area_section(demo: SafetabDemonstration) -> Section:
             f"{whole(len(rows))} published groups."
         ),
         paragraph(
+            "A few more lie outside than the margin of error says: small groups show only where noise lifted them. "
             "The margin of a regional group is wider, for regional totals got less of the budget. A group that is told "
             "by sex and age has a wider margin, too: its total is the sum of noisy cells."
         ),
