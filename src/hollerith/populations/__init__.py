@@ -1,1 +1,1 @@
-"""Population groups: areas times characteristic iterations of race and ethnicity. Public."""
+"""Population groups: areas times characteristic iterations of race and ethnicity; their tables' cells. Public."""

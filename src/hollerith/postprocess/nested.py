@@ -1,11 +1,14 @@
 """The nested cells of the SafeTab tables: a family is one tree, and each of its tables shows a part of it. Public."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hollerith.populations import household_tables
+from hollerith.populations.person_tables import AGE_TABLES, SEXES, TOTALS
 
 KEY: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")
 """The columns that name a population group."""
@@ -51,10 +54,9 @@ class Family:
 
 
 CELL_COLUMNS: Final = {
-    "T01001": (),
-    **dict.fromkeys(("T02001", "T02002", "T02003"), ("AGESTART", "AGEEND", "SEX")),
-    **dict.fromkeys(("T03001", "T03002", "T03003", "T03004"), ("T3_DATA_CELL",)),
-    **dict.fromkeys(("T04001", "T04002"), ("T4_DATA_CELL",)),
+    TOTALS: (),
+    **{table.name: ("AGESTART", "AGEEND", "SEX") for table in AGE_TABLES},
+    **{table.name: (family.cell_column,) for family in household_tables.FAMILIES for table in family.tables},
 }
 """By table, the columns that name its cell."""
 
@@ -64,51 +66,38 @@ def columns(table: str) -> tuple[str, ...]:
     return (*KEY, *CELL_COLUMNS[table], *NUMBERS)
 
 
-_AGES: Final = (
-    (0, 18, 45, 65),
-    (0, 5, 18, 25, 35, 45, 55, 65, 75),
-    (0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85),
-)
-"""First ages of the bins of T02001, T02002 and T02003."""
-
-_LAST_AGE: Final = 115
-_SEXES: Final = ("1", "2")
-
-
 def _persons() -> Family:
     """Total, sex, then sex by age in 4, 9 and 23 bins, each a refinement of the one before."""
-    tables = ("T01001", "T02001", "T02002", "T02003")
-    parents = [np.zeros(2, dtype=np.intp)]
-    total = Row("T01001", (), 0, 0)
+    parents = [np.zeros(len(SEXES), dtype=np.intp)]
+    total = Row(TOTALS, (), 0, 0)
     rows: list[tuple[Row, ...]] = [(total,)]
     coarser: tuple[int, ...] = (0,)
-    for depth, (table, ages) in enumerate(zip(tables[1:], _AGES, strict=True), start=2):
-        bins = np.searchsorted(coarser, ages, side="right") - 1
-        parents.append(np.concatenate([bins, bins + len(coarser)]).astype(np.intp))
-        ends = [*(age - 1 for age in ages[1:]), _LAST_AGE]
-        cells = [(str(a), str(b), sex) for sex in _SEXES for a, b in zip(ages, ends, strict=True)]
-        sexes = [Row(table, ("*", "*", sex), 1, i) for i, sex in enumerate(_SEXES)]
-        rows.append((total, *sexes, *(Row(table, cell, depth, i) for i, cell in enumerate(cells))))
-        coarser = ages
-    return Family(tables, tuple(parents), (0, 2, 3, 4), tuple(rows))
+    for depth, table in enumerate(AGE_TABLES, start=2):
+        bins = np.searchsorted(coarser, table.starts, side="right") - 1
+        parents.append(np.concatenate([bins + i * len(coarser) for i in range(len(SEXES))]).astype(np.intp))
+        ages = tuple(zip(table.starts, table.ends, strict=True))
+        cells = [(str(start), str(end), str(sex)) for sex in SEXES for start, end in ages]
+        sexes = [Row(table.name, ("*", "*", str(sex)), 1, i) for i, sex in enumerate(SEXES)]
+        rows.append((total, *sexes, *(Row(table.name, cell, depth, i) for i, cell in enumerate(cells))))
+        coarser = table.starts
+    names = (TOTALS, *(table.name for table in AGE_TABLES))
+    return Family(names, tuple(parents), (0, *range(2, 2 + len(AGE_TABLES))), tuple(rows))
 
 
-def _tree(tables: tuple[str, ...], depths: Sequence[Sequence[int]], parents: Sequence[Sequence[int]]) -> Family:
-    """A family whose tables each show the cells of their depth and all above; a cell that stays is shown once."""
+def _households(family: household_tables.Family) -> Family:
+    """The cells of a table are the nodes of a depth; it shows them and all above, a cell that stays once."""
+    depths = [[cell for cell, _ in table.basis] for table in family.tables]
+    parents = [
+        np.array([next(above.index(cell) for cell in family.ancestors(child) if cell in above) for child in below])
+        for above, below in pairwise(depths)
+    ]
     rows = []
-    for detail, table in enumerate(tables):
+    for detail, table in enumerate(family.tables):
         place = {cell: (d, i) for d in range(detail + 1) for i, cell in enumerate(depths[d])}
-        rows.append(tuple(Row(table, (str(cell),), *place[cell]) for cell in sorted(place)))
-    return Family(tables, tuple(np.array(p, dtype=np.intp) for p in parents), tuple(range(len(tables))), tuple(rows))
+        rows.append(tuple(Row(table.name, (str(cell),), *place[cell]) for cell, _ in family.published(table)))
+    names = tuple(table.name for table in family.tables)
+    return Family(names, tuple(parents), tuple(range(len(names))), tuple(rows))
 
 
-FAMILIES: Final = (
-    _persons(),
-    _tree(
-        ("T03001", "T03002", "T03003", "T03004"),
-        ((0,), (1, 6), (2, 3, 7, 8), (2, 4, 5, 7, 8)),
-        ((0, 0), (0, 0, 1, 1), (0, 1, 1, 2, 3)),
-    ),
-    _tree(("T04001", "T04002"), ((0,), (1, 2, 3)), ((0, 0, 0),)),
-)
+FAMILIES: Final = (_persons(), *map(_households, household_tables.FAMILIES))
 """Persons (T01001, T02), households by type (T03), households by tenure (T04): measured apart, so combined apart."""

@@ -191,8 +191,7 @@ def _typed(header: list[str], *, is_empty: bool) -> str:
     """Region and iteration as text; in an empty table, whose types mean nothing, every column by what it is."""
     types = dict.fromkeys(KEY, "VARCHAR")
     if is_empty:
-        types |= {"AGESTART": "VARCHAR", "AGEEND": "VARCHAR", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
-        types |= dict.fromkeys(("SEX", "T3_DATA_CELL", "T4_DATA_CELL", "COUNT"), "BIGINT")
+        types |= {**dict.fromkeys(header, "VARCHAR"), "COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
     return ", ".join(
         f'CAST("{column}" AS {types[column]}) AS "{column}"' if column in types else f'"{column}"' for column in header
     )

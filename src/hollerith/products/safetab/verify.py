@@ -11,10 +11,10 @@ from typing import Any, Final
 import duckdb
 
 from hollerith.plan.margin import z_value
+from hollerith.populations.household_tables import FAMILIES, Family
+from hollerith.populations.person_tables import AGE_TABLES, SEXES, TOTALS
 from hollerith.populations.regions import REGION_TYPES
 from hollerith.privacy.exact import read_exact
-from hollerith.products.safetab_h.spec import FAMILIES, Family
-from hollerith.products.safetab_p.spec import AGE_TABLES, SEXES, TOTALS
 
 _GROUP: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")
 _TAIL: Final = ("COUNT", "VARIANCE", "MOE")

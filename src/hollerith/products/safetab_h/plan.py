@@ -4,11 +4,11 @@ from fractions import Fraction
 
 from hollerith.plan.measurement import Measurement
 from hollerith.plan.plan import Neighbours, Plan
+from hollerith.populations.household_tables import FAMILIES, Family
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import Level
 from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE, Accounting, sensitivity
 from hollerith.products.safetab_h.config import Config
-from hollerith.products.safetab_h.spec import FAMILIES, Family
 
 
 def measurement_name(family: Family, level: Level) -> str:

@@ -6,12 +6,12 @@ from typing import Final
 
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
+from hollerith.populations.household_tables import FAMILIES
 from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIterations
 from hollerith.populations.regions import LEVELS, Level, Run
 from hollerith.products.safetab.settings import Settings
 from hollerith.products.safetab_h.config import Config
 from hollerith.products.safetab_h.plan import make_plan
-from hollerith.products.safetab_h.spec import FAMILIES
 from hollerith.products.settings import STATES
 
 _REGIONAL: Final = Fraction("0.006915")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.plan import Plan
+from hollerith.populations.household_tables import FAMILIES, HOUSEHOLD_TYPE, TENURE, Family
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import Level, Run
 from hollerith.privacy.entropy import Entropy
@@ -26,7 +27,6 @@ from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab.tables import AreaCodes
 from hollerith.products.safetab_h.config import Config
 from hollerith.products.safetab_h.plan import measurement_name
-from hollerith.products.safetab_h.spec import FAMILIES, HOUSEHOLD_TYPE, TENURE, Family
 from hollerith.products.safetab_h.tables import NoisyGroups, published_tables
 from hollerith.products.safetab_h.totals import Totals, read_totals
 from hollerith.records.detailed import DetailedRecords

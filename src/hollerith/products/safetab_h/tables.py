@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hollerith.populations.household_tables import FAMILIES, Family
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import Level
 from hollerith.products.safetab.tables import AreaCodes, Variances
-from hollerith.products.safetab_h.spec import FAMILIES, Family
 from hollerith.release.rows import Coded, RowTable
 
 Ints = NDArray[np.int64]

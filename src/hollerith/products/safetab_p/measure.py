@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from hollerith.plan.ledger import Ledger, Meter
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.person_tables import AGE_TABLES, FINEST
 from hollerith.populations.regions import Level, Run
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.safetab_p.config import Config
 from hollerith.products.safetab_p.plan import DETAILED_ONLY, STAGE_1, STAGE_2, measurement_name
-from hollerith.products.safetab_p.spec import AGE_TABLES, FINEST
 from hollerith.products.safetab_p.tables import NoisyGroups
 from hollerith.tabulate.groups import Areas, Ints, SliceCounts, SummedCounts, space_of
 

@@ -6,11 +6,11 @@ from typing import Final
 from hollerith.plan.measurement import Measurement
 from hollerith.plan.plan import Neighbours, Plan
 from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.person_tables import FINEST, TOTALS
 from hollerith.populations.regions import Level
 from hollerith.privacy.exact import Budget
 from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE, Accounting, sensitivity
 from hollerith.products.safetab_p.config import Config
-from hollerith.products.safetab_p.spec import FINEST, TOTALS
 
 STAGE_1: Final = "stage 1"
 STAGE_2: Final = "stage 2"

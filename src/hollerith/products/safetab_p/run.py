@@ -6,6 +6,7 @@ from typing import Any, Final
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.person_tables import ATTRIBUTE, finest_cells
 from hollerith.populations.regions import Run
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.run import (
@@ -20,7 +21,6 @@ from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab.tables import AreaCodes
 from hollerith.products.safetab_p.config import Config
 from hollerith.products.safetab_p.measure import Measurer
-from hollerith.products.safetab_p.spec import ATTRIBUTE, finest_cells
 from hollerith.products.safetab_p.tables import NoisyGroups, published_tables
 from hollerith.records.detailed import DetailedRecords
 from hollerith.release.check import describe

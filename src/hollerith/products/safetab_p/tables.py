@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.person_tables import AGE_TABLES, SEXES, TOTALS, AgeTable
 from hollerith.populations.regions import Level
 from hollerith.products.safetab.tables import AreaCodes, Variances
-from hollerith.products.safetab_p.spec import AGE_TABLES, SEXES, TOTALS, AgeTable
 from hollerith.release.rows import Coded, RowTable
 
 Ints = NDArray[np.int64]
