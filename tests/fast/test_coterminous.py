@@ -290,6 +290,10 @@ def _parameters(folder: Path) -> Path:
     (folder / "ethnicity-characteristic-iterations.txt").write_text(
         "ITERATION_CODE|ITERATION_NAME|LEVEL|DETAILED_ONLY|COARSE_ONLY\n"
     )
+    (folder / "race-and-ethnicity-codes.txt").write_text("RACE_ETH_CODE|RACE_ETH_NAME\n1000|A\n1100|B\n")
+    (folder / "race-and-ethnicity-code-to-iteration.txt").write_text(
+        "ITERATION_CODE|RACE_ETH_CODE\n1001|1000\n1002|1100\n1003|1100\n"
+    )
     return folder
 
 

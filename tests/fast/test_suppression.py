@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from release_maker import World, fill, geography, read_rows
 
 from hollerith.cli.main import main
-from hollerith.postprocess.iterations import Iteration, pair_iterations, read_codes, read_iterations
+from hollerith.populations.iterations import CharacteristicIterations, Iteration
+from hollerith.populations.parameters import read_iterations
+from hollerith.postprocess.pairing import pair_iterations
 from hollerith.postprocess.suppression import RULES, read_policy
 from hollerith.release.check import check_files
 from hollerith.release.tables import Format
@@ -39,8 +41,12 @@ def write_parameters(folder: Path) -> Path:
     _write_lines(folder / "race-characteristic-iterations.txt", [head, *races, ""])
     head = "ITERATION_CODE|ITERATION_NAME|LEVEL|DETAILED_ONLY|COARSE_ONLY"
     _write_lines(folder / "ethnicity-characteristic-iterations.txt", [head, "3001|Zubrowka|2|False|False"])
-    codes = ["1001|1000", "2001|1000", "1002|1100", "2002|1100", "2002|1101", "9001|1200"]
-    _write_lines(folder / "race-and-ethnicity-code-to-iteration.txt", ["ITERATION_CODE|RACE_ETH_CODE", *codes, "", ""])
+    codes = [f"{code}|{name}" for code, name in ((1000, "A"), (1100, "B"), (1101, "C"), (1200, "D"))]
+    _write_lines(folder / "race-and-ethnicity-codes.txt", ["RACE_ETH_CODE|RACE_ETH_NAME", *codes])
+    members = ["1001|1000", "2001|1000", "1002|1100", "2002|1100", "2002|1101", "9001|1200"]
+    _write_lines(
+        folder / "race-and-ethnicity-code-to-iteration.txt", ["ITERATION_CODE|RACE_ETH_CODE", *members, "", ""]
+    )
     return folder
 
 
@@ -164,7 +170,7 @@ BAD_POLICIES = {
     "suppress must be one of": COMPARE.replace("both", "neither"),
     "suppress is for": NEGATIVE + 'suppress = "both"\n',
     "name their folder": COMPARE,
-    "race-characteristic-iterations.txt cannot be read": 'parameters = "nowhere"\n' + COMPARE,
+    "nowhere: no such folder": 'parameters = "nowhere"\n' + COMPARE,
     "parameters must be the path": "parameters = 7\n" + COMPARE,
     "has none of the tables": NEGATIVE.replace("T01001", "T04001"),
 }
@@ -180,8 +186,8 @@ def test_a_bad_policy_is_refused(words: str, tmp_path: Path, capsys: pytest.Capt
 
 BAD_PARAMETERS = {
     "line 1": ("LEVEL|ALONE", "ALONE|LEVEL"),
-    "line 2: 6 fields": ("1001|Aland alone|2", "1001|Aland alone"),
-    "line 3: iteration 1001 is listed twice": ("2001|", "1001|"),
+    "line 2: must have 6 fields": ("1001|Aland alone|2", "1001|Aland alone"),
+    "line 3: ITERATION_CODE stands in line 2 already": ("2001|", "1001|"),
     "line 2: ALONE": ("2|True", "2|Yes"),
 }
 
@@ -199,8 +205,10 @@ def test_bad_parameters_are_refused(words: str, tmp_path: Path, capsys: pytest.C
 
 def _pair(*races: tuple[str, str, bool, str]) -> dict[str, str]:
     flags = {"detailed_only": False, "coarse_only": False}
-    iterations = {code: Iteration(code, name, "2", alone, **flags) for code, name, alone, _ in races}
-    return dict(pair_iterations(iterations, {code: frozenset(codes) for code, _, _, codes in races}).pairs)
+    iterations = tuple(Iteration(code, name, 2, alone, **flags) for code, name, alone, _ in races)
+    members = {code: frozenset(map(ord, codes)) for code, _, _, codes in races}
+    codes = tuple(sorted(frozenset().union(*members.values())))
+    return dict(pair_iterations(CharacteristicIterations(codes, iterations, members)).pairs)
 
 
 def test_pairs_are_by_codes_then_by_name() -> None:
@@ -218,10 +226,11 @@ def test_pairs_are_by_codes_then_by_name() -> None:
 def test_all_iterations_of_2020_have_their_counterpart() -> None:
     for name in ("ddhca_safetab_p_NMFv7", "ddhcb_safetab_h_NMFv5"):
         iterations = read_iterations(REAL / name)
-        pairing = pair_iterations(iterations, read_codes(REAL / name))
+        names = {iteration.code: iteration.name for iteration in iterations.iterations}
+        pairing = pair_iterations(iterations)
         assert not pairing.unpaired
         assert len(pairing.pairs) == len(set(pairing.pairs.values())) == 27 + 24 + 1457
         for alone, combination in pairing.pairs.items():
-            start, _, end = iterations[alone].name.partition(" alone")
-            assert iterations[combination].name.startswith(f"{start} alone or in ")
-            assert iterations[combination].name.endswith(end)
+            start, _, end = names[alone].partition(" alone")
+            assert names[combination].startswith(f"{start} alone or in ")
+            assert names[combination].endswith(end)

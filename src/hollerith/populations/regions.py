@@ -56,6 +56,9 @@ REGION_TYPES: Final = (
 )
 """In the order in which they are measured and written."""
 
+PUERTO_RICO: Final = "72"
+"""Its state code."""
+
 NO_PLACE: Final = 99999
 NO_AIANNH: Final = 9999
 

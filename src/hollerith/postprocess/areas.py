@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hollerith.errors import InputError
+from hollerith.populations.regions import NO_AIANNH, NO_PLACE, PR, PUERTO_RICO, REGION_TYPES, US
 
 Codes = NDArray[np.int64]
 
 NO_AREA: Final = -1
-PUERTO_RICO: Final = "72"
 
-_WIDTHS: Final = {"USA": 1, "STATE": 2, "COUNTY": 5, "TRACT": 11, "PLACE": 7, "AIANNH": 4}
-"""Summary levels, and how many digits their region ids have."""
+_SUMMARY_LEVELS: Final = tuple(region for region in REGION_TYPES if region.run == US)
+_OF_PUERTO_RICO: Final = {region.base: region for region in REGION_TYPES if region.run == PR}
 
 _BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
 _REFERENCE: Final = {**_BLOCK, "PLACEFP": 5, "AIANNHCE": 4}
-_NO_PLACE, _NO_AIANNH = 99999, 9999
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -69,14 +68,15 @@ def coterminous_sets(blocks: Blocks, live: NDArray[np.bool_] | None = None) -> t
         Each set from the coarsest summary level to the finest.
     """
     puerto_rico = blocks.state == int(PUERTO_RICO)
-    levels = [
-        np.where(puerto_rico, NO_AREA, 1),
-        blocks.state,
-        blocks.block // 10**10,
-        blocks.block // 10**4,
-        blocks.place,
-        np.where(puerto_rico, NO_AREA, blocks.aiannh),
-    ]
+    of_base = {
+        "nation": np.where(puerto_rico, NO_AREA, 1),
+        "state": blocks.state,
+        "county": blocks.block // 10**10,
+        "tract": blocks.block // 10**4,
+        "place": blocks.place,
+        "aiannh": np.where(puerto_rico, NO_AREA, blocks.aiannh),
+    }
+    levels = [of_base[region.base] for region in _SUMMARY_LEVELS]
     if live is None or not live.any():
         found = same_blocks(levels)
     else:
@@ -92,10 +92,11 @@ def coterminous_sets(blocks: Blocks, live: NDArray[np.bool_] | None = None) -> t
 
 
 def _area(level: int, code: int) -> Area:
-    name = tuple(_WIDTHS)[level]
-    region = f"{code:0{_WIDTHS[name]}d}"
-    puerto_rico = name not in {"USA", "AIANNH"} and region.startswith(PUERTO_RICO)
-    return Area(f"PR-{name}" if puerto_rico else name, region)
+    region = _SUMMARY_LEVELS[level]
+    text = f"{code:0{region.width}d}"
+    if text.startswith(PUERTO_RICO):
+        region = _OF_PUERTO_RICO.get(region.base, region)
+    return Area(region.name, text)
 
 
 def same_blocks(levels: Sequence[Codes]) -> list[list[tuple[int, int]]]:
@@ -175,9 +176,9 @@ def read_blocks(path: Path, states: Iterable[str] | None = None) -> Blocks:
         chosen = "" if states is None else "WHERE list_contains(?, TABBLKST)"
         rows = db.execute(
             "SELECT CAST(concat(TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK) AS BIGINT) AS block,"
-            f" CASE PLACEFP WHEN '{_NO_PLACE}' THEN {NO_AREA}"
+            f" CASE PLACEFP WHEN '{NO_PLACE}' THEN {NO_AREA}"
             " ELSE CAST(concat(TABBLKST, PLACEFP) AS BIGINT) END AS place,"
-            f" CASE AIANNHCE WHEN '{_NO_AIANNH}' THEN {NO_AREA} ELSE CAST(AIANNHCE AS BIGINT) END AS aiannh"
+            f" CASE AIANNHCE WHEN '{NO_AIANNH}' THEN {NO_AREA} ELSE CAST(AIANNHCE AS BIGINT) END AS aiannh"
             f" FROM rows {chosen}",
             [] if states is None else [sorted(states)],
         ).fetchnumpy()

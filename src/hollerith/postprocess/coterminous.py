@@ -17,14 +17,19 @@ from numpy.typing import NDArray
 
 from hollerith.errors import InputError, OutputError
 from hollerith.plan.margin import z_value
+from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.parameters import read_iterations
+from hollerith.populations.regions import ITERATION_LEVELS, REGION_TYPES
 from hollerith.postprocess.areas import Area, coterminous_sets, read_blocks, read_live
-from hollerith.postprocess.iterations import WHOLE_STATES, Iteration, read_iterations
 from hollerith.postprocess.least_squares import average, estimate, non_negative, whole
 from hollerith.postprocess.nested import CELL_COLUMNS, FAMILIES, KEY, NUMBERS, Family
 from hollerith.postprocess.source import Source, open_source, write_release
 from hollerith.stages import Announce
 
 RULE: Final = "coterminous"
+"""Its name in the record of a manifest."""
+
+_REGIONS: Final = {region.name: region for region in REGION_TYPES}
 
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -314,7 +319,7 @@ def make_coterminous(
 
     Raises
     ------
-    InputError, OutputError
+    ConfigError, InputError, OutputError
         If an input breaks a rule, or the release was made coterminous by other sets, or was suppressed.
     """
     announce("reading the release")
@@ -359,8 +364,9 @@ def _find_sets(source: Source, reference: Path, housing_units: Path | None) -> t
     """Sets by the blocks of the states of the release: of the others it says nothing, not even in its nation."""
     regions = " UNION ".join(f"SELECT DISTINCT REGION_TYPE, left(REGION_ID, 2) FROM {table}" for table in source.paths)
     found = {(str(kind), str(state)) for kind, state in source.db.execute(regions).fetchall()}
-    states = {state for kind, state in found if kind not in {"USA", "AIANNH"}}
-    has_states = any(kind in {"STATE", "PR-STATE"} for kind, _ in found)
+    base = {name: region.base for name, region in _REGIONS.items()}
+    states = {state for kind, state in found if base.get(kind) not in {"nation", "aiannh"}}
+    has_states = any(base.get(kind) == "state" for kind, _ in found)
     blocks = read_blocks(reference, states if has_states else None)
     if not blocks.block.size:
         raise InputError(f"{reference} holds no block of the states of the release, {', '.join(sorted(states))}")
@@ -372,7 +378,7 @@ def _combine_in(
     family: Family,
     areas: Sequence[Area],
     set_of: Indices,
-    iterations: Mapping[str, Iteration] | None,
+    iterations: CharacteristicIterations | None,
     tally: dict[str, int],
 ) -> dict[str, str]:
     """Combine a family within the database; return what each of its tables is to hold."""
@@ -387,7 +393,7 @@ def _combine_in(
         return {}
     world = World(
         set_of,
-        np.array([area.region_type in WHOLE_STATES for area in areas]),
+        np.array([_REGIONS[area.region_type].base in {"nation", "state"} for area in areas]),
         np.array([[(area.region_type, code) in shown_for for code in codes] for area in areas], dtype=bool),
     )
     place = {"REGION_ID": [a.region_id for a in areas], "REGION_TYPE": [a.region_type for a in areas]}
@@ -409,22 +415,25 @@ def _combine_in(
     return {table: _rewrite(source, family, table, combined.rows[table], z) for table in tables}
 
 
-def _shown(kinds: set[tuple[str, str]], iterations: Mapping[str, Iteration] | None) -> set[tuple[str, str]]:
+def _shown(kinds: set[tuple[str, str]], iterations: CharacteristicIterations | None) -> set[tuple[str, str]]:
     """Region types and iterations that are tabulated together."""
     if iterations is None:
         return kinds
-    if unknown := sorted({code for _, code in kinds} - set(iterations)):
+    by_code = {iteration.code: iteration for iteration in iterations.iterations}
+    if unknown := sorted({code for _, code in kinds} - set(by_code)):
         raise InputError(
             f"the parameters do not hold iteration {unknown[0]} of the release, and {len(unknown) - 1} more"
         )
     # A level without a budget is not tabulated at all, such as regional groups of AIANNH areas in 2020.
-    levels = {(kind, iterations[code].level) for kind, code in kinds}
+    levels = {(kind, by_code[code].level) for kind, code in kinds if kind in _REGIONS}
     codes = {code for _, code in kinds}
     return {
         (kind, code)
         for kind, level in levels
         for code in codes
-        if iterations[code].level == level and iterations[code].is_shown_for(kind)
+        if level in ITERATION_LEVELS
+        and by_code[code].level == level
+        and by_code[code].is_eligible(_REGIONS[kind].granularity)
     }
 
 

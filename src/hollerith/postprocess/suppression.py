@@ -14,10 +14,14 @@ import duckdb
 import numpy as np
 
 from hollerith.errors import ConfigError, OutputError
-from hollerith.postprocess.iterations import Pairing, pair_iterations, read_codes, read_iterations
+from hollerith.populations.parameters import read_iterations
 from hollerith.postprocess.nested import CELL_COLUMNS, KEY, NUMBERS
+from hollerith.postprocess.pairing import Pairing, pair_iterations
 from hollerith.postprocess.source import open_source, write_release
 from hollerith.stages import Announce
+
+RULE: Final = "suppression"
+"""Its name in the record of a manifest."""
 
 SUPPRESSED: Final = "X"
 """Stands in COUNT, VARIANCE and MOE of a suppressed row."""
@@ -149,7 +153,7 @@ def suppress_release(
             raise ConfigError(
                 f"{policy_file}: {ALONE} needs the iterations; name their folder by parameters or --parameters"
             )
-        pairing = pair_iterations(read_iterations(folder), read_codes(folder))
+        pairing = pair_iterations(read_iterations(folder))
     announce("reading the release")
     with open_source(release) as source:
         if not any(table in source.paths for rule in policy.rules for table in rule.tables):
@@ -158,7 +162,7 @@ def suppress_release(
         counts = find_suppressed(source.db, tuple(source.paths), policy.rules, pairing)
         selects = {table: _select(table) for table in source.paths}
         record = {
-            "rule": "suppression",
+            "rule": RULE,
             "policy": [
                 {
                     "rule": r.rule,

@@ -15,8 +15,6 @@ MECHANISMS: Final = {"zcdp": Mechanism.ZCDP, "puredp": Mechanism.PURE}
 STATES: Final = tuple(f"{code:02}" for code in range(1, 57) if code not in {3, 7, 14, 43, 52})
 """FIPS codes of the fifty states and the District of Columbia."""
 
-PUERTO_RICO: Final = "72"
-
 _SMALLEST_BUDGET: Final = Fraction(1, 10**15)
 """With the largest sensitivity, sigma is then 4e12: noise of no use, but still within 64 bits."""
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hollerith.plan.measurement import Mechanism
+from hollerith.populations.regions import PUERTO_RICO
 from hollerith.privacy.exact import Budget
 from hollerith.products.phsafe.spec import TABLES
 from hollerith.products.settings import (
-    PUERTO_RICO,
     STATES,
     Number,
     check_keys,

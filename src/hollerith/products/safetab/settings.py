@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from hollerith.plan.measurement import Mechanism
 from hollerith.populations.iterations import MOST_RACE_CODES
-from hollerith.populations.regions import LEVELS, PR, US, Level, Run
+from hollerith.populations.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
 from hollerith.privacy.exact import Budget, read_exact
 from hollerith.products.settings import (
-    PUERTO_RICO,
     STATES,
     Number,
     check_keys,
