@@ -20,21 +20,27 @@ def _check(options: argparse.Namespace) -> None:
     from hollerith.release.folder import read_manifest
 
     product = read_manifest(options.release).get("product") if options.release.is_dir() else None
-    agreeing = "the manifest and its plan"
+    agreeing, unchecked = "the manifest and its plan", []
     if product == "spine":
         manifest, tables, wrong = _spine(options.release)
         agreeing = "the manifest and each other, and shares sum to 1 along every path"
-    elif product in {"safetab-p", "safetab-h"}:
-        manifest, tables, wrong = _safetab(options.release)
+    elif product in {"safetab-p", "safetab-h", "tables"}:
+        # A table that was postprocessed without its manifest is of the product "tables".
+        manifest, tables, wrong, unchecked = _safetab(options.release)
+        agreeing = agreeing if "plan" in manifest else "the manifest"
     else:
         manifest, tables, wrong = _phsafe(options.release)
     status = manifest.get("status")
+    answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": wrong}
     if options.json:
-        print_json({"release": str(options.release), "status": status, "tables": tables, "wrong": wrong})
+        print_json({**answer, "unchecked": unchecked})
     if wrong:
         raise OutputError("\n".join([f"{options.release} does not hold together:", *(f"  {fault}" for fault in wrong)]))
     if not options.json:
-        print(f"{options.release}: {tables} tables agree with {agreeing}; status: {status}")
+        number = f"{tables} table{'s' * (tables > 1)} agree{'s' * (tables == 1)}"
+        print(f"{options.release}: {number} with {agreeing}; status: {status}")
+        for note in unchecked:
+            print(f"not checked: {note}")
 
 
 def _spine(folder: Path) -> tuple[dict[str, Any], int, list[str]]:
@@ -59,14 +65,16 @@ def _phsafe(release: Path) -> tuple[dict[str, Any], int, list[str]]:
     return manifest, len(tables), wrong
 
 
-def _safetab(release: Path) -> tuple[dict[str, Any], int, list[str]]:
+def _safetab(release: Path) -> tuple[dict[str, Any], int, list[str], list[str]]:
     from hollerith.products.safetab.verify import verify_release
     from hollerith.release.check import check_checksums
 
     manifest, wrong = check_checksums(release)
+    unchecked: list[str] = []
     try:
         # A table that is missing or was changed is told once.
-        wrong += [] if wrong else verify_release(release, manifest)
+        if not wrong:
+            wrong, unchecked = verify_release(release, manifest)
     except (KeyError, TypeError, ValueError, AttributeError):
         wrong.append("the manifest does not hold a plan of SafeTab")
-    return manifest, len(manifest["tables"]), wrong
+    return manifest, len(manifest["tables"]), wrong, unchecked

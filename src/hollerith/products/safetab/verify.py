@@ -4,6 +4,7 @@ National tables have tens of millions of rows, so the database reads the files a
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -11,31 +12,105 @@ from typing import Any, Final
 import duckdb
 
 from hollerith.plan.margin import z_value
-from hollerith.populations.household_tables import FAMILIES, Family
+from hollerith.populations.household_tables import FAMILIES, Family, Table
 from hollerith.populations.person_tables import AGE_TABLES, SEXES, TOTALS
-from hollerith.populations.regions import REGION_TYPES
+from hollerith.populations.regions import REGION_TYPES, US
+from hollerith.postprocess import coterminous, suppression
+from hollerith.postprocess.source import RECORD
 from hollerith.privacy.exact import read_exact
 
 _GROUP: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")
-_TAIL: Final = ("COUNT", "VARIANCE", "MOE")
+_NUMBERS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
 _TOLERANCE: Final = 1e-9
+_MOST_COTERMINOUS: Final = sum(region.run == US for region in REGION_TYPES)
+"""Areas in a set: one of each summary level."""
+
+_TABLES: Final = {
+    "safetab-p": (TOTALS, *(table.name for table in AGE_TABLES)),
+    "safetab-h": tuple(table.name for family in FAMILIES for table in family.tables),
+}
+_ALL_TABLES: Final = tuple(name for names in _TABLES.values() for name in names)
 
 
-def verify_release(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Compare the tables of a release with their plan, and say what is wrong, in words.
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """What a manifest says of a release, as far as it decides what its tables must satisfy.
+
+    Attributes
+    ----------
+    tables : tuple of str
+        Those that are here, in order.
+    absent : tuple of str
+        Other tables of the product.
+    plan : mapping or None
+        None of a table that was postprocessed without its manifest.
+    combined, suppressed : bool
+        Whether coterminous areas were combined, and counts suppressed.
+    """
+
+    tables: tuple[str, ...]
+    absent: tuple[str, ...]
+    plan: Mapping[str, Any] | None
+    combined: bool
+    suppressed: bool
+
+    @property
+    def unchecked(self) -> list[str]:
+        """What cannot be checked, in words."""
+        notes = []
+        if self.absent and self.plan is not None:
+            notes.append(f"what joins these tables with {', '.join(self.absent)}, which are not here")
+        if self.plan is None:
+            notes.append("variances and margins of error, as the manifest has no plan")
+        elif self.combined:
+            notes.append("variances one by one, as coterminous areas were combined, but only their range")
+        if self.suppressed:
+            notes.append(f"the numbers of rows with {suppression.SUPPRESSED}, and sums that such a row is part of")
+        return notes
+
+
+def _described(manifest: Mapping[str, Any]) -> _Release:
+    listed = {str(described["table"]) for described in manifest["tables"].values()}
+    rules = {str(record["rule"]) for record in manifest.get(RECORD, ())}
+    due = _TABLES[manifest["product"]] if manifest["product"] != "tables" else _ALL_TABLES
+    # A single table may be postprocessed, and one without its manifest has no plan.
+    if not (listed == set(due) or (rules and listed and listed < set(due))):
+        raise ValueError("the manifest does not list the tables of the product")
+    return _Release(
+        tuple(name for name in due if name in listed),
+        tuple(name for name in due if name not in listed),
+        manifest["plan"] if manifest["product"] != "tables" else None,
+        coterminous.RULE in rules,
+        suppression.RULE in rules,
+    )
+
+
+def verify_release(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Compare the tables of a release with their plan.
+
+    Of a release that was postprocessed, what still must hold is compared. A variance of combined areas must then lie
+    between the least and the largest it can have: by theorem 1 of docs/coterminous.md none is above that of an area of
+    the set by itself. And none is below the least of a single cell divided by the number of areas, as each area has
+    one measurement that tells of a count, at best one of the very cell.
+
+    Returns
+    -------
+    tuple
+        What is wrong, and what could not be checked because the release was postprocessed, in words.
 
     Raises
     ------
     KeyError, TypeError, ValueError
         If the manifest does not hold a plan of SafeTab.
     """
+    release = _described(manifest)
     wrong: list[str] = []
     paths = {str(described["table"]): folder / Path(name).name for name, described in manifest["tables"].items()}
     with duckdb.connect(":memory:") as db:
         db.execute("SET enable_progress_bar = false")
         for table, path in paths.items():
             try:
-                db.execute(f"CREATE VIEW {table} AS SELECT * FROM {_source(path)}")
+                db.execute(f"CREATE VIEW {table} AS SELECT * FROM {_source(path, suppressed=release.suppressed)}")
                 found = [str(row[0]) for row in db.execute(f"DESCRIBE {table}").fetchall()]
                 (rows,) = db.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
             except duckdb.Error:
@@ -47,9 +122,8 @@ def verify_release(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
             if rows != described["rows"]:
                 wrong.append(f"{path.name} does not have the rows of the manifest")
         if wrong:
-            return wrong
-        checks = _checks_p if manifest["product"] == "safetab-p" else _checks_h
-        for text, query in checks(manifest["plan"], set(paths)):
+            return wrong, []
+        for text, query in (*_checks_p(release), *_checks_h(release)):
             try:
                 (broken,) = db.execute(f"SELECT count(*) FROM ({query})").fetchone() or (0,)
             except duckdb.Error:
@@ -57,66 +131,76 @@ def verify_release(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
                 continue
             if broken:
                 wrong.append(f"{text}: {broken:,} times not")
-    return wrong
+    return wrong, release.unchecked
 
 
-def _source(path: Path) -> str:
+def _source(path: Path, *, suppressed: bool) -> str:
+    """What to select a table from; a suppressed number is NULL."""
+    source = _file(path, suppressed=suppressed)
+    if not suppressed:
+        return source
+    numbers = ", ".join(
+        f"CAST(nullif(CAST({name} AS VARCHAR), '{suppression.SUPPRESSED}') AS {kind}) AS {name}"
+        for name, kind in _NUMBERS.items()
+    )
+    return f"(SELECT * REPLACE ({numbers}) FROM {source})"
+
+
+def _file(path: Path, *, suppressed: bool) -> str:
     text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path)).replace("'", "''")
     if path.suffix == ".parquet":
         return f"read_parquet('{text}')"
-    columns = _columns_of(path)
+    columns = _columns_of(path, {} if suppressed else _NUMBERS)
     return f"read_csv('{text}', delim = '|', header = true, quote = '', auto_detect = false, columns = {columns})"
 
 
-def _columns_of(path: Path) -> str:
+def _columns_of(path: Path, kinds: Mapping[str, str]) -> str:
     with path.open(encoding="utf-8", errors="replace") as file:
         header = file.readline().rstrip("\n").split("|")
-    kinds = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
     listed = ", ".join("'" + name.replace("'", "''") + f"': '{kinds.get(name, 'VARCHAR')}'" for name in header)
     return "{" + listed + "}"
 
 
-def _checks_p(plan: Mapping[str, Any], tables: set[str]) -> Iterator[tuple[str, str]]:
-    names = [TOTALS, *(table.name for table in AGE_TABLES)]
-    _require(names, tables)
-    totals = _sigma2(plan, ("detailed-only/", "stage 2/"))
-    cells = _sigma2(plan, ("stage 2/",))
-    times = [1, *(table.cells for table in AGE_TABLES)]
-    yield from _row_checks(TOTALS, (), _allowed(totals, times), plan)
-    for table in AGE_TABLES:
+def _checks_p(release: _Release) -> Iterator[tuple[str, str]]:
+    if TOTALS in release.tables:
+        times = [1, *(table.cells for table in AGE_TABLES)]
+        yield from _row_checks(release, TOTALS, (), ("detailed-only/", "stage 2/"), times)
+    tables = [table for table in AGE_TABLES if table.name in release.tables]
+    for table in tables:
         ages = len(table.starts)
-        yield from _row_checks(table.name, ("AGESTART", "SEX"), _allowed(cells, [1, ages]), plan)
+        yield from _row_checks(release, table.name, ("AGESTART", "SEX"), ("stage 2/",), [1, ages])
         sums = f"""
             SELECT {", ".join(_GROUP)}, SEX, sum(CASE WHEN AGESTART = '*' THEN -COUNT ELSE COUNT END) AS left_over,
-                count(*) AS n FROM {table.name} GROUP BY ALL"""
+                count(*) AS n, count(COUNT) AS numbers FROM {table.name} GROUP BY ALL"""
         yield (
             f"{table.name}: the row of all ages is the sum of its {ages} ages",
-            f"SELECT 1 FROM ({sums}) WHERE left_over <> 0 OR n <> {ages + 1}",
+            f"SELECT 1 FROM ({sums}) WHERE (left_over <> 0 AND numbers = n) OR n <> {ages + 1}",
         )
+        if TOTALS not in release.tables:
+            continue
         groups = f"""
-            SELECT {", ".join(_GROUP)}, sum(COUNT) AS total, count(*) AS n FROM {table.name}
-            WHERE AGESTART <> '*' GROUP BY ALL"""
+            SELECT {", ".join(_GROUP)}, sum(COUNT) AS total, count(*) AS n, count(COUNT) AS numbers
+            FROM {table.name} WHERE AGESTART <> '*' GROUP BY ALL"""
         yield (
             f"{table.name}: every group has its total in {TOTALS}",
-            f"SELECT 1 FROM ({groups}) g LEFT JOIN {TOTALS} t USING ({', '.join(_GROUP)})"
-            f" WHERE t.COUNT IS NULL OR t.COUNT <> g.total OR g.n <> {ages * len(SEXES)}",
+            f"SELECT 1 FROM ({groups}) g LEFT JOIN (SELECT *, true AS is_there FROM {TOTALS}) t"
+            f" USING ({', '.join(_GROUP)}) WHERE t.is_there IS NULL"
+            f" OR (t.COUNT <> g.total AND g.numbers = g.n) OR g.n <> {ages * len(SEXES)}",
         )
-    yield from _one_table_each([table.name for table in AGE_TABLES])
+    yield from _one_table_each([table.name for table in tables])
 
 
-def _checks_h(plan: Mapping[str, Any], tables: set[str]) -> Iterator[tuple[str, str]]:
-    _require([table.name for family in FAMILIES for table in family.tables], tables)
+def _checks_h(release: _Release) -> Iterator[tuple[str, str]]:
     for family in FAMILIES:
-        sigma2 = _sigma2(plan, (f"{family.name}/",))
-        for number, table in enumerate(family.tables):
+        tables = [table for table in family.tables if table.name in release.tables]
+        for table in tables:
             times = sorted({len(basis) for _, basis in family.published(table)})
-            yield from _row_checks(table.name, (family.cell_column,), _allowed(sigma2, times), plan)
-            yield from _marginals(family, number)
-        yield from _one_table_each([table.name for table in family.tables])
+            yield from _row_checks(release, table.name, (family.cell_column,), (f"{family.name}/",), times)
+            yield from _marginals(family, table)
+        yield from _one_table_each([table.name for table in tables])
 
 
-def _marginals(family: Family, number: int) -> Iterator[tuple[str, str]]:
-    table = family.tables[number]
+def _marginals(family: Family, table: Table) -> Iterator[tuple[str, str]]:
     published = family.published(table)
     basis = [cell for cell, _ in table.basis]
     cells = {cell: f"max(COUNT) FILTER (WHERE {family.cell_column} = '{cell}')" for cell, _ in published}
@@ -133,9 +217,12 @@ def _marginals(family: Family, number: int) -> Iterator[tuple[str, str]]:
 
 
 def _row_checks(
-    table: str, cell: tuple[str, ...], allowed: Mapping[str, Sequence[float]], plan: Mapping[str, Any]
+    release: _Release, table: str, cell: tuple[str, ...], measured: tuple[str, ...], times: Sequence[int]
 ) -> Iterator[tuple[str, str]]:
-    """What every row of a table must satisfy by itself, and that none stands twice."""
+    """What every row of a table must satisfy by itself, and that none stands twice.
+
+    Its variances are those of the measurements whose names begin so, times a number of cells.
+    """
     key = ", ".join((*_GROUP, *cell))
     yield f"{table}: every group and cell stands once", f"SELECT 1 FROM {table} GROUP BY {key} HAVING count(*) > 1"
     areas = " OR ".join(
@@ -144,20 +231,46 @@ def _row_checks(
     yield (
         f"{table}: areas and iterations are written as codes",
         f"SELECT 1 FROM {table} WHERE NOT ({areas}) OR NOT regexp_full_match(ITERATION_CODE, '[0-9]{{4}}')"
-        " OR COUNT IS NULL OR VARIANCE IS NULL OR MOE IS NULL",
+        f" OR {_UNSUPPRESSED if release.suppressed else _WITHOUT_NUMBER}",
     )
+    if release.plan is None:
+        return
+    allowed = _allowed(_sigma2(release.plan, measured), times)
+    if release.combined:
+        least, most = _range([value for values in allowed.values() for value in values])
+        yield (
+            f"{table}: variances lie within what combining areas of the plan gives",
+            f"SELECT 1 FROM {table} WHERE NOT VARIANCE BETWEEN {least!r} AND {most!r}",
+        )
+    else:
+        yield from _variances(table, allowed)
+    z = z_value(Fraction(str(release.plan["confidence"])))
+    yield (
+        f"{table}: margins of error are {z:g} standard deviations",
+        f"SELECT 1 FROM {table} WHERE NOT abs(MOE - {z!r} * sqrt(VARIANCE)) <= {_TOLERANCE} * (1 + sqrt(VARIANCE))",
+    )
+
+
+_WITHOUT_NUMBER: Final = "COUNT IS NULL OR VARIANCE IS NULL OR MOE IS NULL"
+_UNSUPPRESSED: Final = " OR ".join(f"({name} IS NULL) <> (coalesce(REASON, '') <> '')" for name in _NUMBERS)
+"""One of the numbers is X without a reason, or is there in spite of one."""
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    least, most = (min(values), max(values)) if values else (0.0, 0.0)
+    return least / _MOST_COTERMINOUS * (1 - _TOLERANCE), most * (1 + _TOLERANCE)
+
+
+def _variances(table: str, allowed: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, str]]:
     fits = " OR ".join(
         f"(REGION_TYPE = '{region}' AND ({_near('VARIANCE', values)}))" for region, values in allowed.items() if values
     )
     yield f"{table}: variances are those of the plan", f"SELECT 1 FROM {table} WHERE NOT ({fits or 'false'})"
-    z = z_value(Fraction(str(plan["confidence"])))
-    yield (
-        f"{table}: margins of error are {z:g} standard deviations",
-        f"SELECT 1 FROM {table} WHERE abs(MOE - {z!r} * sqrt(VARIANCE)) > {_TOLERANCE} * (1 + MOE)",
-    )
 
 
 def _one_table_each(tables: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if len(tables) < 2:
+        return
     groups = " UNION ALL ".join(f"SELECT DISTINCT {', '.join(_GROUP)} FROM {table}" for table in tables)
     yield (
         f"{tables[0]} to {tables[-1]}: a group is in one of them",
@@ -180,8 +293,3 @@ def _sigma2(plan: Mapping[str, Any], kinds: tuple[str, ...]) -> dict[str, list[f
 
 def _allowed(sigma2: Mapping[str, Sequence[float]], times: Sequence[int]) -> dict[str, list[float]]:
     return {region: [value * number for value in values for number in times] for region, values in sigma2.items()}
-
-
-def _require(names: Sequence[str], tables: set[str]) -> None:
-    if set(names) != tables:
-        raise ValueError("the manifest does not list the tables of the product")
