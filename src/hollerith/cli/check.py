@@ -20,7 +20,7 @@ def _check(options: argparse.Namespace) -> None:
     from hollerith.release.folder import read_manifest
 
     product = read_manifest(options.release).get("product") if options.release.is_dir() else None
-    agreeing, unchecked = "the manifest and its plan", []
+    agreeing, unchecked = "the manifest and its plan", list[str]()
     if product == "spine":
         manifest, tables, wrong = _spine(options.release)
         agreeing = "the manifest and each other, and shares sum to 1 along every path"

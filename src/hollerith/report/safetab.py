@@ -11,11 +11,11 @@ from typing import Final
 
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import DEFAULT_DELTA, Plan
+from hollerith.populations.household_tables import HOUSEHOLD_TYPE, TENURE
 from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.person_tables import AGE_TABLES, TOTALS
 from hollerith.populations.regions import LEVELS, Level
 from hollerith.privacy.zcdp import epsilon_tight
-from hollerith.products.safetab_h.spec import HOUSEHOLD_TYPE, TENURE
-from hollerith.products.safetab_p.spec import AGE_TABLES, TOTALS
 from hollerith.report.charts import GREY, Series, share_bars
 from hollerith.report.html import code, paragraph, table
 from hollerith.report.numbers import loss, percent, power_of_ten, rounded, whole

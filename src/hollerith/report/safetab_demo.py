@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from hollerith.plan.plan import Plan
+from hollerith.populations.household_tables import HOUSEHOLD_TYPE, TENURE
 from hollerith.populations.iterations import CharacteristicIterations, Iteration
+from hollerith.populations.person_tables import AGE_TABLES, TOTALS
 from hollerith.products.safetab.errors import LEFT_OUT, SIZES, Accuracy, LevelErrors, size_bins
-from hollerith.products.safetab_h.spec import HOUSEHOLD_TYPE, TENURE
-from hollerith.products.safetab_p.spec import AGE_TABLES, TOTALS
 from hollerith.report.charts import BLUE, ORANGE, Series, funnel, grid_of_shares, intervals, share_bars
 from hollerith.report.html import Html, bullets, code, element, join, paragraph, table
 from hollerith.report.numbers import loss, percent, rounded, whole

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hollerith.populations.parameters import CONFIG, read_iterations
+from hollerith.populations.person_tables import TOTALS
 from hollerith.privacy.entropy import SystemEntropy
 from hollerith.products.run import NOT_FOR_RELEASE, Request, without_noise
 from hollerith.products.safetab.demonstration_parameters import write_parameters
@@ -21,7 +22,6 @@ from hollerith.products.safetab_p.config import read_config as read_config_p
 from hollerith.products.safetab_p.plan import make_plan as make_plan_p
 from hollerith.products.safetab_p.run import TAKEN_AS_PUBLIC as PUBLIC_P
 from hollerith.products.safetab_p.run import run as run_p
-from hollerith.products.safetab_p.spec import TOTALS
 from hollerith.release.check import check_files
 from hollerith.report.page import render
 from hollerith.report.safetab_demo import SafetabDemonstration, safetab_page

@@ -11,6 +11,7 @@ from hollerith.plan.ledger import Ledger
 from hollerith.plan.margin import margin_of_error
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.person_tables import AGE_TABLES, FINEST, TOTALS
 from hollerith.populations.regions import Level, Run
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.safetab.accuracy import refuse_real_records
@@ -19,7 +20,6 @@ from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab_p.config import Config
 from hollerith.products.safetab_p.measure import CROSS_STATES, Measurer
 from hollerith.products.safetab_p.run import KIND, counted
-from hollerith.products.safetab_p.spec import AGE_TABLES, FINEST, TOTALS
 from hollerith.products.safetab_p.tables import NoisyGroups
 from hollerith.stages import Announce
 from hollerith.tabulate.groups import Areas, Ints, SliceCounts, SummedCounts, space_of
