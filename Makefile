@@ -30,10 +30,10 @@ demo: setup
 	@$(BIN)/hollerith demo demo --overwrite
 
 test: lint types contracts
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-fast: setup
-	$(BIN)/python -m pytest tests/fast
+	$(BIN)/python -m pytest -n auto --dist loadfile tests/fast
 
 lint: setup
 	$(BIN)/ruff check .
