@@ -1,12 +1,19 @@
-"""Opening the records of a SafeTab product as its settings ask. Confidential."""
+"""How both SafeTab products open their records and write their release. Confidential."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from hollerith.plan.ledger import Ledger
 from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.products.run import manifest_of
 from hollerith.products.safetab.settings import Settings
 from hollerith.records.detailed import DetailedRecords, Kind, open_detailed
+from hollerith.release.check import describe
+from hollerith.release.folder import write_manifest
+from hollerith.release.rows import RowTable, write_rows
+from hollerith.release.tables import Format
 
 
 @contextmanager
@@ -19,3 +26,23 @@ def checked_records(
         data, kind, states=settings.states, codes=codes, ethnicity_codes=ethnic, memory=memory
     ) as records:
         yield records
+
+
+def write_release(
+    folder: Path,
+    tables: Sequence[RowTable],
+    fmt: Format,
+    settings: Settings,
+    ledger: Ledger,
+    reasons: list[str],
+    taken_as_public: tuple[str, ...],
+) -> dict[str, Any]:
+    """Write the tables and the manifest of a release, and return the manifest."""
+    paths = {table.name: write_rows(folder, table, fmt) for table in tables}
+    parameters = {"states": list(settings.us_states), "passes": list(settings.runs)}
+    manifest = manifest_of(ledger, reasons, parameters, taken_as_public)
+    manifest["tables"] = {
+        paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns) for table in tables
+    }
+    write_manifest(folder, manifest)
+    return manifest

@@ -14,18 +14,15 @@ from hollerith.products.run import (
     charge,
     confidential_log,
     input_checksums,
-    manifest_of,
     reasons_against_release,
 )
-from hollerith.products.safetab.run import checked_records
+from hollerith.products.safetab.run import checked_records, write_release
 from hollerith.products.safetab.tables import AreaCodes
 from hollerith.products.safetab_p.config import Config
 from hollerith.products.safetab_p.measure import Measurer
 from hollerith.products.safetab_p.tables import NoisyGroups, published_tables
 from hollerith.records.detailed import DetailedRecords
-from hollerith.release.check import describe
-from hollerith.release.folder import new_folder, write_manifest
-from hollerith.release.rows import write_rows
+from hollerith.release.folder import new_folder
 from hollerith.stages import Announce, Stopwatch
 from hollerith.tabulate.groups import Areas, Ints, SliceCounts, Tabulation, count_groups, find_areas
 
@@ -84,14 +81,7 @@ def run(
             log = {"notes": dict(records.notes), "inputs": input_checksums(records.folder, records.files)}
         clock.start("writing the release")
         tables = published_tables(groups, iterations, AreaCodes.of(areas), plan.confidence)
-        paths = {table.name: write_rows(partial, table, request.fmt) for table in tables}
-        parameters = {"states": list(config.settings.us_states), "passes": list(config.settings.runs)}
-        manifest = manifest_of(ledger, reasons, parameters, TAKEN_AS_PUBLIC)
-        manifest["tables"] = {
-            paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
-            for table in tables
-        }
-        write_manifest(partial, manifest)
+        manifest = write_release(partial, tables, request.fmt, config.settings, ledger, reasons, TAKEN_AS_PUBLIC)
         write_log({**log, "seconds": clock.stop()})
     return manifest
 
