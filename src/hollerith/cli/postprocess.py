@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from hollerith.cli.arguments import Commands, print_json
+from hollerith.cli.arguments import Commands, print_json, share
 
 _STAGES = 6
 
@@ -19,6 +19,12 @@ def add(commands: Commands) -> None:
     _out(coterminous)
     coterminous.add_argument(
         "--housing-units", type=Path, metavar="FILE", help="housing units by block: compare only blocks that have some"
+    )
+    coterminous.add_argument(
+        "--zero-suppression",
+        type=share,
+        metavar="CHANCE",
+        help="then leave out small totals of SafeTab-P, of all areas of a set or of none; needs --parameters",
     )
 
     suppress = _verb(verbs, "suppress", "write X for counts that cannot be true", _suppress)
@@ -57,6 +63,7 @@ def _coterminous(options: argparse.Namespace) -> None:
             options.out,
             housing_units=options.housing_units,
             parameters=options.parameters,
+            zero_suppression=options.zero_suppression,
             overwrite=options.overwrite,
             announce=announce,
         )

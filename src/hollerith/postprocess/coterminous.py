@@ -15,15 +15,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.errors import InputError, OutputError
+from hollerith.errors import ConfigError, InputError, OutputError
 from hollerith.plan.margin import z_value
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.parameters import read_iterations
+from hollerith.populations.person_tables import TOTALS
 from hollerith.populations.regions import ITERATION_LEVELS, REGION_TYPES
 from hollerith.postprocess.areas import Area, coterminous_sets, read_blocks, read_live
 from hollerith.postprocess.least_squares import average, estimate, non_negative, whole
 from hollerith.postprocess.nested import CELL_COLUMNS, FAMILIES, KEY, NUMBERS, Family
 from hollerith.postprocess.source import Source, open_source, write_release
+from hollerith.postprocess.zero_suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from hollerith.stages import Announce
 
 RULE: Final = "coterminous"
@@ -297,6 +299,7 @@ def make_coterminous(
     *,
     housing_units: Path | None,
     parameters: Path | None,
+    zero_suppression: Fraction | None = None,
     overwrite: bool,
     announce: Announce,
 ) -> dict[str, Any]:
@@ -314,6 +317,9 @@ def make_coterminous(
     parameters : Path, optional
         The Bureau's parameter folder, which says at which summary levels an iteration is shown. Without it an iteration
         counts as shown for a summary level if any area of the level has a row of it.
+    zero_suppression : Fraction, optional
+        The chance with which the total of an empty group is to be left out, once areas are combined
+        (`hollerith.postprocess.zero_suppression`). Needs ``parameters``.
     overwrite : bool
     announce : callable
 
@@ -323,7 +329,11 @@ def make_coterminous(
         If an input breaks a rule, or the release was made coterminous by other sets, or was suppressed.
     """
     announce("reading the release")
+    if zero_suppression is not None and parameters is None:
+        raise ConfigError("zero suppression needs to know the iterations of each level; name --parameters FOLDER")
     with open_source(release) as source:
+        if zero_suppression is not None:
+            refuse_suppressed(source.manifest, str(release))
         families = [family for family in FAMILIES if _has(family, source, release)]
         announce("finding coterminous areas")
         sets = _find_sets(source, reference, housing_units)
@@ -333,12 +343,15 @@ def make_coterminous(
             "housing_units": housing_units is not None,
             "sets": len(sets),
             "sets_sha256": hashlib.sha256(repr(sets).encode()).hexdigest(),
+            **({CHANCE_OF_RUN: str(zero_suppression)} if zero_suppression is not None else {}),
         }
         earlier = next((entry for entry in source.records if entry.get("rule") == RULE), None)
         selects = {table: f"SELECT * FROM {table}" for table in source.paths}
         if earlier is not None:
             if earlier.get("sets_sha256") != record["sets_sha256"]:
                 raise OutputError(f"{release} was made coterminous for other areas; begin with the release before that")
+            if zero_suppression is not None:
+                raise OutputError(f"{release} was made coterminous already; begin with the release before that")
             return write_release(source, out, selects, None, overwrite=overwrite)
         areas = [area for members in sets for area in members]
         set_of = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
@@ -346,6 +359,9 @@ def make_coterminous(
         for family in families if sets else ():
             announce(f"combining {family.tables[0]}")
             selects |= _combine_in(source, family, areas, set_of.astype(np.intp), iterations, record["groups"])
+        if zero_suppression is not None and iterations is not None:
+            plan = source.manifest["plan"]
+            selects[TOTALS] = without_small_totals(source.db, selects, sets, iterations, plan, zero_suppression)
         announce("writing the release")
         return write_release(source, out, selects, record, overwrite=overwrite)
 

@@ -36,11 +36,15 @@ def write_release(
     ledger: Ledger,
     reasons: list[str],
     taken_as_public: tuple[str, ...],
+    **parameters: str,
 ) -> dict[str, Any]:
-    """Write the tables and the manifest of a release, and return the manifest."""
+    """Write the tables and the manifest of a release, and return the manifest.
+
+    What else is public of the configuration may be named for the manifest's parameters.
+    """
     paths = {table.name: write_rows(folder, table, fmt) for table in tables}
-    parameters = {"states": list(settings.us_states), "passes": list(settings.runs)}
-    manifest = manifest_of(ledger, reasons, parameters, taken_as_public)
+    of_run = {"states": list(settings.us_states), "passes": list(settings.runs), **parameters}
+    manifest = manifest_of(ledger, reasons, of_run, taken_as_public)
     manifest["tables"] = {
         paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns) for table in tables
     }

@@ -81,7 +81,16 @@ def run(
             log = {"notes": dict(records.notes), "inputs": input_checksums(records.folder, records.files)}
         clock.start("writing the release")
         tables = published_tables(groups, iterations, AreaCodes.of(areas), plan.confidence)
-        manifest = write_release(partial, tables, request.fmt, config.settings, ledger, reasons, TAKEN_AS_PUBLIC)
+        manifest = write_release(
+            partial,
+            tables,
+            request.fmt,
+            config.settings,
+            ledger,
+            reasons,
+            TAKEN_AS_PUBLIC,
+            zero_suppression_chance=str(config.zero_suppression),
+        )
         write_log({**log, "seconds": clock.stop()})
     return manifest
 
