@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
@@ -20,12 +20,17 @@ from hollerith.cli.product import (
     request_of,
 )
 from hollerith.plan.plan import Plan
+from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.parameters import CONFIG, read_iterations
 from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE
 
 if TYPE_CHECKING:
     from hollerith.privacy.entropy import Entropy
     from hollerith.products.safetab.errors import LevelErrors
+    from hollerith.products.safetab.settings import Settings
+    from hollerith.products.safetab_h.config import Config as ConfigH
+    from hollerith.products.safetab_p.config import Config as ConfigP
+    from hollerith.records.detailed import Kind
 
 _STAGES = 3
 
@@ -90,28 +95,22 @@ def _planning(verb: argparse.ArgumentParser) -> None:
     )
 
 
-def _planned_p(options: argparse.Namespace) -> tuple[Any, Any, Plan]:
+def _planned_p(options: argparse.Namespace) -> "tuple[ConfigP, CharacteristicIterations, Plan]":
     from hollerith.products.safetab_p.config import read_config
     from hollerith.products.safetab_p.plan import make_plan
 
     config, iterations = read_config(options.parameters / CONFIG), read_iterations(options.parameters)
-    return (
-        config,
-        iterations,
-        make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence),
-    )
+    plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+    return config, iterations, plan
 
 
-def _planned_h(options: argparse.Namespace) -> tuple[Any, Any, Plan]:
+def _planned_h(options: argparse.Namespace) -> "tuple[ConfigH, CharacteristicIterations, Plan]":
     from hollerith.products.safetab_h.config import read_config
     from hollerith.products.safetab_h.plan import make_plan
 
     config, iterations = read_config(options.parameters / CONFIG), read_iterations(options.parameters)
-    return (
-        config,
-        iterations,
-        make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence),
-    )
+    plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+    return config, iterations, plan
 
 
 def _validate_p(options: argparse.Namespace) -> None:
@@ -131,7 +130,9 @@ def _validate_h(options: argparse.Namespace) -> None:
     _validate(options, KIND, settings, iterations)
 
 
-def _validate(options: argparse.Namespace, kind: Any, settings: Any, iterations: Any) -> None:  # noqa: ANN401
+def _validate(
+    options: argparse.Namespace, kind: "Kind", settings: "Settings", iterations: CharacteristicIterations
+) -> None:
     from hollerith.cli.progress import stages
     from hollerith.products.safetab.run import checked_records
 
@@ -178,7 +179,13 @@ def _exact_h(options: argparse.Namespace) -> None:
     _release_h(options, config, iterations, without_noise(plan), entropy_of(options))
 
 
-def _release_p(options: argparse.Namespace, config: Any, iterations: Any, plan: Plan, entropy: "Entropy") -> None:  # noqa: ANN401
+def _release_p(
+    options: argparse.Namespace,
+    config: "ConfigP",
+    iterations: CharacteristicIterations,
+    plan: Plan,
+    entropy: "Entropy",
+) -> None:
     from hollerith.cli.progress import stages
     from hollerith.products.safetab_p.run import run
 
@@ -188,7 +195,13 @@ def _release_p(options: argparse.Namespace, config: Any, iterations: Any, plan: 
     print_release(options, manifest)
 
 
-def _release_h(options: argparse.Namespace, config: Any, iterations: Any, plan: Plan, entropy: "Entropy") -> None:  # noqa: ANN401
+def _release_h(
+    options: argparse.Namespace,
+    config: "ConfigH",
+    iterations: CharacteristicIterations,
+    plan: Plan,
+    entropy: "Entropy",
+) -> None:
     from hollerith.cli.progress import stages
     from hollerith.products.safetab_h.run import run
     from hollerith.products.safetab_h.totals import find_totals

@@ -15,7 +15,6 @@ LEVELS: Final = tuple(DIGITS)
 ROOT: Final = "US"
 DEFAULT_LEVELS: Final = tuple(level for level in LEVELS if level != "Tract_Group")
 
-_ROOTS: Final = ("US", "State")
 _OPTIONAL: Final = "Tract_Group"
 
 

@@ -23,8 +23,6 @@ from hollerith.populations.regions import ITERATION_LEVELS, NO_AIANNH, NO_PLACE,
 
 Ints = NDArray[np.int64]
 
-BASES: Final = ("nation", "state", "county", "tract", "place", "aiannh")
-
 RACE_COLUMNS: Final = tuple(f"QRACE{number}" for number in range(1, 9))
 
 _ROWS_AT_ONCE: Final = 10_000_000

@@ -1,11 +1,15 @@
 """What the measurements of both SafeTab products have in common: their sensitivity, by iteration level and areas."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final, Literal
 
-from hollerith.plan.measurement import Sensitivity
+from hollerith.plan.measurement import Measurement, Sensitivity
+from hollerith.plan.plan import Neighbours, Plan
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import Level
+from hollerith.privacy.exact import Budget
+from hollerith.products.safetab.settings import Settings
 
 DEFAULT_CONFIDENCE: Final = Fraction(95, 100)
 
@@ -34,3 +38,51 @@ def sensitivity(
     # Made-up code files can be worse than the formula, which then does not bound what one record does.
     bound = tight if accounting == "tight" else max(tight, eligible.published_stability(race_codes))
     return Sensitivity(Fraction(bound), Fraction(2 * bound))
+
+
+def level_measurement(
+    iterations: CharacteristicIterations,
+    settings: Settings,
+    level: Level,
+    accounting: Accounting,
+    *,
+    name: str,
+    table: str,
+    cells: int,
+    budget: Budget,
+    branch: str = "",
+) -> Measurement:
+    """One measurement of a level: ``branch`` names its place in the composition within its pass, where it has one."""
+    promised = sensitivity(iterations, level, settings.max_race_codes, accounting)
+    return Measurement(
+        name=name,
+        table=table,
+        level=level.name,
+        cells=cells,
+        mechanism=settings.mechanism,
+        calibration=promised.unbounded,
+        sensitivity=promised,
+        proven=sensitivity(iterations, level, settings.max_race_codes, "tight"),
+        budget=budget,
+        composition=f"pass:{level.region.run}" + (f"/{branch}" if branch else ""),
+    )
+
+
+def product_plan(
+    product: str,
+    privacy_unit: str,
+    settings: Settings,
+    measurements: Iterable[Measurement],
+    accounting: Accounting,
+    confidence: Fraction,
+) -> Plan:
+    """The plan of either product, under addition or removal of one of its records."""
+    return Plan(
+        product=product,
+        privacy_unit=privacy_unit,
+        neighbours=Neighbours.UNBOUNDED,
+        accounting=accounting,
+        confidence=confidence,
+        mechanism=settings.mechanism,
+        measurements=tuple(measurements),
+    )

@@ -2,12 +2,11 @@
 
 from fractions import Fraction
 
-from hollerith.plan.measurement import Measurement
-from hollerith.plan.plan import Neighbours, Plan
+from hollerith.plan.plan import Plan
 from hollerith.populations.household_tables import FAMILIES, Family
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import Level
-from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE, Accounting, sensitivity
+from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE, Accounting, level_measurement, product_plan
 from hollerith.products.safetab_h.config import Config
 
 
@@ -37,31 +36,20 @@ def make_plan(
     confidence : Fraction
         Of the margins of error.
     """
-    most = config.settings.max_race_codes
     measurements = [
-        Measurement(
+        level_measurement(
+            iterations,
+            config.settings,
+            level,
+            accounting,
             name=measurement_name(family, level),
             table=family.name,
-            level=level.name,
             cells=family.cells,
-            mechanism=config.settings.mechanism,
-            calibration=sensitivity(iterations, level, most, accounting).unbounded,
-            sensitivity=sensitivity(iterations, level, most, accounting),
-            proven=sensitivity(iterations, level, most, "tight"),
             budget=config.budgets[family.key, level],
-            composition=f"pass:{level.region.run}",
         )
         for level in config.settings.levels
         for family in FAMILIES
         if config.budgets[family.key, level] > 0
         and iterations.eligible(level.iteration_level, level.region.granularity).iterations
     ]
-    return Plan(
-        product="safetab-h",
-        privacy_unit="household record",
-        neighbours=Neighbours.UNBOUNDED,
-        accounting=accounting,
-        confidence=confidence,
-        mechanism=config.settings.mechanism,
-        measurements=tuple(measurements),
-    )
+    return product_plan("safetab-h", "household record", config.settings, measurements, accounting, confidence)

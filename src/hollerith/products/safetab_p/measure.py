@@ -37,8 +37,7 @@ class _LevelMeters:
     suppressed_up_to: int | None
     common: Ints
     detailed_only: Ints
-    stage_1: Meter | None = None
-    stage_2: Meter | None = None
+    stages: tuple[Meter, Meter] | None = None
     total: Meter | None = None
 
 
@@ -99,8 +98,8 @@ class Measurer:
         )
         if len(meters.common):
             groups = areas * len(meters.common)
-            meters.stage_1 = self.ledger.open(plan[measurement_name(STAGE_1, level)], groups)
-            meters.stage_2 = self.ledger.open(plan[measurement_name(STAGE_2, level)], groups)
+            stage_1, stage_2 = (plan[measurement_name(stage, level)] for stage in (STAGE_1, STAGE_2))
+            meters.stages = self.ledger.open(stage_1, groups), self.ledger.open(stage_2, groups)
         if len(meters.detailed_only):
             total = plan[measurement_name(DETAILED_ONLY, level)]
             meters.total = self.ledger.open(total, areas * len(meters.detailed_only))
@@ -124,14 +123,14 @@ class Measurer:
         for of_level in meters:
             columns = space.columns(of_level.level.iteration_level)
             if of_level.total is not None:
-                yield self._measure_totals(of_level, first, totals[:, columns][:, of_level.detailed_only])
-            if of_level.stage_1 is not None and of_level.stage_2 is not None:
+                of_detailed = totals[:, columns][:, of_level.detailed_only]
+                yield self._measure_totals(of_level, of_level.total, first, of_detailed)
+            if of_level.stages is not None:
                 common = columns.start + of_level.common
-                yield from self._measure_stages(of_level, first, totals[:, common], common, totals.shape, details)
+                exact = totals[:, common]
+                yield from self._measure_stages(of_level, *of_level.stages, first, exact, common, totals.shape, details)
 
-    def _measure_totals(self, meters: _LevelMeters, first: int, totals: Ints) -> NoisyGroups:
-        meter = meters.total
-        assert meter is not None  # noqa: S101 (the caller has looked)
+    def _measure_totals(self, meters: _LevelMeters, meter: Meter, first: int, totals: Ints) -> NoisyGroups:
         areas, width = totals.shape
         ones = np.ones(totals.size, dtype=np.int64)
         noisy = self._clamped(meter.measure(first * width, ones, totals.ravel(), self.entropy))
@@ -147,15 +146,14 @@ class Measurer:
     def _measure_stages(
         self,
         meters: _LevelMeters,
+        stage_1: Meter,
+        stage_2: Meter,
         first: int,
         totals: Ints,
         columns: Ints,
         shape: tuple[int, ...],
         details: Details,
     ) -> Iterable[NoisyGroups]:
-        stage_1, stage_2 = meters.stage_1, meters.stage_2
-        assert stage_1 is not None  # noqa: S101 (the caller has looked)
-        assert stage_2 is not None  # noqa: S101
         width = totals.shape[1]
         flat = totals.ravel()
         levels = np.zeros(len(flat), dtype=np.int8)

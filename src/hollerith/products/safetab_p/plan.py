@@ -3,13 +3,12 @@
 from fractions import Fraction
 from typing import Final
 
-from hollerith.plan.measurement import Measurement
-from hollerith.plan.plan import Neighbours, Plan
+from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.person_tables import FINEST, TOTALS
 from hollerith.populations.regions import Level
 from hollerith.privacy.exact import Budget
-from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE, Accounting, sensitivity
+from hollerith.products.safetab.plan import DEFAULT_CONFIDENCE, Accounting, level_measurement, product_plan
 from hollerith.products.safetab_p.config import Config
 
 STAGE_1: Final = "stage 1"
@@ -57,33 +56,22 @@ def make_plan(
             STAGE_2: (common, "T01001-T02003", FINEST.cells, "common", 1 - config.stage_1),
             DETAILED_ONLY: (detailed_only, TOTALS, 1, DETAILED_ONLY, Fraction(1)),
         }
-        promised = sensitivity(iterations, level, config.settings.max_race_codes, accounting)
-        proven = sensitivity(iterations, level, config.settings.max_race_codes, "tight")
         measurements += [
-            Measurement(
+            level_measurement(
+                iterations,
+                config.settings,
+                level,
+                accounting,
                 name=measurement_name(kind, level),
                 table=table,
-                level=level.name,
                 cells=cells,
-                mechanism=config.settings.mechanism,
-                calibration=promised.unbounded,
-                sensitivity=promised,
-                proven=proven,
                 budget=_share(budget, share),
-                composition=f"pass:{level.region.run}/{level.name}:{branch}",
+                branch=f"{level.name}:{branch}",
             )
             for kind, (exists, table, cells, branch, share) in kinds.items()
             if exists
         ]
-    return Plan(
-        product="safetab-p",
-        privacy_unit="person record",
-        neighbours=Neighbours.UNBOUNDED,
-        accounting=accounting,
-        confidence=confidence,
-        mechanism=config.settings.mechanism,
-        measurements=tuple(measurements),
-    )
+    return product_plan("safetab-p", "person record", config.settings, measurements, accounting, confidence)
 
 
 def _share(budget: Budget, share: Fraction) -> Budget:
