@@ -49,7 +49,8 @@ def measure(folder: Path, millions: float, parameters: dict[str, Path], memory: 
         manifest = json.loads((outs[product] / "manifest.json").read_text())
         rows = sum(table["rows"] for table in manifest["tables"].values())
         stages = [told[s] for s in ("reading and checking the records", "counting and adding noise")]
-        figures = (*stages, told["writing the release"], seconds, seconds - stages[0], peak, floor(data, name))
+        bare = floor(data, name)
+        figures = (*stages, told["writing the release"], seconds, seconds - stages[0], peak, bare, stages[1] / bare)
         shown = " | ".join(f"{value:.1f}" for value in figures)
         print(f"| {product} | {records:,} | {rows:,} | {shown} |", flush=True)
 

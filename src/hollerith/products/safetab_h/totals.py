@@ -175,7 +175,8 @@ def _sql(text: str) -> str:
 def _listed(rows: Ints, *, lines: bool) -> str:
     numbers = rows[:_MOST_LINES] + (2 if lines else 1)
     more = ", ..." if len(rows) > _MOST_LINES else ""
-    return f"{'lines' if lines else 'rows'} {', '.join(map(str, numbers.tolist()))}{more}"
+    kind = ("line" if lines else "row") + "s" * (len(rows) > 1)
+    return f"{kind} {', '.join(map(str, numbers.tolist()))}{more}"
 
 
 def _refuse_twice(path: Path, region_type: Ints, region: Ints, iteration: Ints, lines: bool) -> None:  # noqa: FBT001
@@ -186,7 +187,7 @@ def _refuse_twice(path: Path, region_type: Ints, region: Ints, iteration: Ints, 
     if same.any():
         twice = np.sort(order[1:][same])
         raise InputError(
-            f"{path}: {len(twice):,} rows name an area and an iteration that stand in another row, too; "
+            f"{path}: an area and an iteration stand in more than one row; {len(twice):,} too many: "
             f"{_listed(twice, lines=lines)}"
         )
 
