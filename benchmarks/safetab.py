@@ -64,10 +64,10 @@ def main() -> None:
     parser.add_argument("--memory")
     parser.add_argument("--keep", type=Path, help="leave the censuses in this folder, and use those that are there")
     options = parser.parse_args()
-    print(
-        "| product | records | rows | checked, s | counted, s | written, s | whole, s | unchecked, s | GB | scan, s |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    stages = ("checked", "counted", "written", "whole", "unchecked")
+    columns = ("product", "records", "rows", *stages, "GB", "scan", "counted / scan")
+    print(f"| {' | '.join(columns)} |")
+    print("|---" * len(columns) + "|")
     parameters = {"safetab-p": options.parameters_p, "safetab-h": options.parameters_h}
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
