@@ -448,8 +448,8 @@ def test_the_line_is_right_in_a_long_file(place: Place, refused: Refused) -> Non
 
 def test_at_most_twenty_lines_are_listed(place: Place, refused: Refused) -> None:
     (place.data / "persons.csv").write_text(PERSONS + "3,456700001,117999,2,07,28\n" * 30)
-    said = refused("30 records", ", ".join(map(str, range(7, 27))), verb="validate")
-    assert "27" not in said
+    # The whole list up to its mark of more: a number alone could also stand in the path of the data.
+    refused("30 records", "lines " + ", ".join(map(str, range(7, 27))) + ", ...", verb="validate")
 
 
 def test_all_faults_are_named_in_one_pass(place: Place, refused: Refused) -> None:
