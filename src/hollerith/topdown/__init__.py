@@ -1,0 +1,1 @@
+"""The TopDown Algorithm: noisy measurements of a hierarchy in, consistent non-negative integer counts out."""
