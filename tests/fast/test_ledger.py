@@ -151,8 +151,16 @@ def test_a_meter_refuses_groups_that_are_none_of_the_measurement(first: int, gro
         meter.measure(first, np.ones(groups, dtype=np.int64), np.zeros(groups, dtype=np.int64), SeededEntropy(1))
 
 
-@pytest.mark.parametrize(("cells", "counts"), [([0], 0), ([3], 3), ([1], 2), ([2, 1], 2)])
+@pytest.mark.parametrize(("cells", "counts"), [([-1], 0), ([3], 3), ([1], 2), ([2, 1], 2)])
 def test_a_meter_refuses_counts_that_do_not_fit(cells: list[int], counts: int) -> None:
     meter = Ledger(PLAN).open(PLAN["PH1_num/state_A-G"], 10)
     with pytest.raises(ValueError, match="cells"):
         meter.measure(0, np.array(cells), np.zeros(counts, dtype=np.int64), SeededEntropy(1))
+
+
+def test_a_group_asked_nothing_counts_as_measured() -> None:
+    meter = Ledger(PLAN).open(PLAN["PH1_num/state_A-G"], 3)
+    noisy = meter.measure(0, np.array([1, 0, 1]), np.zeros(2, dtype=np.int64), SeededEntropy(1))
+    assert len(noisy) == 2
+    with pytest.raises(BudgetError, match="has been measured already"):
+        meter.measure(1, np.array([1]), np.zeros(1, dtype=np.int64), SeededEntropy(1))

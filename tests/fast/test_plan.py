@@ -198,3 +198,21 @@ def test_a_loss_that_has_no_meaning_is_none() -> None:
     assert totals["same_household_rho"] is None
     assert totals["bounded_rho"] == "2"
     assert "passes" not in totals
+
+
+@given(
+    st.lists(st.fractions(Fraction(1, 9), 9), min_size=1, max_size=5),
+    st.lists(st.sets(st.integers(0, 4), min_size=1), min_size=1, max_size=4),
+)
+def test_of_the_paths_of_a_plan_the_largest_loss_counts(budgets: list[Fraction], chosen: list[set[int]]) -> None:
+    measurements = [measurement(str(i), budget) for i, budget in enumerate(budgets)]
+    paths = tuple(tuple(sorted(i for i in path if i < len(budgets))) for path in chosen)
+    whole = plan(*measurements)
+    if set().union(*paths) != set(range(len(budgets))):
+        with pytest.raises(ValueError, match="lies on a path"):
+            replace(whole, paths=paths)
+        return
+    forked = replace(whole, paths=paths)
+    assert forked.loss() == max(sum((budgets[i] for i in path), Fraction(0)) for path in paths)
+    assert forked.loss_of(measurements[:1]) == budgets[0]
+    assert replace(whole, paths=(tuple(range(len(budgets))),)).loss() == whole.loss()

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hollerith.errors import BudgetError
 from hollerith.plan.measurement import Measurement
-from hollerith.plan.plan import Plan, compose
+from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import Entropy
 from hollerith.privacy.exact import Budget
 from hollerith.privacy.sampler import add_noise
@@ -28,7 +28,7 @@ class Ledger:
     @property
     def spent(self) -> Budget:
         """Loss so far, under the plan's own neighbours."""
-        return compose(tuple(self._charged.values()))
+        return self.plan.loss_of(tuple(self._charged.values()))
 
     def charge(self, measurement: Measurement) -> None:
         """Record a measurement before it is made.
@@ -44,7 +44,7 @@ class Ledger:
             raise BudgetError(f"measurement {measurement.name} refused: {reason}")
         if measurement.name in self._charged:
             raise BudgetError(f"measurement {measurement.name} refused: it has been made already")
-        after = compose((*self._charged.values(), measurement))
+        after = self.plan.loss_of((*self._charged.values(), measurement))
         if after > self.plan.loss():
             raise BudgetError(f"measurement {measurement.name} refused: it would pass the budget of the plan")
         self._charged[measurement.name] = measurement
@@ -117,7 +117,8 @@ class Meter:
         ----------
         first : int
         cells : numpy.ndarray of int64, shape (groups of the piece,)
-            How many cells each group is counted in: from 1 to those of the measurement.
+            How many cells each group is counted in, up to those of the measurement. A group counted in none has been
+            measured all the same.
         counts : numpy.ndarray of int64, shape (sum of cells,)
             Exact counts, zeros included, group after group.
         entropy : Entropy
@@ -136,7 +137,7 @@ class Meter:
             raise BudgetError(f"measurement {self.measurement.name} refused: it has no such population group")
         if any(first < to and start < end for start, to in self._done):
             raise BudgetError(f"measurement {self.measurement.name} refused: a group has been measured already")
-        if len(cells) and not (cells.min() >= 1 and cells.max() <= self.measurement.cells):
+        if len(cells) and not (cells.min() >= 0 and cells.max() <= self.measurement.cells):
             raise ValueError(f"{self.measurement.name} counts at most {self.measurement.cells} cells a group")
         if counts.ndim != 1 or len(counts) != int(cells.sum()):
             raise ValueError(f"{self.measurement.name}: the counts do not have the cells named")

@@ -1,7 +1,7 @@
 """A Plan: measurements and the way they compose, with what they cost together."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
@@ -57,11 +57,15 @@ class Plan:
         Confidence of the margins of error.
     mechanism : Mechanism
     measurements : tuple of Measurement
+    paths : tuple of tuple of int
+        Positions of the measurements that count one record together, for each way a record can lie in the geography;
+        empty where every record may count in all of them. No record counts in the measurements of two paths
+        (docs/topdown-privacy.md).
 
     Raises
     ------
     ValueError
-        If two measurements share a name, or one belongs to another mechanism.
+        If two measurements share a name, one belongs to another mechanism, or one lies on no path.
     """
 
     product: str
@@ -71,6 +75,7 @@ class Plan:
     confidence: Fraction
     mechanism: Mechanism
     measurements: tuple[Measurement, ...]
+    paths: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         twice = [name for name, times in Counter(m.name for m in self.measurements).items() if times > 1]
@@ -78,6 +83,8 @@ class Plan:
             raise ValueError(f"measurements named twice: {', '.join(twice)}")
         if any(m.mechanism is not self.mechanism for m in self.measurements):
             raise ValueError("a plan has one mechanism")
+        if self.paths and {i for path in self.paths for i in path} != set(range(len(self.measurements))):
+            raise ValueError("every measurement lies on a path, and paths hold nothing else")
 
     def __getitem__(self, name: str) -> Measurement:
         """Find a measurement by name, or raise KeyError."""
@@ -107,9 +114,20 @@ class Plan:
         Notes
         -----
         Sequential losses add; of the branches of a group the largest counts (Bun and Steinke 2016, lemmas 7 and 8;
-        `Measurement.composition`).
+        `Measurement.composition`), and of the paths of a plan the largest.
         """
-        return compose(self.measurements, distance)
+        return self.loss_of(self.measurements, distance)
+
+    def loss_of(
+        self, made: Collection[Measurement], distance: Callable[[Measurement], Fraction] | None = None
+    ) -> Budget:
+        """Compose the losses of some measurements of the plan; see `loss`."""
+        if not self.paths:
+            return compose(made, distance)
+        # By name: what was made is part of the plan, and names are unique there.
+        names = {m.name for m in made}
+        on_paths = ([self.measurements[i] for i in path] for path in self.paths)
+        return max(compose([m for m in path if m.name in names], distance) for path in on_paths)
 
     @property
     def passes(self) -> Mapping[str, tuple[Measurement, ...]]:
@@ -134,6 +152,7 @@ class Plan:
             "sensitivity": self.accounting,
             "confidence": float(self.confidence),
             "measurements": [self._measurement_as_json(m) for m in self.measurements],
+            **({"paths": [list(path) for path in self.paths]} if self.paths else {}),
             "totals": self._totals(delta),
         }
 

@@ -1,0 +1,1 @@
+"""TopDown on confidential counts: the door, the run, and how accurate it is."""
