@@ -1,1 +1,24 @@
-"""The TopDown Algorithm: noisy measurements of a hierarchy in, consistent non-negative integer counts out."""
+"""The TopDown Algorithm: noisy measurements of a hierarchy in, consistent non-negative integer counts out.
+
+What stands on compiled kernels is loaded when it is first asked for, so that the rest of the program starts quickly.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hollerith.topdown.infeasible import InfeasibleNode
+    from hollerith.topdown.rounding import round_node
+
+__all__ = ["InfeasibleNode", "round_node"]
+
+_HOMES = {
+    "InfeasibleNode": "hollerith.topdown.infeasible",
+    "round_node": "hollerith.topdown.rounding",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute is of any type
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
