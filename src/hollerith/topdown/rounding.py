@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hollerith.topdown.queries import margin
+from hollerith.topdown.rounding_network import round_on_network
 from hollerith.topdown.rounding_program import Joint, Limit, round_by_program
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,10 @@ def round_counts(
             limits.append(Limit(groups, low, high).less(counts))
     totals = counts.sum(axis=1)
     rest = [(members, int(total - totals[list(members)].sum())) for members, total in joint]
-    return counts + round_by_program(fractions, need, passes, limits, rest)
+    up = round_on_network(fractions, need, passes, limits, rest)
+    if up is None:
+        up = round_by_program(fractions, need, passes, limits, rest)
+    return counts + up
 
 
 def round_node(

@@ -136,7 +136,7 @@ class Program:
         width = matrix.shape[1]
         if width == 0:  # nothing to decide, and no program for HiGHS
             if any((low > 0).any() or (high < 0).any() for _, low, high in self.rows):
-                raise _infeasible()
+                raise cannot_round()
             return np.zeros(0, dtype=np.int64)
         limit = np.full(width, np.inf)
         limit[:count] = 1
@@ -148,13 +148,14 @@ class Program:
             options={"mip_rel_gap": 0.0},
         )
         if outcome.status == 2:
-            raise _infeasible()
+            raise cannot_round()
         if outcome.status != 0:
             raise RuntimeError(f"HiGHS could not round a node of {count} fractional counts: {outcome.message}")
         return np.asarray(np.rint(outcome.x[:count]), dtype=np.int64)
 
 
-def _infeasible() -> InfeasibleNode:
+def cannot_round() -> InfeasibleNode:
+    """The error of a node that has no rounding."""
     return InfeasibleNode(
         "No integer counts between the floor and the ceiling of the estimate keep the parent's counts and the "
         "constraints. Use the failsafe, or drop a constraint or a query held from an earlier pass."
