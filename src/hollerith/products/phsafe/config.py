@@ -5,21 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from hollerith.document import Number, check_keys, read_budget, read_document, refuse
 from hollerith.plan.measurement import Mechanism
 from hollerith.populations.regions import PUERTO_RICO
 from hollerith.privacy.exact import Budget
 from hollerith.products.phsafe.spec import TABLES
-from hollerith.products.settings import (
-    STATES,
-    Number,
-    check_keys,
-    check_reader,
-    read_budget,
-    read_document,
-    read_mechanism,
-    read_states,
-    refuse,
-)
+from hollerith.products.settings import STATES, check_reader, read_mechanism, read_states
 
 _REQUIRED: Final = ("privacy_budget", "tau", "state_filter", "reader", "privacy_defn")
 _OPTIONAL: Final = ("truncation_key", "consistency")

@@ -7,21 +7,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from hollerith.document import Number, check_keys, read_budget, read_document, refuse
 from hollerith.plan.measurement import Mechanism
 from hollerith.populations.iterations import MOST_RACE_CODES
 from hollerith.populations.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
 from hollerith.privacy.exact import Budget, read_exact
-from hollerith.products.settings import (
-    STATES,
-    Number,
-    check_keys,
-    check_reader,
-    read_budget,
-    read_document,
-    read_mechanism,
-    read_states,
-    refuse,
-)
+from hollerith.products.settings import STATES, check_reader, read_mechanism, read_states
 
 _COMMON: Final = (
     *("max_race_codes", "allow_negative_counts", "run_us", "run_pr", "reader", "state_filter_us", "privacy_defn"),

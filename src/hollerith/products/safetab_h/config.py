@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hollerith.document import refuse
 from hollerith.populations.household_tables import FAMILIES
 from hollerith.populations.regions import LEVELS, Level
 from hollerith.privacy.exact import Budget
 from hollerith.products.safetab.settings import BUDGET_KEYS_H, KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
-from hollerith.products.settings import refuse
 
 
 @dataclass(frozen=True, slots=True)

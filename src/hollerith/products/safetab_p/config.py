@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from hollerith.document import refuse
 from hollerith.populations.regions import LEVELS, Level
 from hollerith.privacy.exact import Budget
 from hollerith.products.safetab.settings import KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
-from hollerith.products.settings import refuse
 
 
 @dataclass(frozen=True, slots=True)
