@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -138,3 +139,25 @@ def read_budget(place: str, value: object, faults: list[str]) -> Budget:
         return budget
     faults.append(f"{place}: must be a number, or a fraction as a text 'p/q'")
     return INFINITE
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text of one line that is not empty; a `Number` is none."""
+    return isinstance(value, str) and not isinstance(value, Number) and bool(value.strip()) and value.isprintable()
+
+
+def read_table(place: str, value: object, faults: list[str]) -> dict[str, Any]:
+    """A table of keys and values; empty if it is none."""
+    if isinstance(value, dict):
+        return value
+    faults.append(f"{place}: must be a table of keys and values")
+    return {}
+
+
+def read_choice(place: str, value: object, choices: Sequence[str], faults: list[str]) -> str:
+    """One of several texts; the first if it is none of them."""
+    for choice in choices:
+        if value == choice:
+            return choice
+    faults.append(f"{place}: must be {' or '.join(map(repr, choices))}")
+    return choices[0]
