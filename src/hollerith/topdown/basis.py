@@ -2,8 +2,8 @@
 
 For a set S of attributes let P_S be the Kronecker product of I - J/n over the attributes in S and J/n over the others
 (n the number of levels, J all ones): the part of a histogram that interacts in S. A query Q that keeps the attributes
-T and sums over the others has Q'Q = N sum of P_S over the S within T, with N the product of the numbers of levels summed
-over. So all such Q'Q commute, and a precision or a variance is one number for each of the 2^attributes sets S.
+T and sums over the others has Q'Q = N sum of P_S over the S within T, with N the product of the numbers of levels of
+the others. So all such Q'Q commute, and a precision or a variance is one number for each of the 2^attributes sets S.
 
 *Coordinates* are taken along each attribute by the reflection that carries the first unit vector to the constant one.
 It is symmetric and its own inverse, costs one sum, and leaves the mean in place 0 and the rest in the others; so the
@@ -160,12 +160,12 @@ class Basis:
             The variance of an answer is their sum, weighted by the variances of the S. Rows are equal where the query
             keeps or sums whole attributes.
         """
-        out = np.ones((1, 1))
+        out: Floats = np.ones((1, 1))
         for factor in query.factors:
             if len(factor) > 1:
                 counted = np.bincount(factor).astype(np.float64)
                 mean = counted**2 / len(factor)
-                out = np.kron(out, np.stack([mean, counted - mean], axis=1))
+                out = np.asarray(np.kron(out, np.stack([mean, counted - mean], axis=1)), dtype=np.float64)
         return out
 
     def weights(self, precision: Floats) -> Floats:

@@ -66,9 +66,6 @@ class Estimate:
 class Quadratic:
     """For each of k units, (x - e)'L(x - e) as sum over margins T of weight_T |Q_T x - answers_T|^2.
 
-    It differs from the margins' form by a constant, which is 0 only where the estimate is consistent with all answers,
-    as here.
-
     Attributes
     ----------
     queries : tuple of Query
@@ -129,8 +126,9 @@ def own(basis: Basis, units: int, measurements: Sequence[Measured]) -> Estimate:
         exact = np.flatnonzero(np.isinf(measured.precision))
         if len(exact):
             kept = basis.kept(measured.query)
-            place = (exact, *box(kept)[1:])
-            coordinates[place] = basis.coordinates(measured.answers[exact], kept) / basis.summed(kept) ** 0.5
+            part = coordinates[exact]
+            part[box(kept)] = basis.coordinates(measured.answers[exact], kept) / basis.summed(kept) ** 0.5
+            coordinates[exact] = part
             precision[np.ix_(exact, basis.within(kept))] = np.inf
     return Estimate(coordinates.reshape(units, basis.cells), precision)
 
@@ -279,7 +277,7 @@ def intervals(basis: Basis, estimate: Estimate, query: Query, confidence: float 
     return Intervals(value, variance, lower, upper)
 
 
-def variances_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, members: Members) -> Floats:
+def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, members: Members) -> Floats:
     """Precisions of the estimates of sums of blocks, such as places, wherever in the tree the blocks lie.
 
     Parameters
@@ -374,7 +372,7 @@ def _families(parents: Indices) -> tuple[NDArray[np.intp], Indices]:
 
 
 def _share(one: Floats, other: Floats) -> Floats:
-    """Compute one / (one + other), with 0 where both are 0 or the other is infinite and 1 where only one is infinite."""
+    """Compute one / (one + other): 0 where both are 0 or the other is infinite, 1 where only one is infinite."""
     finite = np.isfinite(one) & np.isfinite(other)
     total = np.where(finite, one + other, 0.0)
     share = np.divide(one, total, out=np.zeros_like(one), where=total > 0)
