@@ -67,7 +67,7 @@ DIVISIONS = {
     ("4", "9"): "02 06 15 41 53",
     ("9", "0"): "72",
 }
-RECORDS = {"person-records.txt", "household-records.txt"}
+RECORDS = {"person-records.txt", "household-records.txt", "quarters.csv"}
 BLOCKS = {"GRF-C.txt", "housing-units.txt", "group_quarters.csv"}
 NOT_IN_UNIVERSE = {"HHSPAN": "0", "HHRACE": "00", "TEN": "0", "HHT": "0", "HHT2": "00", "CPLT": "0"}
 RELATIVES = {str(code) for code in range(25, 34)}
@@ -319,7 +319,8 @@ def test_a_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path) -> Non
     first, again, other = (contents(tmp_path / name) for name in "abc")
     assert first.keys() == {f"{table}.csv" for table in HEADERS} | RECORDS | BLOCKS | {"SYNTHETIC"}
     assert first == again
-    assert all(first[name] != other[name] for name in first)
+    # The two group quarters of so few households are of the two most frequent types, whatever the seed.
+    assert all(first[name] != other[name] for name in first.keys() - {"quarters.csv"})
 
 
 def test_without_a_seed_the_marker_tells_the_number_that_repeats_it(tmp_path: Path) -> None:
@@ -337,7 +338,7 @@ def test_parquet_holds_what_csv_holds(tmp_path: Path, monkeypatch: pytest.Monkey
     assert synthesize(parquet, households=500, seed=3, fmt="parquet") == synthesize(
         tmp_path / "csv", households=500, seed=3
     )
-    names = {f"{table}.parquet" for table in (*HEADERS, "person-records", "household-records")}
+    names = {f"{table}.parquet" for table in (*HEADERS, "person-records", "household-records", "quarters")}
     assert {path.name for path in parquet.iterdir()} == names | BLOCKS | {"SYNTHETIC"}
     assert all((parquet / name).read_bytes() == (tmp_path / "csv" / name).read_bytes() for name in BLOCKS)
     expected = read(tmp_path / "csv")

@@ -22,6 +22,7 @@ HEADERS = {
         *(*ADDRESS, "PLACEFP", "AIANNHCE"),
         *("TABBLKGRPCE", "COUSUBFP", "REGIONCE", "DIVISIONCE", "OIDTABBLK"),
     ],
+    "quarters.csv": ["MAFID", "QGQTYP"],
     "housing-units.txt": ["block", "housing_units"],
     "group_quarters.csv": ["block", "housing_units", "gq1", "gq2", "gq3", "gq4", "gq5", "gq6", "gq7"],
 }

@@ -9,7 +9,7 @@ import numpy as np
 from hollerith.errors import InputError
 from hollerith.geography.delimited import first_repeated, open_delimited, positions
 from hollerith.geography.reference import Reference
-from hollerith.geography.tree import Flags, Indices
+from hollerith.geography.tree import Flags, Indices, Ints
 
 QUARTERS_COLUMNS: Final = tuple(f"gq{kind}" for kind in range(1, 8))
 """Facilities: correctional, juvenile, nursing, other institutions, college, military, other."""
@@ -39,6 +39,44 @@ def read_attributes(path: Path, reference: Reference) -> Attributes:
     InputError
         If the file is no such table, or blocks are missing, unknown or listed twice.
     """
+    at, facilities = _read_rows(path, reference)
+    if len(at) < len(reference.block):
+        missing = np.delete(reference.block, at)
+        raise InputError(
+            f"{path}, column block: {len(missing):,} blocks of the reference file are missing, such as "
+            f"{missing[0]:016d}; give every block a row, with zeros where nothing stands"
+        )
+    return attributes_of(facilities[np.argsort(at)])
+
+
+def read_facilities(path: Path, reference: Reference) -> Ints:
+    """Read block attributes as numbers; a block without a row has zeros.
+
+    Returns
+    -------
+    ndarray of int64, shape (blocks, 8)
+        Housing units, and facilities of the major types 1 to 7.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, or blocks are unknown or listed twice.
+    """
+    at, facilities = _read_rows(path, reference)
+    found = np.zeros((len(reference.block), facilities.shape[1]), dtype=np.int64)
+    found[at] = facilities
+    return found
+
+
+def attributes_of(facilities: Ints) -> Attributes:
+    """What a spine needs to know of facilities, of shape (blocks, 8)."""
+    stands = facilities > 0
+    bits = 1 << np.arange(len(QUARTERS_COLUMNS), dtype=np.int32)
+    return Attributes(np.asarray(stands.any(axis=1)), np.asarray(stands[:, 1:] @ bits, dtype=np.int32))
+
+
+def _read_rows(path: Path, reference: Reference) -> tuple[Ints, Ints]:
+    """Positions of the listed blocks in the reference, and what stands in each, of shape (rows, 8)."""
     with open_delimited(path, ("block", "housing_units", *QUARTERS_COLUMNS)) as file:
         block = file.digits("block", 16)
         if repeated := first_repeated(block):
@@ -52,18 +90,7 @@ def read_attributes(path: Path, reference: Reference) -> Attributes:
         if len(unknown):
             row = int(unknown[0])
             raise file.fault(row, "block", f"block {block[row]:016d} is not in the reference file")
-        units = file.counts("housing_units")
-        quarters = np.zeros(len(block), dtype=np.int32)
-        for bit, name in enumerate(QUARTERS_COLUMNS):
-            quarters |= (file.counts(name) > 0).astype(np.int32) << bit
-    if len(block) < len(reference.block):
-        missing = np.setdiff1d(reference.block, block, assume_unique=True)
-        raise InputError(
-            f"{path}, column block: {len(missing):,} blocks of the reference file are missing, such as "
-            f"{missing[0]:016d}; give every block a row, with zeros where nothing stands"
-        )
-    order = np.argsort(at)
-    return Attributes(((units > 0) | (quarters > 0))[order], quarters[order])
+        return at, np.stack([file.counts(name) for name in ("housing_units", *QUARTERS_COLUMNS)], axis=1)
 
 
 def check_counties(reference: Reference, live: Flags, path: Path) -> None:

@@ -3,7 +3,7 @@
 Validation is outside the privacy guarantee (PHSafe, section 6.1): what it finds is confidential.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -168,7 +168,12 @@ def is_synthetic(folder: Path) -> bool:
 
 @contextmanager
 def open_census(
-    folder: Path, *, states: frozenset[int], policies: Mapping[str, Policy], memory: int | None = None
+    folder: Path,
+    *,
+    states: frozenset[int],
+    policies: Mapping[str, Policy],
+    memory: int | None = None,
+    rules: Sequence[Rule] = RULES,
 ) -> Iterator[Census]:
     """Open and validate a folder of persons, units and geo files, or of CEF files.
 
@@ -181,6 +186,8 @@ def open_census(
         Policy by rule of consistency; `Policy.FAIL` where none is given.
     memory : int, optional
         Bytes to get along with (`open_database`).
+    rules : sequence of Rule
+        Which rules of consistency to check.
 
     Raises
     ------
@@ -204,7 +211,7 @@ def open_census(
                 intact = False
         if intact:
             findings += _links(db, sources, states)
-            findings += _consistency(db, sources, policies)
+            findings += _consistency(db, sources, policies, rules)
             findings += _absent_states(db, sources["geo"], states)
         yield Census(db, folder, sources, tuple(findings))
 
@@ -288,14 +295,14 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _consistency(
-    db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], policies: Mapping[str, Policy]
+    db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], policies: Mapping[str, Policy], checked: Sequence[Rule]
 ) -> list[Finding]:
-    """The rules of consistency, all counted in one pass over the units and one over the persons."""
+    """Rules of consistency, all counted in one pass over the units and one over the persons."""
     relations = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons"}
     findings = []
     drops = []
     for subject, relation in relations.items():
-        rules = [rule for rule in RULES if rule.subject == subject]
+        rules = [rule for rule in checked if rule.subject == subject]
         counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
         for rule, count in zip(rules, counts, strict=True):
             if count:

@@ -109,8 +109,9 @@ def open_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConnecti
 
 def numbers(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
     """The one row of whole numbers that a query gives; a sum over nothing is 0."""
-    row = db.execute(query).fetchone()
-    return tuple(int(value or 0) for value in row or ())
+    # A result that is not read to its end keeps the connection from other work.
+    (row,) = db.execute(query).fetchall()
+    return tuple(int(value or 0) for value in row)
 
 
 def _must_be_private(root: Path) -> None:

@@ -79,11 +79,10 @@ def require_none(findings: Iterable[Finding]) -> None:
         Naming every rule broken, how often and where.
     """
     if broken := failing(findings):
-        raise InputError(
-            "\n".join(
-                [
-                    "the records break these rules (confidential: it counts records):",
-                    *(f"  {finding}" for finding in broken),
-                ]
-            )
-        )
+        raise refusal(broken)
+
+
+def refusal(broken: Iterable[Finding]) -> InputError:
+    """The error that names every rule broken, how often and where."""
+    head = "the records break these rules (confidential: it counts records):"
+    return InputError("\n".join([head, *(f"  {finding}" for finding in broken)]))

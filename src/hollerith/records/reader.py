@@ -24,6 +24,8 @@ _HEADER_LIMIT: Final = 1 << 16
 _SEPARATORS: Final = "|,"
 _FEW_CODES: Final = 100
 
+NO_HEADER: Final = "the first line is no header of column names; is this a CSV file?"
+
 PARQUET: Final = ".parquet"
 
 PART_SHIFT: Final = 40
@@ -75,20 +77,37 @@ def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFi
         damaged in its middle shows only when it is read: whoever reads it first must expect an error
         (`damaged_parts`).
     """
+    if findings := check_readable(source):
+        return findings
+    return _open_csv(db, source.paths[0], schema) if source.header else _open_parquet(db, source, schema)
+
+
+def check_readable(source: Source) -> list[Finding]:
+    """Find files that cannot be opened or are empty."""
     findings = []
-    head = b""
     for path, name in zip(source.paths, source.names, strict=True):
         try:
             with path.open("rb") as file:
-                head = file.read(_HEADER_LIMIT)
+                head = file.read(1)
         except OSError as error:
             findings.append(Finding("readable", name, error.strerror or "cannot be read"))
             continue
         if not head:
             findings.append(Finding("not_empty", name, "the file is empty: not even a header"))
-    if findings:
-        return findings
-    return _open_csv(db, source.paths[0], head, schema) if source.header else _open_parquet(db, source, schema)
+    return findings
+
+
+def read_header(path: Path) -> tuple[str, tuple[str, ...]] | None:
+    """Read the separator and the column names of a text file, or None if its first line is not ASCII text."""
+    with path.open("rb") as file:
+        head = file.read(_HEADER_LIMIT)
+    try:
+        # The head may end within a character, so only its first line must be text.
+        line = head.removeprefix(codecs.BOM_UTF8).splitlines()[0].decode("ascii")
+    except (UnicodeDecodeError, IndexError):
+        return None
+    separator = next((s for s in _SEPARATORS if s in line), _SEPARATORS[0])
+    return separator, tuple(name.strip() for name in next(csv.reader([line], delimiter=separator)))
 
 
 def forms(folder: Path, schema: RecordFile) -> list[Path]:
@@ -171,21 +190,36 @@ def require_folder(folder: Path) -> None:
         raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
 
 
-def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: RecordFile) -> list[Finding]:
-    try:
-        # The head may end within a character, so only its first line must be text.
-        line = head.removeprefix(codecs.BOM_UTF8).splitlines()[0].decode("ascii")
-    except (UnicodeDecodeError, IndexError):
-        return [Finding("is_text", path.name, "the first line is no header of column names; is this a CSV file?")]
-    separator = next((s for s in _SEPARATORS if s in line), _SEPARATORS[0])
-    header = tuple(name.strip() for name in next(csv.reader([line], delimiter=separator)))
+def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> list[Finding]:
+    if (found := read_header(path)) is None:
+        return [Finding("is_text", path.name, NO_HEADER)]
+    separator, header = found
     if findings := check_header(path.name, header, schema):
         return findings
     # Names that are not ours may be empty, or differ by case alone, which the database does not see.
-    names = (name if name in schema.header else f"column {place}" for place, name in enumerate(header, 1))
-    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
+    names = [name if name in schema.header else f"column {place}" for place, name in enumerate(header, 1)]
     typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
-    table = schema.relation
+    return load_text(db, path, schema.relation, separator, names, typed)
+
+
+def load_text(
+    db: duckdb.DuckDBPyConnection, path: Path, table: str, separator: str, names: Sequence[str], typed: str
+) -> list[Finding]:
+    """Load the rows below the header of a text file.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    path : Path
+    table : str
+        The relation to make, with the numbers of records in a column ``record``.
+    separator : str
+    names : sequence of str
+        What to call the columns of the file, each by another name.
+    typed : str
+        SQL for the columns of the relation, from texts.
+    """
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
     try:
         db.execute(f"""
             CREATE TABLE {table}_rows AS SELECT {typed} FROM read_csv({source_of(path)},
@@ -199,9 +233,9 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, head: bytes, schema: Re
     except duckdb.Error:
         text = "not readable as CSV throughout: binary content, or line ends of more than one kind"
         return [Finding("is_text", path.name, text)]
-    findings = rejected(db, table, path.name, len(header))
+    findings = rejected(db, table, path.name, len(names))
     if not findings:
-        findings = _empty_last_fields(db, path, separator, len(header))
+        findings = _empty_last_fields(db, path, separator, len(names))
     if not findings:
         db.execute(f"CREATE VIEW {table} AS SELECT *, rowid + 1 AS record FROM {table}_rows")
     return findings

@@ -27,6 +27,7 @@ from hollerith.records.synthetic_files import (
     MAJOR_TYPES,
     PERSON_RECORDS,
     PERSONS,
+    QUARTERS,
     RECORDS,
     REFERENCE,
     UNITS,
@@ -313,10 +314,11 @@ def _write_records(
         append(GEO, _geo(chunk, geography))
         append(PERSON_RECORDS, _person_records(chunk, geography))
         append(HOUSEHOLD_RECORDS, _household_records(chunk, geography))
+        major = np.array([item.major for item in _QUARTERS])[chunk.quarter.kind]
+        append(QUARTERS, [chunk.mafid[chunk.housing :], major * 100 + 1])
 
         empty = chunk.block[len(chunk.homes.size) : chunk.housing]
         np.add.at(vacant_units, empty, 1)
-        major = np.array([item.major for item in _QUARTERS])[chunk.quarter.kind]
         facilities.append(chunk.block[chunk.housing :] * (MAJOR_TYPES + 1) + major)
         persons += len(chunk.people.unit)
         if progress is not None:

@@ -136,7 +136,10 @@ PERSON_RECORDS: Final = Table(
 HOUSEHOLD_RECORDS: Final = Table(
     "household-records", "txt", (*_BLOCK, _code("HHRACE", 2), *_ANSWERS, _code("HOUSEHOLD_TYPE", 1), _code("TEN", 1))
 )
-RECORDS: Final = (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS)
+QUARTERS: Final = Table("quarters", "csv", (_mafid(), _code("QGQTYP", 3)))
+"""The type of each group quarters, which PHSafe's units do not tell, but the CEF's."""
+
+RECORDS: Final = (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS, QUARTERS)
 """The files of records. Those of blocks, below, are public and always text."""
 
 # SafeTab ignores what follows its six columns; the spines read them, and the CEF's units name the last.
