@@ -8,7 +8,7 @@ tree), so that the method cannot cycle. Everything is int64: no tolerance.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -24,6 +24,30 @@ def compiled(function: Kernel) -> Kernel:
     """Compile to machine code that is kept on disk and runs without the interpreter's lock."""
     kernel: Kernel = numba.njit(cache=True, nogil=True)(function)
     return kernel
+
+
+class Graph(NamedTuple):
+    """A flow in a graph, arc by arc; see `improve`."""
+
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    cost: Ints
+    flow: Ints
+    state: NDArray[np.int8]
+
+
+class Tree(NamedTuple):
+    """A spanning tree, node by node; children of a node are a doubly linked list, so that branches move quickly."""
+
+    parent: Ints
+    link: Ints
+    potential: Ints
+    depth: Ints
+    eldest: Ints
+    younger: Ints
+    older: Ints
+    stack: Ints  # room for a walk through the tree
 
 
 @compiled
@@ -47,7 +71,7 @@ def improve(
         Feasible; changed in place.
     state : ndarray of int8, shape (arcs,)
         1 for an arc outside the tree without flow, -1 for one that is full, 0 for an arc of the tree and for one that
-        must keep its flow; changed in place.
+        must keep its flow; changed in place. An arc of capacity 0 must be 0.
     parent, link : ndarray of int64, shape (nodes,)
         The tree: for each node the next one on the way to the root, and the arc between; -1 for the root, which is
         node 0. Changed in place.
@@ -60,163 +84,197 @@ def improve(
     int
         How many pivots it took.
     """
-    nodes = len(parent)
-    arcs = len(tail)
-    # Children of a node are a doubly linked list, so that a branch is moved in constant time.
-    eldest = np.full(nodes, -1, dtype=np.int64)
-    younger = np.full(nodes, -1, dtype=np.int64)
-    older = np.full(nodes, -1, dtype=np.int64)
-    for node in range(1, nodes):
-        above = parent[node]
-        next_child = eldest[above]
-        younger[node] = next_child
-        if next_child >= 0:
-            older[next_child] = node
-        eldest[above] = node
-    depth = np.zeros(nodes, dtype=np.int64)
-    stack = np.empty(nodes, dtype=np.int64)
-    potential[0] = 0
-    stack[0] = 0
-    height = 1
-    while height > 0:
-        height -= 1
-        node = stack[height]
-        child = eldest[node]
-        while child >= 0:
-            arc = link[child]
-            depth[child] = depth[node] + 1
-            if tail[arc] == child:
-                potential[child] = potential[node] - cost[arc]
-            else:
-                potential[child] = potential[node] + cost[arc]
-            stack[height] = child
-            height += 1
-            child = younger[child]
-
-    block = max(np.int64(np.sqrt(arcs)), np.int64(24))
+    graph = Graph(tail, head, capacity, cost, flow, state)
+    tree = _plant(graph, parent, link, potential)
+    block = max(np.int64(np.sqrt(len(tail))), np.int64(24))
     pivots = 0
     at = 0
     while True:
-        # The arc to enter: the worst of a block; blocks go round, and a whole round without any is the end.
-        entering = -1
-        worst = np.int64(0)
-        left = block
-        for _ in range(arcs):
-            price = state[at] * (cost[at] + potential[tail[at]] - potential[head[at]])
-            if price < worst:
-                worst = price
-                entering = at
-            at += 1
-            if at == arcs:
-                at = 0
-            left -= 1
-            if left == 0:
-                if entering >= 0:
-                    break
-                left = block
+        entering, at = _price(graph, potential, at, block)
         if entering < 0:
             return pivots
         pivots += 1
-
         forward = state[entering] == 1
         first = tail[entering] if forward else head[entering]
         second = head[entering] if forward else tail[entering]
-        one = first
-        other = second
-        while one != other:
-            if depth[one] > depth[other]:
-                one = parent[one]
-            elif depth[other] > depth[one]:
-                other = parent[other]
-            else:
-                one = parent[one]
-                other = parent[other]
-        apex = one
-
-        # How much can go round, and which arc blocks last.
-        push = capacity[entering]
-        leaving = -1
-        on_first = True
-        node = first
-        while node != apex:
-            arc = link[node]
-            room = flow[arc] if tail[arc] == node else capacity[arc] - flow[arc]
-            if room < push:
-                push = room
-                leaving = node
-            node = parent[node]
-        node = second
-        while node != apex:
-            arc = link[node]
-            room = capacity[arc] - flow[arc] if tail[arc] == node else flow[arc]
-            if room <= push:
-                push = room
-                leaving = node
-                on_first = False
-            node = parent[node]
-
+        apex = _meet(tree, first, second)
+        push, leaving, on_first = _block(graph, tree, first, second, apex, capacity[entering])
         if push > 0:
             flow[entering] += push if forward else -push
-            node = first
-            while node != apex:
-                arc = link[node]
-                flow[arc] += -push if tail[arc] == node else push
-                node = parent[node]
-            node = second
-            while node != apex:
-                arc = link[node]
-                flow[arc] += push if tail[arc] == node else -push
-                node = parent[node]
+            _send(graph, tree, first, apex, -push)
+            _send(graph, tree, second, apex, push)
         if leaving < 0:
             state[entering] = -state[entering]
             continue
         out = link[leaving]
         state[out] = 1 if flow[out] == 0 else -1
         state[entering] = 0
+        if on_first:
+            _rehang(graph, tree, entering, leaving, first, second)
+        else:
+            _rehang(graph, tree, entering, leaving, second, first)
 
-        # Hang the cut-off branch by the entering arc: turn the path from its end to the leaving arc upside down.
-        moved = first if on_first else second
-        node = moved
-        above = second if on_first else first
-        arc = entering
-        while True:
-            before = parent[node]
-            old_arc = link[node]
-            prior = older[node]
-            following = younger[node]
-            if prior >= 0:
-                younger[prior] = following
-            else:
-                eldest[before] = following
-            if following >= 0:
-                older[following] = prior
-            next_child = eldest[above]
-            older[node] = -1
-            younger[node] = next_child
-            if next_child >= 0:
-                older[next_child] = node
-            eldest[above] = node
-            parent[node] = above
-            link[node] = arc
-            if node == leaving:
+
+@compiled
+def _plant(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> Tree:
+    """Lists of children, depths and potentials of a tree given by its parents."""
+    nodes = len(parent)
+    tree = Tree(
+        parent,
+        link,
+        potential,
+        np.zeros(nodes, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        np.empty(nodes, dtype=np.int64),
+    )
+    for node in range(1, nodes):
+        _adopt(tree, node, parent[node])
+    potential[0] = 0
+    tree.stack[0] = 0
+    height = 1
+    while height > 0:
+        height -= 1
+        node = tree.stack[height]
+        child = tree.eldest[node]
+        while child >= 0:
+            arc = link[child]
+            tree.depth[child] = tree.depth[node] + 1
+            potential[child] = potential[node] + (-graph.cost[arc] if graph.tail[arc] == child else graph.cost[arc])
+            tree.stack[height] = child
+            height += 1
+            child = tree.younger[child]
+    return tree
+
+
+@compiled
+def _adopt(tree: Tree, node: int, above: int) -> None:
+    """Put a node first among the children of another."""
+    next_child = tree.eldest[above]
+    tree.older[node] = -1
+    tree.younger[node] = next_child
+    if next_child >= 0:
+        tree.older[next_child] = node
+    tree.eldest[above] = node
+
+
+@compiled
+def _price(graph: Graph, potential: Ints, at: int, block: int) -> tuple[int, int]:
+    """The arc to enter, the worst of the first block that has any, or -1; and where the next search starts."""
+    arcs = len(graph.tail)
+    entering = -1
+    worst = np.int64(0)
+    left = block
+    for _ in range(arcs):
+        reduced = graph.cost[at] + potential[graph.tail[at]] - potential[graph.head[at]]
+        price = graph.state[at] * reduced
+        if price < worst:
+            worst = price
+            entering = at
+        at += 1
+        if at == arcs:
+            at = 0
+        left -= 1
+        if left == 0:
+            if entering >= 0:
                 break
-            above = node
-            arc = old_arc
-            node = before
-        reduced = cost[entering] + potential[tail[entering]] - potential[head[entering]]
-        shift = -reduced if tail[entering] == moved else reduced
-        stack[0] = moved
-        height = 1
-        while height > 0:
-            height -= 1
-            node = stack[height]
-            potential[node] += shift
-            depth[node] = depth[parent[node]] + 1
-            child = eldest[node]
-            while child >= 0:
-                stack[height] = child
-                height += 1
-                child = younger[child]
+            left = block
+    return entering, at
+
+
+@compiled
+def _meet(tree: Tree, one: int, other: int) -> int:
+    """The lowest node above both."""
+    while one != other:
+        if tree.depth[one] > tree.depth[other]:
+            one = tree.parent[one]
+        elif tree.depth[other] > tree.depth[one]:
+            other = tree.parent[other]
+        else:
+            one = tree.parent[one]
+            other = tree.parent[other]
+    return one
+
+
+@compiled
+def _block(graph: Graph, tree: Tree, first: int, second: int, apex: int, push: int) -> tuple[int, int, bool]:
+    """How much can go from the apex down to first, over the entering arc to second and up to the apex.
+
+    With it the node whose arc to its parent blocks last on that way, -1 where the entering arc does, and whether that
+    node lies on the side of first.
+    """
+    leaving = -1
+    on_first = True
+    node = first
+    while node != apex:
+        arc = tree.link[node]
+        room = graph.flow[arc] if graph.tail[arc] == node else graph.capacity[arc] - graph.flow[arc]
+        if room < push:
+            push = room
+            leaving = node
+        node = tree.parent[node]
+    node = second
+    while node != apex:
+        arc = tree.link[node]
+        room = graph.capacity[arc] - graph.flow[arc] if graph.tail[arc] == node else graph.flow[arc]
+        if room <= push:
+            push = room
+            leaving = node
+            on_first = False
+        node = tree.parent[node]
+    return push, leaving, on_first
+
+
+@compiled
+def _send(graph: Graph, tree: Tree, node: int, apex: int, amount: int) -> None:
+    """Push an amount up the tree from a node to one above it."""
+    while node != apex:
+        arc = tree.link[node]
+        graph.flow[arc] += amount if graph.tail[arc] == node else -amount
+        node = tree.parent[node]
+
+
+@compiled
+def _rehang(graph: Graph, tree: Tree, entering: int, leaving: int, moved: int, onto: int) -> None:
+    """Cut the branch below the leaving arc, and hang it by the entering arc from ``moved`` to ``onto``."""
+    # The path from the entering to the leaving arc is turned upside down.
+    node = moved
+    above = onto
+    arc = entering
+    while True:
+        before = tree.parent[node]
+        old_arc = tree.link[node]
+        prior = tree.older[node]
+        following = tree.younger[node]
+        if prior >= 0:
+            tree.younger[prior] = following
+        else:
+            tree.eldest[before] = following
+        if following >= 0:
+            tree.older[following] = prior
+        _adopt(tree, node, above)
+        tree.parent[node] = above
+        tree.link[node] = arc
+        if node == leaving:
+            break
+        above = node
+        arc = old_arc
+        node = before
+    reduced = graph.cost[entering] + tree.potential[graph.tail[entering]] - tree.potential[graph.head[entering]]
+    shift = -reduced if graph.tail[entering] == moved else reduced
+    tree.stack[0] = moved
+    height = 1
+    while height > 0:
+        height -= 1
+        node = tree.stack[height]
+        tree.potential[node] += shift
+        tree.depth[node] = tree.depth[tree.parent[node]] + 1
+        child = tree.eldest[node]
+        while child >= 0:
+            tree.stack[height] = child
+            height += 1
+            child = tree.younger[child]
 
 
 def min_cost_flow(tail: Ints, head: Ints, capacity: Ints, cost: Ints, supply: Ints) -> Ints:

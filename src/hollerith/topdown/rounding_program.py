@@ -6,12 +6,12 @@ it lies above and below its target.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array, eye_array, hstack, vstack
 
 from hollerith.topdown.infeasible import InfeasibleNode
 
@@ -60,98 +60,107 @@ def round_half_up(sums: Floats) -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """The constraints that all passes share.
+    """Variables and the constraints that all passes share.
 
     Attributes
     ----------
     child, cell : ndarray of int, shape (entries,)
-        Where the fractional counts stand.
+        Where the counts stand that have a choice; the first variables are their z.
     fraction : ndarray of float64, shape (entries,)
-    shape : tuple of int
-        Children and cells.
-    rows : tuple of (index, lower, upper)
-        The entries of each constraint: sums of z by ``index`` (entries,; -1 for none) lie between the bounds.
+    least, most : ndarray of float64, shape (variables,)
+        Bounds of the variables; all are integers.
+    matrix : sparse array, shape (rows, variables)
+    lower, upper : ndarray of float64, shape (rows,)
+        Bounds of the rows.
     """
 
     child: Ints
     cell: Ints
     fraction: Floats
-    shape: tuple[int, int]
-    rows: tuple[tuple[Ints, Ints, Ints], ...]
+    least: Floats
+    most: Floats
+    matrix: csr_array
+    lower: Floats
+    upper: Floats
+
+    def with_rows(self, matrix: csr_array, lower: NDArray[np.generic], upper: NDArray[np.generic]) -> "Program":
+        """The same with more constraints."""
+        return replace(
+            self,
+            matrix=vstack([self.matrix, matrix], format="csr"),
+            lower=np.concatenate([self.lower, lower.astype(np.float64)]),
+            upper=np.concatenate([self.upper, upper.astype(np.float64)]),
+        )
+
+    def sums(self, index: Ints, rows: int) -> csr_array:
+        """The rows that sum z by ``index``, of shape (entries,); -1 for those in no sum."""
+        (kept,) = np.nonzero(index >= 0)
+        return coo_array((np.ones(len(kept)), (index[kept], kept)), shape=(rows, len(self.least))).tocsr()
 
     def holding(self, limit: Limit) -> "Program":
-        """The same with bounds on one more query."""
+        """The same with bounds on the answers of a query."""
         size = limit.lower.shape[1]
-        index = self.child * size + limit.labels[self.cell]
-        row = (index, limit.lower.reshape(-1), limit.upper.reshape(-1))
-        return Program(self.child, self.cell, self.fraction, self.shape, (*self.rows, row))
-
-    def holding_sum(self, index: Ints, lower: Ints, upper: Ints) -> "Program":
-        """The same with bounds on sums of entries."""
-        return Program(self.child, self.cell, self.fraction, self.shape, (*self.rows, (index, lower, upper)))
+        matrix = self.sums(self.child * size + limit.labels[self.cell], limit.lower.size)
+        return self.with_rows(matrix, limit.lower.reshape(-1), limit.upper.reshape(-1))
 
     def solve(self, queries: Sequence[Labels | None]) -> Ints:
         """Minimise the distance of one pass; the z of an optimum, of shape (entries,)."""
-        count = len(self.child)
-        cost = np.zeros(count)
-        index: list[Ints] = []
-        lower: list[Ints] = []
-        upper: list[Ints] = []
-        for at, low, high in self.rows:
-            index.append(at)
-            lower.append(low)
-            upper.append(high)
-        rows = sum(len(low) for low in lower)
-        extra_rows: list[Ints] = []
-        for labels in queries:
-            if labels is None:
-                cost += 1 - 2 * self.fraction
-                continue
-            key = self.child * (int(labels.max(initial=0)) + 1) + labels[self.cell]
-            _, at = np.unique(key, return_inverse=True)
-            target = round_half_up(np.asarray(np.bincount(at, self.fraction), dtype=np.float64))
-            index.append(at)
-            lower.append(target)
-            upper.append(target)
-            extra_rows.append(rows + np.arange(len(target)))
-            rows += len(target)
-        starts = np.cumsum([0, *(len(low) for low in lower)])
-        entry = np.arange(count)
-        row = np.concatenate([np.where(at >= 0, start + at, -1) for at, start in zip(index, starts[:-1], strict=True)])
-        column = np.tile(entry, len(index))
-        kept = row >= 0
-        distance = np.concatenate([np.zeros(0, dtype=np.int64), *extra_rows])
-        above = count + np.arange(len(distance))
-        below = above + len(distance)
-        matrix = coo_array(
-            (
-                np.concatenate([np.ones(int(kept.sum())), -np.ones(len(distance)), np.ones(len(distance))]),
-                (
-                    np.concatenate([row[kept], distance, distance]),
-                    np.concatenate([column[kept], above, below]),
-                ),
-            ),
-            shape=(rows, count + 2 * len(distance)),
-        )
-        width = matrix.shape[1]
-        if width == 0:  # nothing to decide, and no program for HiGHS
-            if any((low > 0).any() or (high < 0).any() for _, low, high in self.rows):
+        entries = len(self.child)
+        if len(self.least) == 0:  # nothing to decide, and no program for HiGHS
+            if (self.lower > 0).any() or (self.upper < 0).any():
                 raise cannot_round()
             return np.zeros(0, dtype=np.int64)
-        limit = np.full(width, np.inf)
-        limit[:count] = 1
+        cost = np.zeros(len(self.least))
+        one_step = bool((self.least[:entries] >= 0).all() and (self.most[:entries] <= 1).all())
+        matrices: list[csr_array] = []
+        targets: list[Floats] = []
+        for labels in queries:
+            if labels is None and one_step:
+                cost[:entries] += 1 - 2 * self.fraction
+            elif labels is None:
+                matrices.append(self.sums(np.arange(entries), entries))
+                targets.append(self.fraction)
+            else:
+                key = self.child * (int(labels.max(initial=0)) + 1) + labels[self.cell]
+                _, answer = np.unique(key, return_inverse=True)
+                sums = np.asarray(np.bincount(answer, self.fraction), dtype=np.float64)
+                matrices.append(self.sums(answer, len(sums)))
+                targets.append(round_half_up(sums).astype(np.float64))
+        target = np.concatenate([np.zeros(0), *targets])
+        away = len(target)
+        one = eye_array(away, format="csr")
+        matrix = vstack([self.matrix, *matrices], format="csr")
+        slack = vstack([csr_array((self.matrix.shape[0], 2 * away)), hstack([-one, one])])
         outcome = milp(
-            np.concatenate([cost, np.ones(2 * len(distance))]),
-            integrality=np.concatenate([np.ones(count), np.zeros(2 * len(distance))]),
-            bounds=Bounds(np.zeros(width), limit),
-            constraints=LinearConstraint(matrix.tocsc(), np.concatenate(lower), np.concatenate(upper)),
+            np.concatenate([cost, np.ones(2 * away)]),
+            integrality=np.concatenate([np.ones(len(cost)), np.zeros(2 * away)]),
+            bounds=Bounds(
+                np.concatenate([self.least, np.zeros(2 * away)]), np.concatenate([self.most, np.full(2 * away, np.inf)])
+            ),
+            constraints=LinearConstraint(
+                hstack([matrix, slack]).tocsc(),
+                np.concatenate([self.lower, target]),
+                np.concatenate([self.upper, target]),
+            ),
             options={"mip_rel_gap": 0.0},
         )
         if outcome.status == 2:
             raise cannot_round()
         if outcome.status != 0:
-            raise RuntimeError(f"HiGHS could not round a node of {count} fractional counts: {outcome.message}")
-        return np.asarray(np.rint(outcome.x[:count]), dtype=np.int64)
+            raise RuntimeError(f"HiGHS could not round a node of {entries} fractional counts: {outcome.message}")
+        return np.asarray(np.rint(outcome.x[:entries]), dtype=np.int64)
+
+    def solve_passes(self, passes: Sequence[Sequence[Labels | None]], shape: tuple[int, int]) -> Ints:
+        """Solve pass by pass, holding the answers of each in the later ones; z by child and cell."""
+        program = self
+        out = np.zeros(shape, dtype=np.int64)
+        for queries in passes or ((),):
+            out[self.child, self.cell] = program.solve(queries)
+            for labels in queries:
+                if labels is not None:
+                    held = sum_by_label(out, labels, int(labels.max(initial=0)) + 1)
+                    program = program.holding(Limit(labels, held, held))
+        return out
 
 
 def cannot_round() -> InfeasibleNode:
@@ -188,19 +197,18 @@ def round_by_program(
     ndarray of int64, shape (k, m)
         1 where rounded up.
     """
-    children, cells = fractions.shape
     child, cell = np.nonzero(fractions)
-    program = Program(child, cell, fractions[child, cell], (children, cells), ((cell, need, need),))
+    program = start_program(fractions, child, cell, np.zeros(len(child)), np.ones(len(child)))
+    program = program.with_rows(program.sums(cell, len(need)), need, need)
     for limit in limits:
         program = program.holding(limit)
     for members, total in joint:
         index = np.where(np.isin(child, members), 0, -1)
-        program = program.holding_sum(index, np.array([total]), np.array([total]))
-    out = np.zeros((children, cells), dtype=np.int64)
-    for queries in passes or ((),):
-        out[child, cell] = program.solve(queries)
-        for labels in queries:
-            if labels is not None:
-                held = sum_by_label(out, labels, int(labels.max(initial=0)) + 1)
-                program = program.holding(Limit(labels, held, held))
-    return out
+        program = program.with_rows(program.sums(index, 1), np.array([total]), np.array([total]))
+    return program.solve_passes(passes, fractions.shape)
+
+
+def start_program(fractions: Floats, child: Ints, cell: Ints, least: Floats, most: Floats) -> Program:
+    """A program without constraints but the bounds of its variables, z first."""
+    none = np.zeros(0)
+    return Program(child, cell, fractions[child, cell], least, most, csr_array((0, len(least))), none, none)
