@@ -18,14 +18,19 @@ def plan_text(plan: Plan, delta: float) -> str:
     """Lay out the measurements of a plan and its totals."""
     zcdp = plan.mechanism is Mechanism.ZCDP
     loss, distance = ("rho", "L2^2") if zcdp else ("epsilon", "L1")
+    table, level = (
+        max([least, *(len(getattr(m, column)) for m in plan.measurements)])
+        for column, least in (("table", 13), ("level", 11))
+    )
     lines = [
         f"{plan.product}: {plan.mechanism.value}, privacy unit {plan.privacy_unit}, {plan.neighbours.value} neighbours,"
         f" {plan.accounting} sensitivities",
-        f"{'table':13} {'level':11} {'cells':>5} {loss:>12} {distance:>8} {'sigma':>10} {'MOE ' + _percent(plan):>12}",
+        f"{'table':{table}} {'level':{level}} {'cells':>5} {loss:>12} {distance:>8} {'sigma':>10} "
+        f"{'MOE ' + _percent(plan):>12}",
     ]
     lines += [
-        f"{m.table:13} {m.level:11} {m.cells:5} {_show(m.budget):>12} {_show(m.calibration):>8} {m.sigma:10.3f} "
-        f"{plan.margin(m):12.2f}"
+        f"{m.table:{table}} {m.level:{level}} {m.cells:5} {_show(m.budget):>12} {_show(m.calibration):>8} "
+        f"{m.sigma:10.3f} {plan.margin(m):12.2f}"
         for m in plan.measurements
     ]
     totals = plan.as_json(delta)["totals"]
@@ -39,7 +44,8 @@ def plan_text(plan: Plan, delta: float) -> str:
         promised = f"{_total(of_pass[loss]):>12}, bounded {_total(of_pass[f'bounded_{loss}'])}"
         lines.append(f"{f'of the {name} pass alone, never added to another':52} {promised}")
     if zcdp and totals["epsilon"] is not None:
-        lines.append(f"{f'epsilon at delta {delta:g} (tight conversion, unbounded)':52} {totals['epsilon']:12.6f}")
+        words = f"epsilon at delta {delta:g} (tight conversion, {plan.neighbours.value})"
+        lines.append(f"{words:52} {totals['epsilon']:12.6f}")
     return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 """What the commands of all products share: their verbs' arguments, and how answers are printed."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,12 +106,18 @@ def print_release(options: argparse.Namespace, manifest: dict[str, Any]) -> None
         print(f"{options.out}: {len(manifest['tables'])} tables and manifest.json; {manifest['status']}")
 
 
-def print_plan(options: argparse.Namespace, plan: Plan, production: Callable[[], Plan]) -> None:
-    """Print a plan, and what differs from the 2020 run if that was asked."""
-    delta = float(options.delta) if options.delta is not None else DEFAULT_DELTA
+def print_plan(
+    options: argparse.Namespace,
+    plan: Plan,
+    production: Callable[[], Plan],
+    more: Mapping[str, Any] | None = None,
+    more_text: Sequence[str] = (),
+) -> None:
+    """Print a plan, and what differs from the 2020 run if that was asked; with what else a product has to say."""
+    delta = delta_of(options)
     differences = plan.differences(production()) if options.diff else []
     if options.json:
-        answer = plan.as_json(delta)
+        answer = plan.as_json(delta) | dict(more or {})
         if options.diff:
             rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
             answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
@@ -119,14 +125,20 @@ def print_plan(options: argparse.Namespace, plan: Plan, production: Callable[[],
         return
     from hollerith.cli.plan_text import plan_text
 
-    print(plan_text(plan, delta))
+    print("\n".join([plan_text(plan, delta), *more_text]))
     if options.diff:
         print()
         if not differences:
             print("No difference from the production plan of 2020.")
+        width = max([24, *(len(d.measurement) for d in differences)])
         for d in differences:
             here, there = d.here or "not measured", d.there or "not measured"
-            print(f"{d.measurement:24} {d.value:12} here {here:>14}   production {there:>14}")
+            print(f"{d.measurement:{width}} {d.value:12} here {here:>14}   production {there:>14}")
+
+
+def delta_of(options: argparse.Namespace) -> float:
+    """The delta that `plan` was asked for."""
+    return float(options.delta) if options.delta is not None else DEFAULT_DELTA
 
 
 def print_findings(options: argparse.Namespace, findings: Sequence["Finding"]) -> None:

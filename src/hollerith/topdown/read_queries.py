@@ -120,17 +120,19 @@ def read_passes(
         check_keys(place, entry, (), faults, optional=("estimate", "round"))
         groupings: Groupings = {query.factors: query for query, _ in of_level}
         measured = tuple(query for query, share in of_level if share > 0)
-        estimate: InOrder = (measured,) if measured else ()
         if "estimate" in entry:
             before = len(faults)
             estimate = _in_order(f"{place}.estimate", entry["estimate"], named, groupings, faults)
             _check_measured(f"{place}.estimate", estimate, measured, faults, complete=len(faults) == before)
-        rounded: InOrder = (tuple(groupings.setdefault(query.factors, query) for query in nested_chain(schema)),)
+        else:
+            estimate = (measured,) if measured else ()
         if "round" in entry:
             before = len(faults)
             rounded = _in_order(f"{place}.round", entry["round"], named, groupings, faults)
             if len(faults) == before and not any(query.size == schema.cells for query in rounded[-1]):
                 faults.append(f"{place}.round: the last pass must hold 'detailed', which makes every cell an integer")
+        else:
+            rounded = (tuple(groupings.setdefault(query.factors, query) for query in nested_chain(schema)),)
         passes[level] = Passes(estimate, rounded)
     return passes
 

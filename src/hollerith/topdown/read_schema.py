@@ -11,6 +11,7 @@ from hollerith.topdown.schema import Attribute, Schema
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED: Final = (TOTAL, DETAILED, "geolevel", "geounit", "block", "count", "value", "variance")
 _MOST_CELLS: Final = 2**24
+_MOST_LEVELS: Final = 2**16
 _MAJOR_TYPES: Final = 7
 
 
@@ -50,10 +51,10 @@ def _check_distinct(place: str, names: Sequence[str], faults: list[str]) -> None
 
 
 def _labels(place: str, value: object, faults: list[str]) -> tuple[str, ...]:
-    if isinstance(value, Number) and value.isdecimal() and len(value) <= 8 and 0 < int(value) <= _MOST_CELLS:
+    if isinstance(value, Number) and value.isdecimal() and len(value) <= 8 and 0 < int(value) <= _MOST_LEVELS:
         return tuple(map(str, range(int(value))))
     if not isinstance(value, list) or not value:
-        faults.append(f"{place}: must be a number of levels from 1 to {_MOST_CELLS:,}, or a list of labels")
+        faults.append(f"{place}: must be a number of levels from 1 to {_MOST_LEVELS:,}, or a list of labels")
         return ()
     if not all(is_text(label) for label in value):
         faults.append(f"{place}: labels must be texts that are not empty")

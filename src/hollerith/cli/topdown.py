@@ -1,0 +1,86 @@
+"""`hollerith topdown plan`: the TopDown Algorithm."""
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hollerith.cli.arguments import Commands, share
+from hollerith.cli.product import add_plan_arguments, add_verb, delta_of, print_plan
+
+if TYPE_CHECKING:
+    from hollerith.plan.plan import Plan
+    from hollerith.topdown.configuration import Configuration
+    from hollerith.topdown.plan import Semantics
+
+
+def add(commands: Commands) -> None:
+    """Add the command and its verbs."""
+    parser = commands.add_parser("topdown", help="the TopDown Algorithm: consistent counts for a hierarchy of geounits")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+
+    plan = _verb(verbs, "plan", "what a run would measure, and what it costs; needs no data", _plan)
+    add_plan_arguments(plan)
+    _planning(plan)
+
+
+def _verb(
+    verbs: Commands, name: str, text: str, command: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    verb = add_verb(verbs, name, text, command)
+    # A name or a file; which names there are is told by docs/topdown.md and by the error on a file that is not there.
+    verb.add_argument("config", metavar="CONFIG", help="a file in TOML or JSON, or a built-in name: pl94-2020-us")
+    return verb
+
+
+def _planning(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--confidence", type=share, default=None, metavar="C", help="of the margins (0.9)")
+
+
+def _configured(options: argparse.Namespace) -> "tuple[Configuration, Plan]":
+    from hollerith.topdown.plan import DEFAULT_CONFIDENCE, make_plan
+    from hollerith.topdown.read_configuration import read_configuration
+
+    configuration = read_configuration(options.config)
+    confidence = DEFAULT_CONFIDENCE if options.confidence is None else options.confidence
+    return configuration, make_plan(configuration, confidence=confidence)
+
+
+def _plan(options: argparse.Namespace) -> None:
+    from hollerith.topdown.plan import make_plan, semantics_of
+    from hollerith.topdown.production import production_configuration
+
+    configuration, plan = _configured(options)
+    semantics = semantics_of(configuration)
+    more = {
+        "invariants": {level: [query.name for query in queries] for level, queries in configuration.invariants.items()},
+        "semantics": semantics.as_json(configuration.mechanism, delta_of(options)),
+    }
+
+    def production() -> "Plan":
+        return make_plan(production_configuration(configuration))
+
+    print_plan(options, plan, production, more, _semantics_text(configuration, semantics, delta_of(options)))
+
+
+def _semantics_text(configuration: "Configuration", semantics: "Semantics", delta: float) -> list[str]:
+    described = semantics.as_json(configuration.mechanism, delta)
+    kept = ", ".join(configuration.invariants)
+    losses = [
+        *((f"in its {name} alone", loss) for name, loss in described["attributes"].items()),
+        *(
+            (name.replace("Block in", "in its block, in the same"), loss)
+            for name, loss in described["geolevels"].items()
+        ),
+    ]
+    return [
+        *(["", f"kept exactly, outside the guarantee: the totals of {kept}"] if kept else []),
+        "",
+        f"epsilon where one {configuration.privacy_unit} changes less:",
+        *(f"{words:52} {_epsilon(loss):>12}" for words, loss in losses),
+    ]
+
+
+def _epsilon(described: dict[str, Any]) -> str:
+    # Under pure DP the exact epsilon is a text, with its float beside it.
+    value = described.get("epsilon_float", described["epsilon"])
+    return "infinite" if value is None else f"{value:.6f}"
