@@ -79,6 +79,10 @@ class Quadratic:
     answers: tuple[Floats, ...]
     weights: Floats
 
+    def part(self, first: int, last: int) -> "Quadratic":
+        """Those of the units from `first` up to `last`: made for a level at once and cut by node, they cost least."""
+        return Quadratic(self.queries, tuple(rows[first:last] for rows in self.answers), self.weights[first:last])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
@@ -309,11 +313,9 @@ def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, membe
         rest = family.determined[above] - _by_pair(variance, up, len(above))
         spread = _by_pair((slope - mean[up]) ** 2 * variance + given, up, len(above))
         spread += mean**2 * np.maximum(rest, 0.0)
-        # Undetermined children leave the sum determined only if they all have the same slope.
+        # Undetermined children leave the sum determined only if all have one slope, 0 where not in the entity.
         unknown = family.unknown[unit]
-        inside = _by_pair(unknown.astype(np.float64), up, len(above))
         differs = _by_pair(unknown & (np.abs(slope - mean[up]) > 1e-9), up, len(above)) > 0
-        differs |= (inside < family.undetermined[above]) & (np.abs(mean) > 1e-9)
         spread[differs] = np.inf
         slope, given = mean, spread
     found = np.zeros((members.number, parts))
@@ -337,8 +339,8 @@ class _Family:
         What part of a change of the parent a child takes.
     rest : ndarray of float64, shape (children, parts)
         Variance of the child given its parent.
-    determined, undetermined : ndarray of float64, shape (parents, parts)
-        Sum of `variance`, and number of children undetermined.
+    determined : ndarray of float64, shape (parents, parts)
+        Sum of `variance`.
     """
 
     variance: Floats
@@ -346,7 +348,6 @@ class _Family:
     share: Floats
     rest: Floats
     determined: Floats
-    undetermined: Floats
 
 
 def _family(precision: Floats, parents: Indices, units: int) -> _Family:
@@ -362,7 +363,7 @@ def _family(precision: Floats, parents: Indices, units: int) -> _Family:
     share = np.divide(1.0, missing, out=share, where=unknown)
     rest = np.where(unknown, total, variance * (1.0 - share))
     rest[unknown & (missing > 1)] = np.inf
-    return _Family(variance, unknown, share, rest, determined, undetermined)
+    return _Family(variance, unknown, share, rest, determined)
 
 
 def _families(parents: Indices) -> tuple[NDArray[np.intp], Indices]:
