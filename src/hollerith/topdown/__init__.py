@@ -4,21 +4,25 @@ What stands on compiled kernels is loaded when it is first asked for, so that th
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hollerith.topdown.infeasible import InfeasibleNode
+    from hollerith.topdown.node import NodeEstimate, estimate_node
     from hollerith.topdown.rounding import round_node
 
-__all__ = ["InfeasibleNode", "round_node"]
+__all__ = ["InfeasibleNode", "NodeEstimate", "estimate_node", "round_node"]
 
 _HOMES = {
     "InfeasibleNode": "hollerith.topdown.infeasible",
+    "NodeEstimate": "hollerith.topdown.node",
+    "estimate_node": "hollerith.topdown.node",
     "round_node": "hollerith.topdown.rounding",
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute is of any type
+def __getattr__(name: str) -> object:
+    """Load a public name from its module on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
