@@ -18,6 +18,10 @@ class Entropy(Protocol):
         """Return ``size`` fresh bytes."""
         ...
 
+    def branch(self, name: str) -> "Entropy":
+        """Another source, independent of this one and of those of other names."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SystemEntropy:
@@ -37,6 +41,10 @@ class SystemEntropy:
         """Return ``size`` bytes."""
         return ssl.RAND_bytes(size)
 
+    def branch(self, name: str) -> "SystemEntropy":  # noqa: ARG002  (all bits of the system are independent)
+        """Return this source."""
+        return self
+
 
 @dataclass(slots=True)
 class SeededEntropy:
@@ -46,6 +54,7 @@ class SeededEntropy:
     """
 
     seed: int
+    name: str = ""
     _block: int = field(default=0, init=False)
 
     @property
@@ -56,4 +65,8 @@ class SeededEntropy:
     def take(self, size: int) -> bytes:
         """Return the next ``size`` bytes of the stream of calls."""
         self._block += 1
-        return hashlib.shake_256(f"hollerith|{self.seed}|{self._block}".encode()).digest(size)
+        return hashlib.shake_256(f"hollerith|{self.seed}{self.name}|{self._block}".encode()).digest(size)
+
+    def branch(self, name: str) -> "SeededEntropy":
+        """Return the stream of a name: the same bits whatever was taken elsewhere before."""
+        return SeededEntropy(self.seed, f"{self.name}/{name}")

@@ -5,14 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.errors import HollerithError
+from hollerith.topdown.infeasible import InfeasibleNode as InfeasibleNode
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
-
-
-class InfeasibleNode(HollerithError):  # noqa: N818  (a finding about the node, not a fault of the program)
-    """No counts of the children satisfy both the parent and the constraints."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,6 +39,16 @@ class Query:
         return prod(self.shape)
 
     @property
+    def cells(self) -> int:
+        """How many cells the histogram has."""
+        return prod(map(len, self.factors))
+
+    @property
+    def is_detailed(self) -> bool:
+        """Whether every cell is an answer of its own."""
+        return self.size == self.cells
+
+    @property
     def keeps_or_sums(self) -> bool:
         """Whether every attribute is kept or summed over as a whole, with no grouping between."""
         return all(max(factor) in {0, len(factor) - 1} for factor in self.factors)

@@ -1,0 +1,286 @@
+"""From the root to the blocks: divide every parent of a geolevel among its children, many side by side. Public."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hollerith.geography.tree import Tree
+from hollerith.topdown.constraints import Joint, Limits, joint_by_parent
+from hollerith.topdown.divide import Family, Terms, divide, divide_failsafe
+from hollerith.topdown.families import Families
+from hollerith.topdown.feasible import impossible
+from hollerith.topdown.histogram import Histogram, Ints, count_entries
+from hollerith.topdown.queries import Query
+
+_VALUES_AT_ONCE: Final = 1 << 21
+"""Children times live cells of the parents that are prepared together."""
+
+_PARENTS_AT_ONCE: Final = 4096
+
+
+class Gathered(Protocol):
+    """What is known of the children of some families beforehand."""
+
+    def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
+        """What each estimation pass of one of the parents fits."""
+        ...
+
+
+class Evidence(Protocol):
+    """Where the estimator learns of a geolevel: noisy measurements, or what was made of them."""
+
+    def gather(self, level: int, families: Families) -> Gathered:
+        """Learn of the children of families. Each child is asked about once in a run."""
+        ...
+
+
+class Keeper(Protocol):
+    """Keeps finished work, so that a run can be resumed without drawing anything twice."""
+
+    def load(self, level: int, batch: int) -> "Piece | None":
+        """What was kept of a batch, if it was."""
+        ...
+
+    def save(self, level: int, batch: int, piece: "Piece") -> None:
+        """Keep a batch; it must be on disk before anything is made of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Finished children of consecutive parents.
+
+    Attributes
+    ----------
+    counts : Histogram
+        Of the children, in order.
+    failsafe : tuple of (int, int)
+        Parents (their positions in the geolevel) whose children cannot sum to them, and by how much they must differ.
+    """
+
+    counts: Histogram
+    failsafe: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """What the counts of one geolevel must satisfy, and how they are rounded.
+
+    Attributes
+    ----------
+    rounding : tuple of tuple of Query
+        Queries of each rounding pass.
+    limits : Limits or None
+        Bounds by the levels of the first attribute.
+    totals : ndarray of int64, shape (units,), or None
+        Totals that are kept exactly.
+    joint : tuple of Joint
+        Units whose totals together are kept exactly.
+    """
+
+    rounding: tuple[tuple[Query, ...], ...]
+    limits: Limits | None
+    totals: Ints | None
+    joint: tuple[Joint, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """A geolevel under way: its rules, with what they need looked up once."""
+
+    number: int
+    starts: Ints  # children of parent p: from starts[p] up to starts[p + 1]
+    rules: Rules
+    rounding: tuple[tuple[NDArray[np.int32] | None, ...], ...]
+    groups: NDArray[np.int32]
+    joint: Mapping[int, tuple[Joint, ...]]
+
+
+def descend(
+    tree: Tree,
+    root: Histogram,
+    rules: Sequence[Rules],
+    evidence: Evidence,
+    keeper: Keeper,
+    workers: int,
+    progress: Callable[[str, int, int], None],
+) -> tuple[tuple[Histogram, ...], dict[str, tuple[tuple[int, int], ...]]]:
+    """Estimate all geolevels below the root.
+
+    Parameters
+    ----------
+    tree : Tree
+    root : Histogram
+        Counts of the root.
+    rules : sequence of Rules
+        Of each geolevel.
+    evidence : Evidence
+    keeper : Keeper
+    workers : int
+        Threads.
+    progress : callable
+        Called with a geolevel, how many of its units are done, and how many there are.
+
+    Returns
+    -------
+    tuple
+        The counts of each geolevel, from the root down; and the parents that needed the failsafe, by the geolevel of
+        their children.
+    """
+    found = [root]
+    failsafe: dict[str, tuple[tuple[int, int], ...]] = {}
+    with ThreadPoolExecutor(workers) as pool:
+        for number in range(1, len(tree.names)):
+            level = _prepare(tree, number, rules[number])
+            pieces: list[Piece] = []
+            done = 0
+            for batch, (first, last) in enumerate(_batches(found[-1], level.starts)):
+                piece = keeper.load(number, batch)
+                if piece is None:
+                    piece = _divide_batch(found[-1], level, first, last, evidence, pool)
+                    keeper.save(number, batch, piece)
+                pieces.append(piece)
+                done += piece.counts.units
+                progress(tree.names[number], done, tree.units(number))
+            found.append(_join([piece.counts for piece in pieces]))
+            if odd := tuple(one for piece in pieces for one in piece.failsafe):
+                failsafe[tree.names[number]] = odd
+    return tuple(found), failsafe
+
+
+def _prepare(tree: Tree, number: int, rules: Rules) -> _Level:
+    parents = tree.parents[number]
+    starts = np.searchsorted(parents, np.arange(tree.units(number - 1) + 1)).astype(np.int64)
+    rounding = tuple(
+        tuple(None if query.is_detailed else query.answers() for query in queries) for queries in rules.rounding
+    )
+    query = rules.rounding[0][0]
+    sizes = len(query.factors[0]) if rules.limits else 1
+    groups = np.repeat(np.arange(sizes, dtype=np.int32), query.cells // sizes)
+    joint = joint_by_parent(rules.joint, parents.astype(np.int64))
+    return _Level(number, starts, rules, rounding, groups, joint)
+
+
+def _batches(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
+    """Cut the parents into runs that fit into memory; the same parents are always cut the same way."""
+    work = np.cumsum(np.diff(starts) * (1 + np.diff(parents.starts)))
+    first = 0
+    while first < parents.units:
+        before = int(work[first - 1]) if first else 0
+        last = int(np.searchsorted(work, before + _VALUES_AT_ONCE, side="right"))
+        last = min(max(last, first + 1), first + _PARENTS_AT_ONCE, parents.units)
+        yield first, last
+        first = last
+
+
+def _divide_batch(
+    parents: Histogram, level: _Level, first: int, last: int, evidence: Evidence, pool: ThreadPoolExecutor
+) -> Piece:
+    """Estimate and round the children of the parents from ``first`` up to ``last``."""
+    failing = _failing(parents, level, first, last)
+    families = _families(parents, level, first, last, failing)
+    gathered = evidence.gather(level.number, families)
+
+    def one(position: int) -> tuple[NDArray[np.int64], int]:
+        return _divide_one(parents, level, first + position, families, position, gathered, position in failing)
+
+    rows: list[NDArray[np.int64]] = []
+    cells: list[NDArray[np.int32]] = []
+    counts: list[Ints] = []
+    odd: list[tuple[int, int]] = []
+    for position, (divided, slack) in enumerate(pool.map(one, range(last - first))):
+        unit, cell = np.nonzero(divided)
+        rows.append(unit + (families.children[position] - families.first))
+        cells.append(families.live[families.starts[position] : families.starts[position + 1]][cell])
+        counts.append(divided[unit, cell])
+        if position in failing:
+            odd.append((first + position, slack))
+    number = families.last - families.first
+    return Piece(count_entries(np.concatenate(rows), np.concatenate(cells), np.concatenate(counts), number), tuple(odd))
+
+
+def _divide_one(
+    parents: Histogram,
+    level: _Level,
+    parent: int,
+    families: Families,
+    position: int,
+    gathered: Gathered,
+    failing: bool,  # noqa: FBT001  (a fact about the parent, not an option)
+) -> tuple[NDArray[np.int64], int]:
+    live = families.live[families.starts[position] : families.starts[position + 1]]
+    begin, end = int(level.starts[parent]), int(level.starts[parent + 1])
+    entries = slice(parents.starts[parent], parents.starts[parent + 1])
+    if not failing and (end - begin == 1 or not len(live)):
+        return np.repeat(parents.counts[None, entries], end - begin, axis=0), 0
+    counts = np.zeros(len(live), dtype=np.int64)
+    counts[np.searchsorted(live, parents.cells[entries])] = parents.counts[entries]
+    rules, here = level.rules, slice(begin, end)
+    bounded = rules.limits is not None
+    family = Family(
+        counts,
+        end - begin,
+        tuple(tuple(None if q is None else q[live] for q in queries) for queries in level.rounding),
+        level.groups[live] if bounded else None,
+        rules.limits.lower[here] if rules.limits else None,
+        rules.limits.upper[here] if rules.limits else None,
+        None if rules.totals is None else rules.totals[here],
+        tuple((tuple(u - begin for u in one.units), one.total) for one in level.joint.get(parent, ())),
+    )
+    if failing:
+        return divide_failsafe(family, gathered.passes(position))
+    return divide(family, gathered.passes(position)), 0
+
+
+def _failing(parents: Histogram, level: _Level, first: int, last: int) -> frozenset[int]:
+    """Positions of the parents whose children cannot sum to them, known before anything is measured."""
+    rules = level.rules
+    if rules.limits is None and rules.totals is None and not level.joint:
+        return frozenset()
+    width = int(level.groups[-1]) + 1
+    return frozenset(
+        position
+        for position in range(last - first)
+        if impossible(
+            np.bincount(
+                level.groups[parents.cells[parents.starts[first + position] : parents.starts[first + position + 1]]],
+                parents.counts[parents.starts[first + position] : parents.starts[first + position + 1]],
+                width,
+            ).astype(np.int64),
+            slice(int(level.starts[first + position]), int(level.starts[first + position + 1])),
+            rules.limits,
+            rules.totals,
+            level.joint.get(first + position, ()),
+        )
+    )
+
+
+def _families(parents: Histogram, level: _Level, first: int, last: int, failing: frozenset[int]) -> Families:
+    """The live cells of parents: those that hold someone; under the failsafe, all of a group that holds someone."""
+    begin, end = parents.starts[first], parents.starts[last]
+    live, starts = parents.cells[begin:end], parents.starts[first : last + 1] - begin
+    if failing:
+        parts = []
+        for position in range(last - first):
+            part = live[starts[position] : starts[position + 1]]
+            if position in failing:
+                part = np.flatnonzero(np.isin(level.groups, level.groups[part])).astype(np.int32)
+            parts.append(part)
+        live = np.concatenate(parts)
+        starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+    return Families(level.starts[first : last + 1], starts, live)
+
+
+def _join(pieces: Sequence[Histogram]) -> Histogram:
+    """Put the counts of consecutive units behind one another."""
+    offsets = np.cumsum([0, *(len(piece.cells) for piece in pieces)])
+    starts = [piece.starts[:-1] + offset for piece, offset in zip(pieces, offsets[:-1], strict=True)]
+    return Histogram(
+        np.concatenate([*starts, offsets[-1:]]).astype(np.int64),
+        np.concatenate([piece.cells for piece in pieces]),
+        np.concatenate([piece.counts for piece in pieces]),
+    )

@@ -1,0 +1,203 @@
+"""Divide one parent among its children: estimate in passes, then round in passes. Public."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hollerith.topdown.histogram import Ints
+from hollerith.topdown.failsafe import solve_failsafe
+from hollerith.topdown.problem import Held, Labels, Node
+from hollerith.topdown.rounding import round_counts
+from hollerith.topdown.rounding_failsafe import round_failsafe
+from hollerith.topdown.solve import solve
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """What one pass fits: the queries on the live cells, their answers and weights, as in `Node`; and which it holds.
+
+    Attributes
+    ----------
+    queries : tuple of ndarray of int32, each of shape (m,)
+    answers : tuple of ndarray of float64, each of shape (k, size)
+    weights : ndarray of float64, shape (k, queries)
+    held : tuple of ndarray of int32, each of shape (m,)
+        Queries whose estimated answers later passes keep.
+    """
+
+    queries: tuple[Labels, ...]
+    answers: tuple[Floats, ...]
+    weights: Floats
+    held: tuple[Labels, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """A parent with its children and all that the estimate must satisfy.
+
+    Attributes
+    ----------
+    parent : ndarray of int64, shape (m,)
+        Counts of the live cells.
+    children : int
+    rounding : tuple of tuple of (ndarray of int32, shape (m,), or None)
+        Queries of each rounding pass; None is the detailed one.
+    groups : ndarray of int32, shape (m,), or None
+    lower, upper : ndarray of int64, shape (k, groups), or None
+        Bounds by group.
+    totals : ndarray of int64, shape (k,), or None
+        Known totals of the children.
+    joint : tuple of (tuple of int, int)
+        Positions of children, and the known sum of their totals.
+    """
+
+    parent: Ints
+    children: int
+    rounding: tuple[tuple[Labels | None, ...], ...]
+    groups: Labels | None
+    lower: Ints | None
+    upper: Ints | None
+    totals: Ints | None
+    joint: tuple[tuple[tuple[int, ...], int], ...]
+
+
+def divide(family: Family, passes: Sequence[Callable[[], Terms]]) -> Ints:
+    """Estimate the counts of the children and round them; the result sums to the parent, cell by cell.
+
+    Parameters
+    ----------
+    family : Family
+    passes : sequence of callable
+        Makes the terms of each estimation pass.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, m)
+
+    Raises
+    ------
+    InfeasibleNode
+        If no counts of the children satisfy the parent and the constraints.
+    """
+    estimate = estimate_in_passes(family, passes)
+    return round_counts(
+        estimate,
+        family.parent,
+        family.rounding,
+        family.groups,
+        family.lower,
+        family.upper,
+        _fixed(family),
+        family.joint,
+    )
+
+
+def estimate_in_passes(family: Family, passes: Sequence[Callable[[], Terms]]) -> Floats:
+    """Estimate the counts of the children; each pass keeps what the earlier ones hold.
+
+    A pass is solved on the coarsest cells that its queries, what is held and the bounds can tell apart. Where the last
+    pass leaves cells together, their counts go to the cells in proportion to the parent's.
+    """
+    held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
+    parent = family.parent.astype(np.float64)
+    counts = np.zeros((family.children, len(parent)))
+    for make in passes:
+        terms = make()
+        coarse, cell = collapse(_node(family, terms, tuple(held)))
+        counts = solve(coarse).counts
+        if len(coarse.parent) < len(parent):
+            counts = counts[:, cell] * (parent / coarse.parent[cell])
+        held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
+    return counts
+
+
+def _node(family: Family, terms: Terms, held: tuple[Held, ...]) -> Node:
+    lower, upper = (None if b is None else b.astype(np.float64) for b in (family.lower, family.upper))
+    joint = tuple((positions, float(total)) for positions, total in family.joint)
+    parent = family.parent.astype(np.float64)
+    return Node(parent, terms.queries, terms.answers, terms.weights, held, family.groups, lower, upper, joint)
+
+
+def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> tuple[Ints, int]:
+    """Divide a parent that its children's constraints contradict: bend its cells, as little as possible.
+
+    Parameters
+    ----------
+    family : Family
+        On every cell of the groups where the parent has someone.
+    passes : sequence of callable
+
+    Returns
+    -------
+    tuple
+        The counts, of shape (k, m); and by how many persons, over all cells, they must differ from the parent.
+    """
+    held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
+    counts = np.zeros((family.children, len(family.parent)))
+    least = 0.0
+    for make in passes:
+        terms = make()
+        counts, least = _bend(family, terms, tuple(held))
+        held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
+    least = int(np.ceil(least - 1e-6))
+    rounded = round_failsafe(
+        counts, family.parent, family.rounding, family.groups, family.lower, family.upper, _fixed(family), least
+    )
+    return rounded, least
+
+
+def _bend(family: Family, terms: Terms, held: tuple[Held, ...]) -> tuple[Floats, float]:
+    solution, least = solve_failsafe(_node(family, terms, held))
+    return solution.counts, least
+
+
+def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:
+    """Put cells together that nothing in a node tells apart.
+
+    Returns
+    -------
+    tuple
+        The node on the coarser cells, and the coarser cell of each cell, of shape (m,).
+    """
+    labels = [*node.queries, *(h.labels for h in node.held), *([] if node.groups is None else [node.groups])]
+    everything = np.arange(node.live)
+    if any(int(label.max(initial=0)) + 1 >= node.live and len(np.unique(label)) == node.live for label in labels):
+        return node, everything
+    key = np.zeros(node.live, dtype=np.int64)
+    for label in labels:
+        # Numbered anew after each step, so that products of sizes stay small.
+        _, key = np.unique(key * (int(label.max(initial=0)) + 1) + label, return_inverse=True)
+    first = np.unique(key, return_index=True)[1]
+    if len(first) == node.live:
+        return node, everything
+    coarse = replace(
+        node,
+        parent=np.bincount(key, node.parent, len(first)),
+        queries=tuple(label[first] for label in node.queries),
+        held=tuple(replace(h, labels=h.labels[first]) for h in node.held),
+        groups=None if node.groups is None else node.groups[first],
+    )
+    return coarse, key
+
+
+def sum_by(counts: Floats, label: Labels) -> Floats:
+    """Answers of a query on live cells: shape (k, m) to (k, size)."""
+    out = np.zeros((len(counts), int(label.max(initial=-1)) + 1))
+    np.add.at(out.T, label, counts.T)
+    return out
+
+
+def _known_totals(family: Family) -> list[Floats]:
+    """Known totals of the children as answers of the total query."""
+    return [] if family.totals is None else [family.totals.astype(np.float64)[:, None]]
+
+
+def _fixed(family: Family) -> tuple[tuple[Labels, Ints], ...]:
+    return tuple(
+        (np.zeros(len(family.parent), dtype=np.int32), np.rint(totals).astype(np.int64))
+        for totals in _known_totals(family)
+    )

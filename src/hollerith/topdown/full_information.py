@@ -1,0 +1,150 @@
+"""Evidence from the whole tree: what all measurements of a geounit and of those below it say of it. Public."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from hollerith.geography.tree import Tree
+from hollerith.topdown.basis import Basis
+from hollerith.topdown.budget import LevelSpending
+from hollerith.topdown.divide import Terms
+from hollerith.topdown.families import Families
+from hollerith.topdown.histogram import Ints
+from hollerith.topdown.least_squares import Estimate, Measured, combined, own, quadratic, summed
+from hollerith.topdown.queries import Query
+from hollerith.topdown.stored import StoredMeasurements
+
+_VALUES_AT_ONCE: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FullInformation:
+    """The up-pass estimates of every geolevel; those of the last are made when they are asked for.
+
+    Attributes
+    ----------
+    basis : Basis
+    tree : Tree
+    stored : StoredMeasurements
+    totals : mapping of int to ndarray of int64, shape (units,)
+        Totals that are known exactly, by geolevel.
+    upward : tuple of Estimate
+        Of each geolevel but the last.
+    """
+
+    basis: Basis
+    tree: Tree
+    stored: StoredMeasurements
+    totals: Mapping[int, Ints]
+    upward: tuple[Estimate, ...]
+
+    def up(self, level: int, first: int, last: int) -> Estimate:
+        """What the measurements of the units from ``first`` up to ``last`` and of all below them say of them."""
+        if level < len(self.upward):
+            return self.upward[level].part(first, last)
+        return _own(self.basis, self.stored, self.totals, level, first, last)
+
+    def gather(self, level: int, families: Families) -> "TreeFamilies":
+        """Up-pass estimates of the children of families."""
+        spent = self.stored.spending.levels[level]
+        passes = tuple(tuple(_kept_whole(spent, chosen)) for chosen in spent.passes)
+        return TreeFamilies(self.basis, families, self.up(level, families.first, families.last), passes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeFamilies:
+    """Up-pass estimates of the children of some families, as targets with their precision."""
+
+    basis: Basis
+    families: Families
+    estimate: Estimate
+    chosen: tuple[tuple[Query, ...], ...]
+
+    def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
+        """What each estimation pass of a parent fits; the last fits everything there is."""
+        last = len(self.chosen) - 1
+        return [
+            partial(self._terms, parent, queries if i < last else (), queries if i < last else ())
+            for i, queries in enumerate(self.chosen)
+            if queries or i == last
+        ]
+
+    def _terms(self, parent: int, queries: tuple[Query, ...], held: tuple[Query, ...]) -> Terms:
+        children = self.families.children[parent : parent + 2] - self.families.first
+        live = self.families.live[slice(*self.families.starts[parent : parent + 2])]
+        target = quadratic(self.basis, self.estimate.part(int(children[0]), int(children[1])), queries)
+        labels = tuple(query.answers()[live] for query in target.queries)
+        return Terms(labels, target.answers, target.weights, tuple(query.answers()[live] for query in held))
+
+
+def full_information(
+    basis: Basis, tree: Tree, stored: StoredMeasurements, totals: Mapping[int, Ints], announce: Callable[[int], None]
+) -> FullInformation:
+    """Pass upward through the tree, from the blocks to the root.
+
+    Parameters
+    ----------
+    basis : Basis
+    tree : Tree
+    stored : StoredMeasurements
+        All drawn.
+    totals : mapping of int to ndarray of int64, shape (units,)
+        Totals that are known exactly, by geolevel.
+    announce : callable
+        Called with each geolevel as its turn comes.
+    """
+    upward: list[Estimate] = []
+    for level in range(len(tree.names) - 1, -1, -1):
+        announce(level)
+        if level == len(tree.names) - 1:
+            continue
+        upward.append(_up(basis, tree, stored, totals, level, upward[-1] if upward else None))
+    return FullInformation(basis, tree, stored, totals, tuple(reversed(upward)))
+
+
+def _up(
+    basis: Basis,
+    tree: Tree,
+    stored: StoredMeasurements,
+    totals: Mapping[int, Ints],
+    level: int,
+    below: Estimate | None,
+) -> Estimate:
+    """The estimates of a geolevel, from those of its children; those of blocks are made and dropped in pieces."""
+    units, parents = tree.units(level), tree.parents[level + 1]
+    starts = np.searchsorted(parents, np.arange(units + 1))
+    coordinates, precision = np.empty((units, basis.cells)), np.empty((units, len(basis.subsets)))
+    first = 0
+    while first < units:
+        reach = starts[first] + _VALUES_AT_ONCE // basis.cells
+        last = min(units, max(first + 1, int(np.searchsorted(starts, reach, side="right")) - 1))
+        begin, end = int(starts[first]), int(starts[last])
+        children = below.part(begin, end) if below is not None else _own(basis, stored, totals, level + 1, begin, end)
+        of_children = summed(children, parents[begin:end] - np.int32(first), last - first)
+        both = combined(basis, _own(basis, stored, totals, level, first, last), of_children)
+        coordinates[first:last], precision[first:last] = both.coordinates, both.precision
+        first = last
+    return Estimate(coordinates, precision)
+
+
+def _own(
+    basis: Basis, stored: StoredMeasurements, totals: Mapping[int, Ints], level: int, first: int, last: int
+) -> Estimate:
+    """What the measurements of the units themselves say of them. Queries with recodes are left out."""
+    spent = stored.spending.levels[level]
+    weights = spent.weights[spent.share_of[first:last]]
+    answers = stored.answers(level, first, last)
+    measured = [
+        Measured(query, answers[q], weights[:, q]) for q, query in enumerate(spent.queries) if query.keeps_or_sums
+    ]
+    if level in totals:
+        total = basis.margin(basis.subsets[0])
+        measured.append(Measured(total, totals[level][first:last, None], np.full(last - first, np.inf)))
+    return own(basis, last - first, measured)
+
+
+def _kept_whole(spent: LevelSpending, chosen: Sequence[int]) -> list[Query]:
+    return [spent.queries[q] for q in chosen if spent.queries[q].keeps_or_sums]

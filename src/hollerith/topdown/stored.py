@@ -1,0 +1,114 @@
+"""All noisy measurements of a run, drawn once and kept on disk. Public."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hollerith.topdown.budget import Spending
+from hollerith.topdown.checkpoint import Checkpoint
+from hollerith.topdown.families import Families, ask
+from hollerith.topdown.histogram import Ints
+from hollerith.topdown.measured import MeasuredFamilies
+
+_VALUES_AT_ONCE: Final = 1 << 22
+
+_NARROW: Final = (np.int16, np.int32)
+
+
+class Measures(Protocol):
+    """Measures geounits in full; the door of a run."""
+
+    def measure_all(self, level: int, first: int, last: int) -> tuple[Ints, ...]:
+        """Noisy answers of each query of a geolevel, for the units from ``first`` up to ``last``: (units, size)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredMeasurements:
+    """Every noisy answer of a plan, in pieces of consecutive geounits.
+
+    Attributes
+    ----------
+    spending : Spending
+    checkpoint : Checkpoint
+        Where they are kept.
+    """
+
+    spending: Spending
+    checkpoint: Checkpoint
+
+    def draw(self, door: Measures) -> Iterator[tuple[int, int, int]]:
+        """Draw what is not there yet; yields geolevel, geounits done and geounits in all after every piece."""
+        for level, spent in enumerate(self.spending.levels):
+            units = len(spent.share_of)
+            for first, last in self._pieces(level):
+                if not self.checkpoint.has(_name(level, first)):
+                    answers = door.measure_all(level, first, last)
+                    arrays = {str(q): _narrow(values) for q, values in enumerate(answers)}
+                    self.checkpoint.save_arrays(_name(level, first), arrays)
+                yield level, last, units
+
+    def pieces(self, level: int, first: int, last: int) -> Iterator[tuple[int, int, tuple[NDArray[np.integer], ...]]]:
+        """The answers of each query for the units from ``first`` up to ``last``, piece by piece.
+
+        Yields
+        ------
+        tuple
+            First unit, one past the last, and by query the answers, of shape (units of the piece, size).
+        """
+        queries = range(len(self.spending.levels[level].queries))
+        for start, stop in self._pieces(level):
+            if stop <= first or start >= last:
+                continue
+            arrays = self.checkpoint.load_arrays(_name(level, start))
+            if arrays is None:
+                raise RuntimeError(f"measurements of level {level} from unit {start} on were not drawn")
+            begin, end = max(first, start), min(last, stop)
+            yield begin, end, tuple(arrays[str(q)][begin - start : end - start] for q in queries)
+
+    def answers(self, level: int, first: int, last: int) -> list[NDArray[np.integer]]:
+        """The answers of each query for the units from ``first`` up to ``last``, of shape (units, size)."""
+        found = [piece for _, _, piece in self.pieces(level, first, last)]
+        return [np.concatenate(of_query) for of_query in zip(*found, strict=True)]
+
+    def gather(self, level: int, families: Families) -> MeasuredFamilies:
+        """Read what was measured of the children of families, where their live cells reach."""
+        spent = self.spending.levels[level]
+        labels = [query.answers() for query in spent.queries]
+        asked = tuple(ask(families, label, query.size) for label, query in zip(labels, spent.queries, strict=True))
+        stored = self.answers(level, families.first, families.last)
+        values = []
+        for one, of_query in zip(asked, stored, strict=True):
+            # For every child the answers its parent's live cells reach, child after child.
+            widths = np.repeat(np.diff(one.starts), np.diff(families.children))
+            rows = np.repeat(np.arange(families.last - families.first), widths)
+            columns = [
+                np.tile(one.answers[one.starts[p] : one.starts[p + 1]], families.children[p + 1] - families.children[p])
+                for p in range(len(one.starts) - 1)
+            ]
+            values.append(of_query[rows, np.concatenate(columns)].astype(np.int64))
+        places = tuple(one.places(families.children) for one in asked)
+        weights = spent.weights[spent.share_of[families.first : families.last]]
+        return MeasuredFamilies(families, asked, tuple(values), places, weights, spent.passes)
+
+    def _pieces(self, level: int) -> list[tuple[int, int]]:
+        spent = self.spending.levels[level]
+        at_once = max(1, _VALUES_AT_ONCE // max(1, sum(query.size for query in spent.queries)))
+        units = len(spent.share_of)
+        return [(first, min(first + at_once, units)) for first in range(0, units, at_once)]
+
+
+def _name(level: int, first: int) -> str:
+    return f"{level:02d}-{first:09d}.measured"
+
+
+def _narrow(values: Ints) -> NDArray[np.integer]:
+    """The same numbers in as few bytes as hold them."""
+    for kind in _NARROW:
+        limits = np.iinfo(kind)
+        if values.size == 0 or (values.min() >= limits.min and values.max() <= limits.max):
+            return values.astype(kind)
+    return values
