@@ -192,6 +192,7 @@ def example(folder: Path, **changes: object) -> Path:
         "shares": {"County": "1/4", "Tract": 0, "Block": "3/4"},
         "queries": {
             "County": {"sex": 1, "total": 0},
+            "Tract": {"detailed": 1},
             "Block": {"age": "1/3", "detailed": "2/3"},
         },
     }
