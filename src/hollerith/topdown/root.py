@@ -39,14 +39,15 @@ def estimate_root(family: Family, cells: NDArray[np.int32], passes: Sequence[Cal
     most = _most(family, passes)
     parent = np.full(len(cells), most, dtype=np.int64)
     free = np.full_like(family.upper, most * max(1, len(cells))) if family.upper is not None else None
-    totals = None if family.totals is None else np.append(family.totals, int(parent.sum()) - int(family.totals[0]))
+    joint = () if family.totals is None else (((0,), int(family.totals[0])),)
     beside = replace(
         family,
         parent=parent,
         children=2,
         lower=None if family.lower is None else np.concatenate([family.lower, np.zeros_like(family.lower)]),
         upper=None if family.upper is None or free is None else np.concatenate([family.upper, free]),
-        totals=totals,
+        totals=None,
+        joint=joint,
     )
     counts = divide(beside, [lambda make=make: _with_sibling(make()) for make in passes])[0]
     return count_entries(np.zeros(len(cells), dtype=np.int64), cells, counts, 1)
