@@ -266,14 +266,13 @@ def intervals(basis: Basis, estimate: Estimate, query: Query, confidence: float 
     Notes
     -----
     The normal interval, less its ends that are no counts: the lower end is rounded up and the upper one down, which
-    loses no count it holds, and both are raised to 0. Where no whole number lies between them, both are the nearest
-    to the estimate. Docs/topdown-least-squares.md tells what the chance is of, and where the normal law is coarse.
+    loses no count it holds, and both are raised to 0. Where no whole number lies between them, as with an exact count
+    and its rounding error, both are the nearest to the estimate. What the chance is of, and where the normal law is
+    coarse, is told in docs/topdown-least-squares.md.
     """
     value, variance = basis.answers(estimate.coordinates, query), variances(basis, estimate.precision, query)
     reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * np.sqrt(np.where(np.isinf(variance), 0.0, variance))
-    # Rounding errors of sums must not push an exact count out of its own interval.
-    slack = 1e-6
-    lower, upper = np.ceil(value - reach - slack), np.floor(value + reach + slack)
+    lower, upper = np.ceil(value - reach), np.floor(value + reach)
     empty = lower > upper
     lower, upper = (np.maximum(np.where(empty, np.rint(value), end), 0.0).astype(np.int64) for end in (lower, upper))
     unknown = np.isinf(variance)
