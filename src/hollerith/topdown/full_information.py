@@ -12,8 +12,8 @@ from hollerith.topdown.basis import Basis
 from hollerith.topdown.budget import LevelSpending
 from hollerith.topdown.divide import Terms
 from hollerith.topdown.families import Families
-from hollerith.topdown.histogram import Ints
-from hollerith.topdown.least_squares import Estimate, Measured, combined, own, quadratic, summed
+from hollerith.topdown.histogram import Cells, Ints
+from hollerith.topdown.least_squares import Estimate, Measured, Quadratic, combined, own, quadratic, summed
 from hollerith.topdown.queries import Query
 from hollerith.topdown.stored import StoredMeasurements
 
@@ -50,34 +50,56 @@ class FullInformation:
     def gather(self, level: int, families: Families) -> "TreeFamilies":
         """Up-pass estimates of the children of families."""
         spent = self.stored.spending.levels[level]
-        passes = tuple(tuple(_kept_whole(spent, chosen)) for chosen in spent.passes)
-        return TreeFamilies(self.basis, families, self.up(level, families.first, families.last), passes)
+        target = self.up(level, families.first, families.last)
+        held = [tuple(_kept_whole(spent, chosen)) for chosen in spent.passes[:-1]]
+        fitted = [_fit(quadratic(self.basis, target, queries), queries) for queries in held if queries]
+        return TreeFamilies(families, (*fitted, _fit(quadratic(self.basis, target), ())))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What an estimation pass fits, of the children of all families.
+
+    Attributes
+    ----------
+    target : Quadratic
+    labels, held : tuple of ndarray of int32, each of shape (cells,)
+        Which answer each cell counts in, of the queries of the target, and of those that later passes hold.
+    """
+
+    target: Quadratic
+    labels: tuple[Cells, ...]
+    held: tuple[Cells, ...]
+
+
+def _fit(target: Quadratic, held: Sequence[Query]) -> Fit:
+    return Fit(target, tuple(q.answers() for q in target.queries), tuple(q.answers() for q in held))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeFamilies:
-    """Up-pass estimates of the children of some families, as targets with their precision."""
+    """Up-pass estimates of the children of some families, as targets with their precision.
 
-    basis: Basis
+    Attributes
+    ----------
+    families : Families
+    fitted : tuple of Fit
+        Of each estimation pass; the last fits everything there is.
+    """
+
     families: Families
-    estimate: Estimate
-    chosen: tuple[tuple[Query, ...], ...]
+    fitted: tuple[Fit, ...]
 
     def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
-        """What each estimation pass of a parent fits; the last fits everything there is."""
-        last = len(self.chosen) - 1
-        return [
-            partial(self._terms, parent, queries if i < last else (), queries if i < last else ())
-            for i, queries in enumerate(self.chosen)
-            if queries or i == last
-        ]
+        """What each estimation pass of a parent fits."""
+        return [partial(self._terms, parent, fit) for fit in self.fitted]
 
-    def _terms(self, parent: int, queries: tuple[Query, ...], held: tuple[Query, ...]) -> Terms:
-        children = self.families.children[parent : parent + 2] - self.families.first
+    def _terms(self, parent: int, fit: Fit) -> Terms:
+        first, last = (self.families.children[parent : parent + 2] - self.families.first).tolist()
         live = self.families.live[slice(*self.families.starts[parent : parent + 2])]
-        target = quadratic(self.basis, self.estimate.part(int(children[0]), int(children[1])), queries)
-        labels = tuple(query.answers()[live] for query in target.queries)
-        return Terms(labels, target.answers, target.weights, tuple(query.answers()[live] for query in held))
+        mine = fit.target.part(first, last)
+        labels = tuple(label[live] for label in fit.labels)
+        return Terms(labels, mine.answers, mine.weights, tuple(label[live] for label in fit.held))
 
 
 def full_information(
