@@ -117,13 +117,13 @@ def _of_facilities(census: Census) -> list[Finding]:
     of_types = " ".join(f"WHEN major <= {types[-1]} THEN {kind}" for kind, types in enumerate(_KINDS.values()))
     census.db.execute(f"""
         CREATE TABLE typed_quarters AS
-        WITH only AS (
+        WITH single AS (
             SELECT place, CASE {of_types} END AS kind, min(major) AS major FROM facilities GROUP BY ALL
             HAVING count(*) = 1),
         quarters AS (
             SELECT MAFID, min(CASE RELSHIP {kinds} END) AS kind FROM persons WHERE RTYPE = 5 GROUP BY MAFID
             HAVING count(DISTINCT RELSHIP) = 1)
-        SELECT MAFID, major::UTINYINT AS major FROM quarters JOIN placed USING (MAFID) JOIN only USING (place, kind)""")
+        SELECT MAFID, major::UTINYINT AS major FROM quarters JOIN placed USING (MAFID) JOIN single USING (place, kind)""")
     broken = "RTYPE = 5 AND MAFID NOT IN (SELECT MAFID FROM typed_quarters)"
     text = (
         "group_quarters.csv lists no facility for RELSHIP 37 or 38 in the block, or several types, so the type of the "
