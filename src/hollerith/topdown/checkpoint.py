@@ -81,7 +81,8 @@ class Checkpoint:
         if arrays is None:
             return None
         counts = Histogram(arrays["starts"], arrays["cells"], arrays["counts"])
-        return Piece(counts, tuple((int(a), int(b)) for a, b in arrays["failsafe"]))
+        solvers = dict(zip(arrays["solvers"].tolist(), arrays["solved"].tolist(), strict=True))
+        return Piece(counts, tuple((int(a), int(b)) for a, b in arrays["failsafe"]), solvers)
 
     def save(self, level: int, batch: int, piece: Piece) -> None:
         """Keep a batch; see `save_arrays`."""
@@ -92,6 +93,8 @@ class Checkpoint:
                 "cells": piece.counts.cells,
                 "counts": piece.counts.counts,
                 "failsafe": np.array(piece.failsafe, dtype=np.int64).reshape(-1, 2),
+                "solvers": np.array(list(piece.solvers), dtype=np.str_),
+                "solved": np.array(list(piece.solvers.values()), dtype=np.int64),
             },
         )
 

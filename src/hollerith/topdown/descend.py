@@ -1,5 +1,6 @@
 """From the root to the blocks: divide every parent of a geolevel among its children, many side by side. Public."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from hollerith.geography.tree import Tree
 from hollerith.topdown.constraints import Joint, Limits, joint_by_parent
-from hollerith.topdown.divide import Family, Terms, divide, divide_failsafe
+from hollerith.topdown.divide import Divided, Family, Terms, divide, divide_failsafe
 from hollerith.topdown.families import Families
 from hollerith.topdown.feasible import impossible
 from hollerith.topdown.histogram import Histogram, Ints, count_entries
@@ -60,10 +61,13 @@ class Piece:
         Of the children, in order.
     failsafe : tuple of (int, int)
         Parents (their positions in the geolevel) whose children cannot sum to them, and by how much they must differ.
+    solvers : mapping of str to int
+        How many estimation passes were solved by what.
     """
 
     counts: Histogram
     failsafe: tuple[tuple[int, int], ...]
+    solvers: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +93,25 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Descent:
+    """A finished estimate.
+
+    Attributes
+    ----------
+    counts : tuple of Histogram
+        Of each geolevel, as its parents were divided.
+    failsafe : mapping of geolevel to tuple of (int, int)
+        Parents that needed the failsafe, by the geolevel of their children; see `Piece`.
+    solvers : mapping of geolevel to mapping of str to int
+        How many estimation passes were solved by what.
+    """
+
+    counts: tuple[Histogram, ...]
+    failsafe: Mapping[str, tuple[tuple[int, int], ...]]
+    solvers: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Level:
     """A geolevel under way: its rules, with what they need looked up once."""
 
@@ -102,20 +125,20 @@ class _Level:
 
 def descend(
     tree: Tree,
-    root: Histogram,
+    root: Piece,
     rules: Sequence[Rules],
     evidence: Evidence,
     keeper: Keeper,
     workers: int,
     progress: Callable[[str, int, int], None],
-) -> tuple[tuple[Histogram, ...], dict[str, tuple[tuple[int, int], ...]]]:
+) -> Descent:
     """Estimate all geolevels below the root.
 
     Parameters
     ----------
     tree : Tree
-    root : Histogram
-        Counts of the root.
+    root : Piece
+        The root.
     rules : sequence of Rules
         Of each geolevel.
     evidence : Evidence
@@ -124,15 +147,10 @@ def descend(
         Threads.
     progress : callable
         Called with a geolevel, how many of its units are done, and how many there are.
-
-    Returns
-    -------
-    tuple
-        The counts of each geolevel, from the root down; and the parents that needed the failsafe, by the geolevel of
-        their children.
     """
-    found = [root]
+    found = [root.counts]
     failsafe: dict[str, tuple[tuple[int, int], ...]] = {}
+    solvers = [root.solvers]
     with ThreadPoolExecutor(workers) as pool:
         for number in range(1, len(tree.names)):
             level = _prepare(tree, number, rules[number])
@@ -147,9 +165,10 @@ def descend(
                 done += piece.counts.units
                 progress(tree.names[number], done, tree.units(number))
             found.append(_join([piece.counts for piece in pieces]))
+            solvers.append(sum((Counter(piece.solvers) for piece in pieces), Counter()))
             if odd := tuple(one for piece in pieces for one in piece.failsafe):
                 failsafe[tree.names[number]] = odd
-    return tuple(found), failsafe
+    return Descent(tuple(found), failsafe, dict(zip(tree.names, solvers, strict=True)))
 
 
 def _prepare(tree: Tree, number: int, rules: Rules) -> _Level:
@@ -185,15 +204,17 @@ def _divide_batch(
     families = _families(parents, level, first, last, failing)
     gathered = evidence.gather(level.number, families)
 
-    def one(position: int) -> tuple[NDArray[np.int64], int]:
+    def one(position: int) -> Divided:
         return _divide_one(parents, level, first + position, families, position, gathered, position in failing)
 
     rows: list[NDArray[np.int64]] = []
     cells: list[NDArray[np.int32]] = []
     counts: list[Ints] = []
     odd: list[tuple[int, int]] = []
-    for position, (divided, slack) in enumerate(pool.map(one, range(last - first))):
-        unit, cell = np.nonzero(divided)
+    solvers: Counter[str] = Counter()
+    for position, divided in enumerate(pool.map(one, range(last - first))):
+        solvers.update(divided.solvers)
+        unit, cell = np.nonzero(divided.counts)
         rows.append(unit + (families.children[position] - families.first))
         cells.append(families.live[families.starts[position] : families.starts[position + 1]][cell])
         counts.append(divided[unit, cell])
@@ -211,12 +232,12 @@ def _divide_one(
     position: int,
     gathered: Gathered,
     failing: bool,  # noqa: FBT001  (a fact about the parent, not an option)
-) -> tuple[NDArray[np.int64], int]:
+) -> Divided:
     live = families.live[families.starts[position] : families.starts[position + 1]]
     begin, end = int(level.starts[parent]), int(level.starts[parent + 1])
     entries = slice(parents.starts[parent], parents.starts[parent + 1])
     if not failing and (end - begin == 1 or not len(live)):
-        return np.repeat(parents.counts[None, entries], end - begin, axis=0), 0
+        return Divided(np.repeat(parents.counts[None, entries], end - begin, axis=0), ())
     counts = np.zeros(len(live), dtype=np.int64)
     counts[np.searchsorted(live, parents.cells[entries])] = parents.counts[entries]
     rules, here = level.rules, slice(begin, end)
@@ -231,9 +252,7 @@ def _divide_one(
         None if rules.totals is None else rules.totals[here],
         tuple((tuple(u - begin for u in one.units), one.total) for one in level.joint.get(parent, ())),
     )
-    if failing:
-        return divide_failsafe(family, gathered.passes(position))
-    return divide(family, gathered.passes(position)), 0
+    return (divide_failsafe if failing else divide)(family, gathered.passes(position))
 
 
 def _failing(parents: Histogram, level: _Level, first: int, last: int) -> frozenset[int]:

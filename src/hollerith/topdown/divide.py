@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from hollerith.topdown.rounding_failsafe import round_failsafe
 from hollerith.topdown.solve import solve
 
 Floats = NDArray[np.float64]
+
+_NOISE: Final = 1e-6
+"""Error of a linear programme's optimum, in persons."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +69,25 @@ class Family:
     joint: tuple[tuple[tuple[int, ...], int], ...]
 
 
-def divide(family: Family, passes: Sequence[Callable[[], Terms]]) -> Ints:
+@dataclass(frozen=True, slots=True, eq=False)
+class Divided:
+    """Counts of the children of one parent.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (k, m)
+    solvers : tuple of str
+        What solved each estimation pass: `Solution.solver`.
+    missed : int or None
+        Under the failsafe, by how many persons, over all cells, the children must differ from the parent.
+    """
+
+    counts: Ints
+    solvers: tuple[str, ...]
+    missed: int | None = None
+
+
+def divide(family: Family, passes: Sequence[Callable[[], Terms]]) -> Divided:
     """Estimate the counts of the children and round them; the result sums to the parent, cell by cell.
 
     Parameters
@@ -74,17 +96,13 @@ def divide(family: Family, passes: Sequence[Callable[[], Terms]]) -> Ints:
     passes : sequence of callable
         Makes the terms of each estimation pass.
 
-    Returns
-    -------
-    ndarray of int64, shape (k, m)
-
     Raises
     ------
     InfeasibleNode
         If no counts of the children satisfy the parent and the constraints.
     """
-    estimate = estimate_in_passes(family, passes)
-    return round_counts(
+    estimate, solvers = estimate_in_passes(family, passes)
+    counts = round_counts(
         estimate,
         family.parent,
         family.rounding,
@@ -94,25 +112,34 @@ def divide(family: Family, passes: Sequence[Callable[[], Terms]]) -> Ints:
         _fixed(family),
         family.joint,
     )
+    return Divided(counts, solvers)
 
 
-def estimate_in_passes(family: Family, passes: Sequence[Callable[[], Terms]]) -> Floats:
+def estimate_in_passes(family: Family, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
     """Estimate the counts of the children; each pass keeps what the earlier ones hold.
 
     A pass is solved on the coarsest cells that its queries, what is held and the bounds can tell apart. Where the last
     pass leaves cells together, their counts go to the cells in proportion to the parent's.
+
+    Returns
+    -------
+    tuple
+        Estimates, of shape (k, m), and what solved each pass.
     """
     held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
     parent = family.parent.astype(np.float64)
     counts = np.zeros((family.children, len(parent)))
+    solvers: list[str] = []
     for make in passes:
         terms = make()
         coarse, cell = collapse(_node(family, terms, tuple(held)))
-        counts = solve(coarse).counts
+        solution = solve(coarse)
+        solvers.append(solution.solver)
+        counts = solution.counts
         if len(coarse.parent) < len(parent):
             counts = counts[:, cell] * (parent / coarse.parent[cell])
         held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
-    return counts
+    return counts, tuple(solvers)
 
 
 def _node(family: Family, terms: Terms, held: tuple[Held, ...]) -> Node:
@@ -122,7 +149,7 @@ def _node(family: Family, terms: Terms, held: tuple[Held, ...]) -> Node:
     return Node(parent, terms.queries, terms.answers, terms.weights, held, family.groups, lower, upper, joint)
 
 
-def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> tuple[Ints, int]:
+def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> Divided:
     """Divide a parent that its children's constraints contradict: bend its cells, as little as possible.
 
     Parameters
@@ -130,29 +157,23 @@ def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> tu
     family : Family
         On every cell of the groups where the parent has someone.
     passes : sequence of callable
-
-    Returns
-    -------
-    tuple
-        The counts, of shape (k, m); and by how many persons, over all cells, they must differ from the parent.
     """
     held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
     counts = np.zeros((family.children, len(family.parent)))
+    solvers: list[str] = []
     least = 0.0
     for make in passes:
         terms = make()
-        counts, least = _bend(family, terms, tuple(held))
+        solution, least = solve_failsafe(_node(family, terms, tuple(held)))
+        counts = solution.counts
+        solvers.append(f"{solution.solver}, failsafe")
         held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
-    least = int(np.ceil(least - 1e-6))
+    # What cannot be met in fractions cannot be met in whole persons; the least departure is a whole number or above.
+    missed = int(np.ceil(least - _NOISE))
     rounded = round_failsafe(
-        counts, family.parent, family.rounding, family.groups, family.lower, family.upper, _fixed(family), least
+        counts, family.parent, family.rounding, family.groups, family.lower, family.upper, _fixed(family), missed
     )
-    return rounded, least
-
-
-def _bend(family: Family, terms: Terms, held: tuple[Held, ...]) -> tuple[Floats, float]:
-    solution, least = solve_failsafe(_node(family, terms, held))
-    return solution.counts, least
+    return Divided(rounded, tuple(solvers), missed)
 
 
 def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:

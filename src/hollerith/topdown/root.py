@@ -1,15 +1,18 @@
 """The counts of the root: it has no parent to sum to, only its measurements and constraints. Public."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hollerith.topdown.descend import Piece
 from hollerith.topdown.divide import Family, Terms, divide
 from hollerith.topdown.families import Families
-from hollerith.topdown.histogram import Histogram, count_entries
+from hollerith.topdown.histogram import count_entries
 
 _SPARE: Final = 1000
 """Persons a cell may exceed what was measured by, before a bound is felt."""
@@ -21,7 +24,7 @@ def root_families(live: NDArray[np.bool_]) -> Families:
     return Families(np.array([0, 1]), np.array([0, len(cells)]), cells)
 
 
-def estimate_root(family: Family, cells: NDArray[np.int32], passes: Sequence[Callable[[], Terms]]) -> Histogram:
+def estimate_root(family: Family, cells: NDArray[np.int32], passes: Sequence[Callable[[], Terms]]) -> Piece:
     """Estimate and round the root.
 
     It is divided like any other parent's child: beside a sibling that nobody measured, which takes what is left of a
@@ -49,11 +52,13 @@ def estimate_root(family: Family, cells: NDArray[np.int32], passes: Sequence[Cal
         totals=None,
         joint=joint,
     )
-    counts = divide(beside, [lambda make=make: _with_sibling(make()) for make in passes])[0]
-    return count_entries(np.zeros(len(cells), dtype=np.int64), cells, counts, 1)
+    divided = divide(beside, [partial(_with_sibling, make) for make in passes])
+    counts = count_entries(np.zeros(len(cells), dtype=np.int64), cells, divided.counts[0], 1)
+    return Piece(counts, (), Counter(divided.solvers))
 
 
-def _with_sibling(terms: Terms) -> Terms:
+def _with_sibling(make: Callable[[], Terms]) -> Terms:
+    terms = make()
     return Terms(
         terms.queries,
         tuple(np.concatenate([one, np.zeros_like(one)]) for one in terms.answers),
