@@ -123,7 +123,8 @@ def _of_facilities(census: Census) -> list[Finding]:
         quarters AS (
             SELECT MAFID, min(CASE RELSHIP {kinds} END) AS kind FROM persons WHERE RTYPE = 5 GROUP BY MAFID
             HAVING count(DISTINCT RELSHIP) = 1)
-        SELECT MAFID, major::UTINYINT AS major FROM quarters JOIN placed USING (MAFID) JOIN single USING (place, kind)""")
+        SELECT MAFID, major::UTINYINT AS major
+        FROM quarters JOIN placed USING (MAFID) JOIN single USING (place, kind)""")
     broken = "RTYPE = 5 AND MAFID NOT IN (SELECT MAFID FROM typed_quarters)"
     text = (
         "group_quarters.csv lists no facility for RELSHIP 37 or 38 in the block, or several types, so the type of the "

@@ -42,12 +42,13 @@ def check_checksums(release: Path) -> tuple[dict[str, Any], list[str]]:
         raise OutputError(f"{release / MANIFEST} is not the manifest of a release of hollerith")
     wrong: list[str] = []
     for name, described in listed.items():
-        path = release / Path(name).name
-        if not path.is_file():
+        path = release / name
+        if ".." in Path(name).parts or not path.resolve().is_relative_to(release.resolve()) or not path.is_file():
             wrong.append(f"{name} is missing")
         elif not isinstance(described, dict) or checksum(path) != described.get("sha256"):
             wrong.append(f"{name} was changed after it was written: its checksum is not the manifest's")
-    strangers = {path.name for path in release.iterdir()} - set(listed) - {MANIFEST} - set(manifest.get("reports", ()))
+    there = {path.relative_to(release).as_posix() for path in release.rglob("*") if not path.is_dir()}
+    strangers = there - set(listed) - {MANIFEST} - set(manifest.get("reports", ()))
     return manifest, wrong + [f"{name} is not in the manifest" for name in sorted(strangers)]
 
 

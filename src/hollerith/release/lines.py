@@ -1,0 +1,71 @@
+"""Large text files: columns as bytes of fixed width, a stretch of rows at a time, in numpy.
+
+Each column is an array of byte strings, padded with null bytes; a row is their concatenation with ``|`` between, and
+the null bytes are taken out of the file as a whole. So a long text that many rows share is made once.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Texts: TypeAlias = NDArray[np.bytes_]
+
+ROWS_AT_ONCE: Final = 1 << 19
+
+_LOOKED_UP: Final = 1_000_000
+
+
+def texts(values: Iterable[str]) -> Texts:
+    """Texts as bytes, in UTF-8."""
+    encoded = [value.encode() for value in values]
+    return np.array(encoded, dtype=f"S{max(1, *map(len, encoded))}" if encoded else "S1")
+
+
+def digits(values: NDArray[np.integer], width: int) -> Texts:
+    """Whole numbers from 0 on as codes of so many digits, with leading zeros."""
+    written = np.empty((len(values), width), dtype=np.uint8)
+    rest = np.asarray(values, dtype=np.int64)
+    for place in range(width - 1, -1, -1):
+        rest, digit = np.divmod(rest, 10)
+        written[:, place] = digit + ord("0")
+    found: Texts = written.view(f"S{width}").reshape(-1)
+    return found
+
+
+def whole(values: NDArray[np.integer]) -> Texts:
+    """Whole numbers from 0 on as text."""
+    most = int(values.max(initial=0))
+    kind = f"S{len(str(most))}"
+    # A list of all numbers is made faster than the text of each.
+    if most < _LOOKED_UP and most < 4 * len(values):
+        values, known = np.asarray(values), np.arange(most + 1).astype(kind)
+        return np.take(known, values)
+    return np.asarray(values).astype(kind)
+
+
+def join(columns: Sequence[Texts], end: bytes = b"") -> Texts:
+    """Rows of several columns with ``|`` between them, of shape (rows,), still padded."""
+    separators = [b"|"] * (len(columns) - 1) + [end]
+    layout = []
+    for place, (column, separator) in enumerate(zip(columns, separators, strict=True)):
+        layout.append((f"c{place}", column.dtype.str))
+        if separator:
+            layout.append((f"s{place}", f"S{len(separator)}"))
+    rows = np.empty(len(columns[0]), dtype=layout)
+    for place, (column, separator) in enumerate(zip(columns, separators, strict=True)):
+        rows[f"c{place}"] = column
+        if separator:
+            rows[f"s{place}"] = separator
+    return rows.view(f"S{rows.dtype.itemsize}")
+
+
+def write_header(file: BinaryIO, columns: Sequence[str]) -> None:
+    """Write the names of the columns."""
+    file.write("|".join(columns).encode() + b"\n")
+
+
+def write_lines(file: BinaryIO, columns: Sequence[Texts]) -> None:
+    """Append rows."""
+    file.write(join(columns, b"\n").tobytes().translate(None, b"\0"))
