@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+_SECONDS = 2.0
+"""How often progress within a stage is told."""
+
 
 @contextmanager
 def stages(title: str, number: int | None = None) -> Iterator[Callable[[str], None]]:
@@ -67,3 +70,35 @@ def counting(title: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(console=console) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def geolevels(title: str) -> Iterator[tuple[Callable[[str], None], Callable[[str, int, int], None]]]:
+    """Announce stages, and within them how many geounits of a geolevel are done, with the time left for it.
+
+    Yields
+    ------
+    tuple of callable
+        One called with the name of a stage, one with a geolevel, the geounits done and those there are.
+    """
+    with stages(title) as announce:
+        begun: dict[str, float] = {}
+        said = 0.0
+
+        def advance(geolevel: str, done: int, total: int) -> None:
+            nonlocal said
+            now = time.perf_counter()
+            # The first piece of a geolevel is done when it is first heard of, so its beginning is when the last ended.
+            start = begun.setdefault(geolevel, begun.get("", now))
+            begun[""] = now
+            if now - said < _SECONDS and done < total:
+                return
+            said = now
+            left = (now - start) * (total - done) / max(1, done)
+            announce(f"{geolevel}: {done:,} of {total:,}" + (f", about {left:.0f} s left" if done < total else ""))
+
+        def stage(name: str) -> None:
+            begun[""] = time.perf_counter()
+            announce(name)
+
+        yield stage, advance

@@ -1,11 +1,22 @@
-"""`hollerith topdown plan`: the TopDown Algorithm."""
+"""`hollerith topdown plan|run`: the TopDown Algorithm."""
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hollerith.cli.arguments import Commands, share
-from hollerith.cli.product import add_plan_arguments, add_verb, delta_of, print_plan
+from hollerith.cli.product import (
+    add_noise_arguments,
+    add_plan_arguments,
+    add_release_arguments,
+    add_verb,
+    delta_of,
+    entropy_of,
+    print_plan,
+    print_release,
+    request_of,
+)
 
 if TYPE_CHECKING:
     from hollerith.plan.plan import Plan
@@ -21,6 +32,16 @@ def add(commands: Commands) -> None:
     plan = _verb(verbs, "plan", "what a run would measure, and what it costs; needs no data", _plan)
     add_plan_arguments(plan)
     _planning(plan)
+
+    run = _verb(verbs, "run", "counts with noise, consistent from the root to the blocks", _run)
+    run.add_argument("data", type=Path, metavar="DATA", help="histogram.csv, or persons, units and geo; geography.txt")
+    add_release_arguments(run)
+    add_noise_arguments(run)
+    _planning(run)
+    run.add_argument("--spine", choices=("conventional", "aian", "optimized"), help="instead of CONFIG's")
+    run.add_argument("--estimator", choices=("topdown", "full-information"), default="topdown")
+    run.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
+    run.add_argument("--noisy-measurements", type=Path, metavar="DIR", help="draw and write all measurements, too")
 
 
 def _verb(
@@ -60,6 +81,21 @@ def _plan(options: argparse.Namespace) -> None:
         return make_plan(production_configuration(configuration))
 
     print_plan(options, plan, production, more, _semantics_text(configuration, semantics, delta_of(options)))
+
+
+def _run(options: argparse.Namespace) -> None:
+    from hollerith.cli.progress import geolevels
+    from hollerith.products.topdown.run import Options, run
+    from hollerith.topdown.plan import make_plan
+
+    configuration, plan = _configured(options)
+    if options.spine is not None:
+        configuration = configuration.on_spine(options.spine)
+        plan = make_plan(configuration, confidence=plan.confidence)
+    how = Options(options.estimator, resume=options.resume, noisy_measurements=options.noisy_measurements)
+    with geolevels("topdown run") as (announce, progress):
+        manifest = run(configuration, plan, request_of(options), how, entropy_of(options), announce, progress)
+    print_release(options, manifest)
 
 
 def _semantics_text(configuration: "Configuration", semantics: "Semantics", delta: float) -> list[str]:

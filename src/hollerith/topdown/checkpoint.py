@@ -139,8 +139,8 @@ class Checkpoint:
 
     def _corrupt(self, path: Path) -> str:
         return (
-            f"{path} is damaged, so the run cannot be resumed. Nothing was changed. Put the file back, or run anew with "
-            "--overwrite if nobody has seen what is there"
+            f"{path} is damaged, so the run cannot be resumed. Nothing was changed. Put the file back, or run anew "
+            "with --overwrite if nobody has seen what is there"
         )
 
 

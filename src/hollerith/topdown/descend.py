@@ -217,11 +217,12 @@ def _divide_batch(
         unit, cell = np.nonzero(divided.counts)
         rows.append(unit + (families.children[position] - families.first))
         cells.append(families.live[families.starts[position] : families.starts[position + 1]][cell])
-        counts.append(divided[unit, cell])
-        if position in failing:
-            odd.append((first + position, slack))
+        counts.append(divided.counts[unit, cell])
+        if divided.missed is not None:
+            odd.append((first + position, divided.missed))
     number = families.last - families.first
-    return Piece(count_entries(np.concatenate(rows), np.concatenate(cells), np.concatenate(counts), number), tuple(odd))
+    found = count_entries(np.concatenate(rows), np.concatenate(cells), np.concatenate(counts), number)
+    return Piece(found, tuple(odd), solvers)
 
 
 def _divide_one(

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.topdown.histogram import Ints
 from hollerith.topdown.failsafe import solve_failsafe
+from hollerith.topdown.histogram import Ints
 from hollerith.topdown.problem import Held, Labels, Node
 from hollerith.topdown.rounding import round_counts
 from hollerith.topdown.rounding_failsafe import round_failsafe
@@ -197,7 +197,7 @@ def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:
         return node, everything
     coarse = replace(
         node,
-        parent=np.bincount(key, node.parent, len(first)),
+        parent=np.bincount(key, node.parent, len(first)).astype(np.float64),
         queries=tuple(label[first] for label in node.queries),
         held=tuple(replace(h, labels=h.labels[first]) for h in node.held),
         groups=None if node.groups is None else node.groups[first],

@@ -103,7 +103,7 @@ class TreeFamilies:
 
 
 def full_information(
-    basis: Basis, tree: Tree, stored: StoredMeasurements, totals: Mapping[int, Ints], announce: Callable[[int], None]
+    basis: Basis, tree: Tree, stored: StoredMeasurements, totals: Mapping[int, Ints]
 ) -> FullInformation:
     """Pass upward through the tree, from the blocks to the root.
 
@@ -115,14 +115,9 @@ def full_information(
         All drawn.
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
-    announce : callable
-        Called with each geolevel as its turn comes.
     """
     upward: list[Estimate] = []
-    for level in range(len(tree.names) - 1, -1, -1):
-        announce(level)
-        if level == len(tree.names) - 1:
-            continue
+    for level in range(len(tree.names) - 2, -1, -1):
         upward.append(_up(basis, tree, stored, totals, level, upward[-1] if upward else None))
     return FullInformation(basis, tree, stored, totals, tuple(reversed(upward)))
 

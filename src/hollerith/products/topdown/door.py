@@ -33,7 +33,7 @@ class Door:
 
     def __init__(self, exact: Sequence[Histogram], spending: Spending, entropy: Entropy) -> None:
         self._exact = exact
-        self._spending = spending
+        self.spending = spending
         self._entropy = entropy
         self.ledger = Ledger(spending.plan)
         self._rank = [_rank(level.share_of) for level in spending.levels]
@@ -47,7 +47,7 @@ class Door:
 
     def gather(self, level: int, families: Families) -> MeasuredFamilies:
         """Measure the children of families: of each query the answers that the live cells reach."""
-        spent = self._spending.levels[level]
+        spent = self.spending.levels[level]
         asked = tuple(ask(families, self._label(query), query.size) for query in spent.queries)
         places = tuple(one.places(families.children) for one in asked)
         values = tuple(self._measure(level, q, families, *one) for q, one in enumerate(zip(asked, places, strict=True)))
@@ -58,7 +58,7 @@ class Door:
         """Measure everything of the geounits from ``first`` up to ``last``: of each query an array (units, size)."""
         units = Families(np.array([first, last]), np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32))
         found = []
-        for q, query in enumerate(self._spending.levels[level].queries):
+        for q, query in enumerate(self.spending.levels[level].queries):
             answers = np.arange(query.size, dtype=np.int32)
             everything = Asked(answers[:0], np.array([0, query.size]), answers)
             values = self._measure(level, q, units, everything, everything.places(units.children))
@@ -66,7 +66,7 @@ class Door:
         return tuple(found)
 
     def _measure(self, level: int, q: int, families: Families, asked: Asked, places: Ints) -> Ints:
-        exact, spent = self._exact[level], self._spending.levels[level]
+        exact, spent = self._exact[level], self.spending.levels[level]
         query = spent.queries[q]
         values = exact_answers(
             exact.starts,
