@@ -82,7 +82,9 @@ def write_world(world: World, folder: Path, *, quarters: bool = False) -> Path:
 def configuration(shape: tuple[int, ...], *, rho: str = "inf", **more: Any) -> dict[str, Any]:  # noqa: ANN401
     """A configuration with every margin of one and two attributes, in one pass."""
     names = [f"a{i}" for i in range(len(shape))]
-    queries = {"total": "1/4", "a0": "1/4", "detailed": "1/2"} if len(shape) > 1 else {"total": "1/4", "detailed": "3/4"}
+    queries = (
+        {"total": "1/4", "a0": "1/4", "detailed": "1/2"} if len(shape) > 1 else {"total": "1/4", "detailed": "3/4"}
+    )
     return {
         "product": "example",
         "mechanism": "zcdp",
@@ -90,7 +92,7 @@ def configuration(shape: tuple[int, ...], *, rho: str = "inf", **more: Any) -> d
         "invariants": {"State": ["total"]},
         "schema": dict(zip(names, shape, strict=True)),
         "shares": dict.fromkeys(LEVELS, "1/6"),
-        "queries": {level: queries for level in LEVELS},
+        "queries": dict.fromkeys(LEVELS, queries),
         **more,
     }
 

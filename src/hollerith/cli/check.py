@@ -19,9 +19,13 @@ def add(commands: Commands) -> None:
 def _check(options: argparse.Namespace) -> None:
     from hollerith.release.folder import read_manifest
 
-    product = read_manifest(options.release).get("product") if options.release.is_dir() else None
+    head = read_manifest(options.release) if options.release.is_dir() else {}
+    product = head.get("product")
     agreeing, unchecked = "the manifest and its plan", list[str]()
-    if product == "spine":
+    if head.get("system") is not None:
+        manifest, tables, wrong = _topdown(options.release)
+        agreeing = "the manifest and each other"
+    elif product == "spine":
         manifest, tables, wrong = _spine(options.release)
         agreeing = "the manifest and each other, and shares sum to 1 along every path"
     elif product in {"safetab-p", "safetab-h", "tables"}:
@@ -49,6 +53,24 @@ def _spine(folder: Path) -> tuple[dict[str, Any], int, list[str]]:
 
     manifest = read_manifest(folder)
     return manifest, len(manifest.get("tables", ())), check_folder(folder)
+
+
+def _topdown(release: Path) -> tuple[dict[str, Any], int, list[str]]:
+    from hollerith.products.topdown.verify import NOISY, SYSTEM, verify_release
+    from hollerith.release.check import check_checksums
+    from hollerith.topdown.schema import Attribute, Schema
+
+    manifest, wrong = check_checksums(release)
+    if manifest.get("system") not in {SYSTEM, NOISY}:
+        raise OutputError(f"{release} was made by an unknown system, {manifest.get('system')!r}")
+    try:
+        if not wrong and manifest["system"] == SYSTEM:
+            attributes = manifest["parameters"]["schema"].items()
+            schema = Schema(tuple(Attribute(name, tuple(labels)) for name, labels in attributes))
+            wrong = verify_release(release, schema, manifest["parameters"]["geolevels"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        wrong.append("the manifest does not hold the schema and geolevels of TopDown")
+    return manifest, len(manifest["tables"]), wrong
 
 
 def _phsafe(release: Path) -> tuple[dict[str, Any], int, list[str]]:

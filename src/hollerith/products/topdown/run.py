@@ -31,7 +31,7 @@ from hollerith.products.run import (
 )
 from hollerith.products.topdown.door import Door
 from hollerith.products.topdown.outputs import check_labels, describe_files, write_outputs
-from hollerith.products.topdown.verify import verify_release
+from hollerith.products.topdown.verify import NOISY, SYSTEM, verify_release
 from hollerith.release.folder import new_folder, write_manifest
 from hollerith.release.tables import checksum
 from hollerith.stages import Announce, Stopwatch
@@ -223,6 +223,7 @@ def run(
         manifest = manifest_of(
             door.ledger, reasons, _parameters(configuration, options), _taken_as_public(configuration)
         )
+        manifest["system"] = SYSTEM
         manifest["tables"] = describe_files(partial, rows)
         manifest["failsafe"] = _failsafe(world.spine, descent)
         manifest["solvers"] = descent.solvers
@@ -234,7 +235,7 @@ def run(
             clock.start("writing the noisy measurements")
             stored = StoredMeasurements(spending, checkpoint)
             written = write_noisy(noisy, world.spine, configuration.schema, configuration.recodes, stored)
-            write_manifest(noisy, {**manifest, "tables": describe_files(noisy, written)})
+            write_manifest(noisy, {**manifest, "system": NOISY, "tables": describe_files(noisy, written)})
         log({"records": int(world.counts.histogram.counts.sum()), "inputs": checksums, "seconds": clock.stop()})
     checkpoint.remove()
     return manifest
@@ -399,6 +400,7 @@ def _parameters(configuration: Configuration, options: Options) -> dict[str, Any
     return {
         "schema": {a.name: list(a.labels) for a in configuration.schema.attributes},
         "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
+        "geolevels": list(configuration.levels),
         "spine": configuration.spine.kind,
         "estimator": options.estimator,
     }

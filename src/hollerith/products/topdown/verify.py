@@ -14,6 +14,11 @@ from hollerith.products.redistricting.tables import SUMMARY_LEVELS, TABLES, Tabl
 from hollerith.topdown.release import COUNTS, MICRODATA, TABULATION
 from hollerith.topdown.schema import Schema
 
+SYSTEM: Final = "topdown"
+"""What the manifest of a release calls the system that made it; its product is called as the configuration says."""
+
+NOISY: Final = "topdown, noisy measurements"
+
 _NESTED: Final = {"block": 16, "block_group": 12, "tract": 11, "county": 5, "state": 2}
 _OTHERS: Final = ("place", "county_subdivision", "aiannh")
 

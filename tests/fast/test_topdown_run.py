@@ -1,0 +1,263 @@
+"""TopDown from the command line: the identity without noise, what always holds, and runs that are interrupted."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from topdown_worlds import LEVELS, WIDTHS, World, configuration, make_world, write_configuration, write_world
+
+from hollerith.cli.main import main
+from hollerith.products.topdown import run as run_module
+
+KINDS = ("conventional", "aian", "optimized")
+ESTIMATORS = ("topdown", "full-information")
+
+
+def rows(path: Path) -> Iterator[list[str]]:
+    with path.open() as file:
+        next(file)
+        for line in file:
+            yield line.rstrip("\n").split("|")
+
+
+def counts(release: Path, name: str, shape: tuple[int, ...]) -> dict[tuple[str, int], int]:
+    found: dict[tuple[str, int], int] = {}
+    for unit, *levels, count in rows(release / f"{name}.csv"):
+        key = unit, int(np.ravel_multi_index(tuple(map(int, levels)), shape))
+        assert key not in found
+        assert int(count) > 0
+        found[key] = int(count)
+    return found
+
+
+def go(tmp_path: Path, world: World, document: dict[str, Any], *options: str, quarters: bool = False) -> Path:
+    data = tmp_path / "data"
+    if not data.exists():
+        write_world(world, data, quarters=quarters)
+    config = write_configuration(document, tmp_path / "config.json")
+    out = tmp_path / "out"
+    assert main(["topdown", "run", str(config), str(data), str(out), "--seed", "5", *options]) == 0
+    return out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("seed", "shape"), [(1, (3, 2)), (2, (5,)), (3, (2, 1, 4))])
+def test_without_noise_the_output_is_the_input(
+    tmp_path: Path, seed: int, shape: tuple[int, ...], kind: str, estimator: str
+) -> None:
+    world = make_world(seed, shape)
+    out = go(tmp_path, world, configuration(shape), "--spine", kind, "--estimator", estimator)
+    names = {"State": "state", "County": "county", "Tract": "tract", "Block_Group": "block_group", "Block": "block"}
+    for level, name in names.items():
+        assert counts(out, f"tabulation/{name}", shape) == world.totals(WIDTHS[level])
+    assert counts(out, "counts/US", shape) == world.totals(0)
+    assert counts(out, "counts/Block", shape) == world.counts
+    persons: dict[tuple[str, int], int] = {}
+    for block, *levels in rows(out / "microdata.csv"):
+        key = block, int(np.ravel_multi_index(tuple(map(int, levels)), shape))
+        persons[key] = persons.get(key, 0) + 1
+    assert persons == world.counts
+    assert main(["check", str(out)]) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_invariants_and_constraints_hold_at_every_level(tmp_path: Path, seed: int, kind: str, estimator: str) -> None:
+    shape = (8, 2)
+    world = make_world(seed, shape, quarters=True)
+    document = configuration(
+        shape,
+        rho="1/3",
+        invariants={"US": ["total"], "State": ["total"]},
+        constraints={"group_quarters": "a0", "structural_zeros": [{"a0": 3, "a1": 1}]},
+    )
+    # What the structural zeros exclude is not there, as in any real data.
+    for block, cell in [key for key in world.counts if key[1] == 7]:
+        world.counts[block, 6] = world.counts.get((block, 6), 0) + world.counts.pop((block, cell))
+    out = go(tmp_path, world, document, "--spine", kind, "--estimator", estimator, quarters=True)
+    true = world.totals(2)
+    found = counts(out, "tabulation/state", shape)
+    for state in ("01", "02"):
+        assert sum(n for (s, _), n in found.items() if s == state) == sum(n for (s, _), n in true.items() if s == state)
+    spine = [dict(zip(("block", *LEVELS), row, strict=True)) for row in rows(out / "spine/blocks.csv")]
+    for level in LEVELS:
+        there = counts(out, f"counts/{level}", shape)
+        facilities: dict[str, list[int]] = {}
+        for row in spine:
+            so_far = facilities.setdefault(row[level], [0] * 8)
+            facilities[row[level]] = [a + b for a, b in zip(so_far, world.facilities[row["block"]], strict=True)]
+        for unit, listed in facilities.items():
+            assert (unit, 7) not in there
+            for group in range(8):
+                persons = there.get((unit, 2 * group), 0) + there.get((unit, 2 * group + 1), 0)
+                assert (0 if group == 0 else listed[group]) <= persons <= 99999 * listed[group]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["failsafe"] == []
+    assert main(["check", str(out)]) == 0
+
+
+def test_children_sum_to_their_parents(tmp_path: Path) -> None:
+    shape = (3, 2)
+    out = go(tmp_path, make_world(4, shape), configuration(shape, rho="1/2"), "--spine", "optimized")
+    spine = [dict(zip(("block", *LEVELS), row, strict=True)) for row in rows(out / "spine/blocks.csv")]
+    for upper, lower in zip(LEVELS, LEVELS[1:], strict=False):
+        parent = {row[lower]: row[upper] for row in spine}
+        sums: dict[tuple[str, int], int] = {}
+        for (unit, cell), count in counts(out, f"counts/{lower}", shape).items():
+            sums[parent[unit], cell] = sums.get((parent[unit], cell), 0) + count
+        assert sums == counts(out, f"counts/{upper}", shape)
+
+
+def test_block_totals_kept_with_group_quarters_go_through_the_failsafe(tmp_path: Path) -> None:
+    shape = (8, 2)
+    world = make_world(3, shape, quarters=True)
+    document = configuration(shape, rho="1/50", invariants={"Block": ["total"]}, constraints={"group_quarters": "a0"})
+    out = go(tmp_path, world, document, quarters=True)
+    found = counts(out, "counts/Block", shape)
+    for block in world.blocks:
+        true = sum(n for (b, _), n in world.counts.items() if b == block)
+        assert sum(n for (b, _), n in found.items() if b == block) == true
+    assert main(["check", str(out)]) == 0
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_run_goes_on_where_it_was_interrupted(
+    tmp_path: Path, estimator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = (3, 2)
+    world = make_world(6, shape)
+    document = configuration(shape, rho="1/2")
+    whole = go(tmp_path, world, document, "--estimator", estimator)
+    expected = {path.name: path.read_bytes() for path in (whole / "counts").iterdir()}
+    out = tmp_path / "again"
+    arguments = ["topdown", "run", str(tmp_path / "config.json"), str(tmp_path / "data"), str(out), "--seed", "5"]
+    arguments += ["--estimator", estimator]
+    kept = run_module.Checkpoint.save
+    saved: list[int] = []
+
+    def stop_at_tracts(self: Any, level: int, batch: int, piece: Any) -> None:  # noqa: ANN401
+        kept(self, level, batch, piece)
+        saved.append(level)
+        if level == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module.Checkpoint, "save", stop_at_tracts)
+    assert main(arguments) == 2
+    assert not out.exists()
+    monkeypatch.setattr(run_module.Checkpoint, "save", kept)
+    assert main(arguments) == 2  # noisy counts are there: only --resume or --overwrite will do
+    drawn = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "again.checkpoint").iterdir()}
+    monkeypatch.setattr(
+        run_module.Checkpoint, "save", lambda self, level, *rest: (saved.append(level), kept(self, level, *rest))[1]
+    )
+    saved.clear()
+    assert main([*arguments, "--resume"]) == 0
+    assert saved == [4, 5]
+    assert drawn
+    assert {path.name: path.read_bytes() for path in (out / "counts").iterdir()} == expected
+    assert not (tmp_path / "again.checkpoint").exists()
+
+
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Leave a run interrupted; returns the arguments that resume it."""
+    shape = (3, 2)
+    data, config = tmp_path / "data", tmp_path / "config.json"
+    write_world(make_world(6, shape), data)
+    write_configuration(configuration(shape, rho="1/2"), config)
+    arguments = ["topdown", "run", str(config), str(data), str(tmp_path / "out"), "--seed", "5"]
+    kept = run_module.Checkpoint.save
+
+    def stop(self: Any, level: int, batch: int, piece: Any) -> None:  # noqa: ANN401
+        kept(self, level, batch, piece)
+        if level == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module.Checkpoint, "save", stop)
+        assert main(arguments) == 2
+    return [*arguments, "--resume"]
+
+
+def test_resume_refuses_changed_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = interrupted(tmp_path, monkeypatch)
+    path = tmp_path / "data" / "histogram.csv"
+    before = path.read_text()
+    path.write_text(before.rstrip("\n")[:-1] + "9\n")
+    capsys.readouterr()
+    assert main(arguments) == 2
+    assert "histogram.csv" in capsys.readouterr().err
+    path.write_text(before)
+    assert main([*arguments, "--estimator", "full-information"]) == 2
+    assert "estimator" in capsys.readouterr().err
+    assert main(arguments) == 0
+
+
+@pytest.mark.parametrize("what", ["counts", "json"])
+def test_resume_refuses_a_damaged_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    arguments = interrupted(tmp_path, monkeypatch)
+    path = next((tmp_path / "out.checkpoint").glob(f"*{what}"))
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    capsys.readouterr()
+    assert main(arguments) == 2
+    assert path.name in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    path.write_bytes(content)
+    assert main(arguments) == 0
+
+
+def test_nothing_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = (3, 2)
+    write_world(make_world(6, shape), tmp_path / "data")
+    config = write_configuration(configuration(shape, rho="1/2"), tmp_path / "config.json")
+    assert main(["topdown", "run", str(config), str(tmp_path / "data"), str(tmp_path / "out"), "--resume"]) == 2
+    assert "no interrupted run" in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_its_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(tmp_path, monkeypatch)
+    folder = tmp_path / "out.checkpoint"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert os.listdir(folder)  # noqa: PTH208
+
+
+def test_without_noise_the_detailed_query_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = (3, 2)
+    document = configuration(shape)
+    document["queries"] = {**document["queries"], "Tract": {"total": "1"}}
+    write_world(make_world(6, shape), tmp_path / "data")
+    config = write_configuration(document, tmp_path / "config.json")
+    assert main(["topdown", "run", str(config), str(tmp_path / "data"), str(tmp_path / "out")]) == 2
+    assert "Tract measures no detailed query" in capsys.readouterr().err
+
+
+def test_noisy_measurements_are_what_the_estimate_was_made_of(tmp_path: Path) -> None:
+    shape = (3, 2)
+    world = make_world(8, shape)
+    noisy = tmp_path / "noisy"
+    document = configuration(shape, rho="1000000")
+    go(tmp_path, world, document, "--noisy-measurements", str(noisy), "--spine", "optimized")
+    assert main(["check", str(noisy)]) == 0
+    for level, width in WIDTHS.items():
+        if level in {"Block_Group", "Block"}:
+            continue
+        found: dict[str, int] = {}
+        for unit, value, variance in rows(noisy / level / "total.csv"):
+            found[unit] = int(value)
+            assert 0 < float(variance) < 1e-3
+        if level in {"US", "State", "County"}:
+            assert sum(found.values()) in {sum(world.counts.values()), 0}
+    detailed = list(rows(noisy / "US" / "detailed.csv"))
+    assert [row[1:3] for row in detailed] == [[str(a), str(b)] for a in range(3) for b in range(2)]
+    assert [int(row[3]) for row in detailed] == [world.totals(0).get(("US", cell), 0) for cell in range(6)]
+    assert width == 16
