@@ -18,13 +18,14 @@ Floats = NDArray[np.float64]
 
 ACCURACY: Final = "accuracy"
 
-QUANTILES: Final = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
+QUANTILES: Final = (5, 25, 50, 250, 500, 750, 950, 975, 995)
+"""In thousandths, as the Bureau's metrics have them."""
 
 BINS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000)
 """Least population of the areas of each bin."""
 
 _EVERYTHING: Final = "all"
-_WITHIN: Final = 0.05
+_WITHIN: Final = 20  # one part in so many is 5 percent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +127,7 @@ def write_accuracy(folder: Path, rows: Sequence[AccuracyRow]) -> Path:
     for field in fields(AccuracyRow):
         values = [getattr(row, field.name) for row in rows]
         if field.name == "quantiles":
-            columns |= {f"q{q * 100:g}": [value[i] for value in values] for i, q in enumerate(QUANTILES)}
+            columns |= {f"q{q / 10:g}": [value[i] for value in values] for i, q in enumerate(QUANTILES)}
         else:
             columns[field.name] = ["" if value is None else value for value in values]
     return write_table(folder, ReleaseTable(ACCURACY, columns), "csv")
@@ -145,7 +146,7 @@ def _compare(
     totals = [copy.totals() for copy in copies]
     close = largest = None
     if query.size == 1:
-        close = np.mean([np.abs(total - population) <= _WITHIN * population for total in totals], axis=0)
+        close = np.mean([_WITHIN * np.abs(total - population) <= population for total in totals], axis=0)
     else:
         largest = _largest(true, copies, population, totals, query.size)
     for number in (-1, *range(len(BINS))):
@@ -203,7 +204,7 @@ def _quantiles(errors: Ints, size: int) -> tuple[int, ...]:
     zeros = size - len(ordered)
     found = []
     for q in QUANTILES:
-        place = max(int(np.ceil(q * size)) - 1, 0)
+        place = -(-q * size // 1000) - 1
         if place < negative:
             found.append(int(ordered[place]))
         else:
@@ -226,8 +227,7 @@ def _largest(
         wanted = some * size + true.cells[first]
         at = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
         count = np.where(key[at] == wanted, copy.counts[at], 0) if len(key) else np.zeros(len(some), dtype=np.int64)
-        share = true.counts[first] / population[some]
-        # An area that lost all its people has no shares, and is not close.
-        other = np.divide(count, total[some], out=np.full(len(some), np.inf), where=total[some] > 0)
-        close[number, some] = np.abs(other - share) <= _WITHIN
+        # Both shares times both totals, so that nothing is rounded. An area that lost all its people is not close.
+        apart = np.abs(count * population[some] - true.counts[first] * total[some])
+        close[number, some] = (total[some] > 0) & (_WITHIN * apart <= population[some] * total[some])
     return np.asarray(close.mean(axis=0), dtype=np.float64)
