@@ -1,12 +1,15 @@
-"""`hollerith topdown plan|run`: the TopDown Algorithm."""
+"""`hollerith topdown plan|run|accuracy`: the TopDown Algorithm."""
 
 import argparse
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hollerith.cli.arguments import Commands, share
+from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
+    add_accuracy_arguments,
+    add_memory,
     add_noise_arguments,
     add_plan_arguments,
     add_release_arguments,
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from hollerith.topdown.configuration import Configuration
     from hollerith.topdown.plan import Semantics
 
+_DATA = "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv"
+
 
 def add(commands: Commands) -> None:
     """Add the command and its verbs."""
@@ -34,14 +39,19 @@ def add(commands: Commands) -> None:
     _planning(plan)
 
     run = _verb(verbs, "run", "counts with noise, consistent from the root to the blocks", _run)
-    run.add_argument("data", type=Path, metavar="DATA", help="histogram.csv, or persons, units and geo; geography.txt")
+    run.add_argument("data", type=Path, metavar="DATA", help=_DATA)
     add_release_arguments(run)
     add_noise_arguments(run)
     _planning(run)
-    run.add_argument("--spine", choices=("conventional", "aian", "optimized"), help="instead of CONFIG's")
-    run.add_argument("--estimator", choices=("topdown", "full-information"), default="topdown")
+    _estimating(run)
     run.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
     run.add_argument("--noisy-measurements", type=Path, metavar="DIR", help="draw and write all measurements, too")
+
+    accuracy = _verb(verbs, "accuracy", "released against true counts, on synthetic data", _accuracy)
+    accuracy.add_argument("data", type=Path, metavar="DATA", help=_DATA)
+    add_accuracy_arguments(accuracy)
+    add_memory(accuracy)
+    _estimating(accuracy)
 
 
 def _verb(
@@ -53,6 +63,11 @@ def _verb(
     return verb
 
 
+def _estimating(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--spine", choices=("conventional", "aian", "optimized"), help="instead of CONFIG's")
+    verb.add_argument("--estimator", choices=("topdown", "full-information"), default="topdown")
+
+
 def _planning(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--confidence", type=share, default=None, metavar="C", help="of the margins (0.9)")
 
@@ -62,7 +77,9 @@ def _configured(options: argparse.Namespace) -> "tuple[Configuration, Plan]":
     from hollerith.topdown.read_configuration import read_configuration
 
     configuration = read_configuration(options.config)
-    confidence = DEFAULT_CONFIDENCE if options.confidence is None else options.confidence
+    if getattr(options, "spine", None) is not None:
+        configuration = configuration.on_spine(options.spine)
+    confidence = getattr(options, "confidence", None) or DEFAULT_CONFIDENCE
     return configuration, make_plan(configuration, confidence=confidence)
 
 
@@ -85,17 +102,39 @@ def _plan(options: argparse.Namespace) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from hollerith.cli.progress import geolevels
-    from hollerith.products.topdown.run import Options, run
-    from hollerith.topdown.plan import make_plan
+    from hollerith.products.topdown.estimate import Options
+    from hollerith.products.topdown.run import run
 
     configuration, plan = _configured(options)
-    if options.spine is not None:
-        configuration = configuration.on_spine(options.spine)
-        plan = make_plan(configuration, confidence=plan.confidence)
     how = Options(options.estimator, resume=options.resume, noisy_measurements=options.noisy_measurements)
     with geolevels("topdown run") as (announce, progress):
         manifest = run(configuration, plan, request_of(options), how, entropy_of(options), announce, progress)
     print_release(options, manifest)
+
+
+def _accuracy(options: argparse.Namespace) -> None:
+    from hollerith.cli.progress import geolevels
+    from hollerith.products.topdown.estimate import Options
+    from hollerith.products.topdown.trials import trials, write
+
+    configuration, _ = _configured(options)
+    how = Options(options.estimator)
+    with geolevels("topdown accuracy") as (announce, progress):
+        rows = trials(
+            configuration, options.data, how, options.trials, options.memory, entropy_of(options), announce, progress
+        )
+    if options.out is not None:
+        write(options.out, rows, configuration, options.trials, overwrite=options.overwrite)
+    if options.json:
+        print_json({"product": configuration.product, "trials": options.trials, "rows": [asdict(row) for row in rows]})
+        return
+    print("CONFIDENTIAL: these errors tell the truth about the records.")
+    print(f"{'areas':22} {'query':24} {'population':>16} {'number':>8} {'MAE':>10} {'RMSE':>10} {'bias':>10}")
+    for row in rows:
+        print(
+            f"{row.geolevel:22} {row.query:24} {row.population:>16} {row.areas:8,} {row.mae:10.3f} {row.rmse:10.3f} "
+            f"{row.bias:+10.3f}"
+        )
 
 
 def _semantics_text(configuration: "Configuration", semantics: "Semantics", delta: float) -> list[str]:

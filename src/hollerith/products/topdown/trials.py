@@ -1,0 +1,84 @@
+"""Runs on synthetic data compared with the truth: how accurate a configuration is. Confidential by construction."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import hollerith
+from hollerith.errors import ConfigError
+from hollerith.privacy.entropy import Entropy
+from hollerith.products.run import NOT_FOR_RELEASE
+from hollerith.products.topdown.accuracy import AccuracyRow, accuracy, area_sets, write_accuracy
+from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, estimate
+from hollerith.products.topdown.outputs import describe_files
+from hollerith.products.topdown.world import open_world
+from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.stages import Stopwatch
+from hollerith.topdown.checkpoint import Checkpoint
+from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.queries import Query
+from hollerith.topdown.query_names import TOTAL, query_named
+from hollerith.topdown.release import published_areas
+
+
+def trials(
+    configuration: Configuration,
+    data: Path,
+    options: Options,
+    number: int,
+    memory: int | None,
+    entropy: Entropy,
+    announce: Callable[[str], None],
+    progress: Progress,
+) -> list[AccuracyRow]:
+    """Make ``number`` runs on synthetic data and compare them with the truth.
+
+    Raises
+    ------
+    ConfigError
+        If the data are not marked as synthetic: errors tell the truth, and repeated runs spend the budget each time.
+    InputError
+        If the records break a rule.
+    """
+    if not is_synthetic(data):
+        raise ConfigError(f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}")
+    clock = Stopwatch(announce)
+    world = open_world(configuration, data, memory, clock)
+    check_noiseless(configuration, world.spine)
+    released = []
+    for trial in range(number):
+        with tempfile.TemporaryDirectory(prefix="hollerith-") as folder:
+            checkpoint = Checkpoint(Path(folder) / "trial")
+            checkpoint.begin({})
+            source = entropy.branch(f"trial {trial}")
+            clock.start(f"trial {trial + 1} of {number}")
+            found = estimate(configuration, world, options, checkpoint, source, clock, progress)
+        released.append(found.descent.counts[-1])
+    clock.start("comparing")
+    areas = area_sets(world.spine, published_areas(world.reference, world.spine.blocks))
+    rows = accuracy(world.exact[-1], released, _queries(configuration), areas)
+    clock.stop()
+    return rows
+
+
+def _queries(configuration: Configuration) -> list[Query]:
+    """The total, and what is measured anywhere, once each; by geolevel from the root down."""
+    total = query_named(TOTAL, configuration.schema, configuration.recodes)
+    named = {query.factors: query for level in configuration.levels for query, _ in configuration.measured(level)}
+    return list({total.factors: total, **named}.values())
+
+
+def write(out: Path, rows: list[AccuracyRow], configuration: Configuration, number: int, *, overwrite: bool) -> None:
+    """Write accuracy.csv into a new folder, marked as not for release."""
+    with new_folder(out, overwrite=overwrite, noisy=False) as partial:
+        path = write_accuracy(partial, rows)
+        manifest = {
+            "hollerith": hollerith.__version__,
+            "product": configuration.product,
+            "status": NOT_FOR_RELEASE,
+            "reasons": ["it compares with the truth"],
+            "trials": number,
+            "tables": describe_files(partial, {path.name: len(rows)}),
+        }
+        write_manifest(partial, manifest)

@@ -1,0 +1,108 @@
+"""What a TopDown run knows before it measures: geography, spine, exact counts. Confidential."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hollerith.errors import ConfigError, InputError
+from hollerith.geography.attributes import attributes_of, read_facilities
+from hollerith.geography.build import make
+from hollerith.geography.reference import Reference, read_reference
+from hollerith.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
+from hollerith.geography.spine import Spine
+from hollerith.geography.verify import check_spine
+from hollerith.products.run import input_checksums
+from hollerith.release.tables import checksum
+from hollerith.stages import Stopwatch
+from hollerith.tabulate.histograms import BlockCounts, check_facilities, read_block_counts
+from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.histogram import Histogram, Ints
+
+GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
+"""Names the reference file may have; the second is that of the Bureau's."""
+
+FACILITIES: Final = "group_quarters.csv"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """What a run knows before it measures. Confidential.
+
+    Attributes
+    ----------
+    reference : Reference
+    spine : Spine
+    facilities : ndarray of int64, shape (blocks, 8), or None
+        In the order of the spine.
+    counts : BlockCounts
+        In the order of the spine.
+    exact : tuple of Histogram
+        Counts of each geolevel.
+    """
+
+    reference: Reference
+    spine: Spine
+    facilities: Ints | None
+    counts: BlockCounts
+    exact: tuple[Histogram, ...]
+
+
+def open_world(configuration: Configuration, data: Path, memory: int | None, clock: Stopwatch) -> World:
+    """Read geography and records, and build the spine.
+
+    Raises
+    ------
+    ConfigError, InputError
+        If they do not go together.
+    """
+    clock.start("reading the geography")
+    settings = configuration.spine
+    classes = tuple(name for name in settings.classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
+    reference = read_reference(_geography(data), classes, schools=SCHOOLS in settings.classes)
+    listed = data / FACILITIES
+    facilities = read_facilities(listed, reference) if listed.exists() else None
+    if facilities is None:
+        needs = [
+            *(["constraints.group_quarters"] if configuration.group_quarters else []),
+            *(["spine.live"] if settings.live else []),
+            *(["the class gq of the spine"] if QUARTERS in settings.classes else []),
+        ]
+        if needs:
+            raise InputError(f"{listed}: no such file; {' and '.join(needs)} need block, housing_units and gq1 to gq7")
+    elif settings.live:
+        live = np.asarray(facilities.any(axis=1))
+        reference, facilities = reference.keep(live), facilities[live]
+    quarters = None if facilities is None else attributes_of(facilities).quarters
+    spine = make(settings, reference, quarters, clock)
+    if spine.tree.units(0) != 1:
+        raise ConfigError(
+            f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
+            "begin with US"
+        )
+    if wrong := check_spine(spine, reference.block):
+        raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
+    order = np.searchsorted(reference.block, spine.blocks)
+    facilities = None if facilities is None else facilities[order]
+    clock.start("reading and checking the records")
+    counts = read_block_counts(data, configuration.schema, spine.blocks, facilities, memory=memory)
+    if configuration.group_quarters and facilities is not None:
+        check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)
+    exact = [counts.histogram]
+    for level in range(len(spine.levels) - 1, 0, -1):
+        exact.append(exact[-1].sum_to(spine.tree.parents[level], spine.tree.units(level - 1)))
+    return World(reference, spine, facilities, counts, tuple(reversed(exact)))
+
+
+def _geography(data: Path) -> Path:
+    found = [data / name for name in GEOGRAPHY if (data / name).exists()]
+    if len(found) > 1:
+        raise InputError(f"{data} holds {' and '.join(GEOGRAPHY)}; leave one of them")
+    return found[0] if found else data / GEOGRAPHY[0]
+
+
+def checksums(data: Path, world: World) -> dict[str, str]:
+    """SHA-256 of every input file, for the confidential log."""
+    found = input_checksums(data, world.counts.files)
+    return found | {name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()}
