@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import duckdb
 import numpy as np
@@ -13,9 +12,6 @@ from numpy.typing import NDArray
 from hollerith.topdown.queries import Query
 from hollerith.topdown.query_names import DETAILED, TOTAL, Recode
 from hollerith.topdown.schema import Schema
-
-_DECIMALS: Final = 4
-"""Of estimates, in persons."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,10 +98,7 @@ def _write_piece(db: duckdb.DuckDBPyConnection, part: Path, kept: int, size: int
             for i, numbers in enumerate(piece.numbers.values())
         },
     }
-    selected = [
-        f"round(n{i}, {_DECIMALS}) AS n{i}" if np.issubdtype(numbers.dtype, np.floating) else f"n{i}"
-        for i, numbers in enumerate(piece.numbers.values())
-    ]
+    selected = [f"n{i}" for i in range(len(piece.numbers))]
     labels = ["geounit", *(f"k{i}" for i in range(kept))]
     db.register("numbers", arrays)
     target = str(part).replace("'", "''")

@@ -18,6 +18,9 @@ INTERVALS: Final = "intervals"
 
 CONFIDENCE: Final = 0.9
 
+_DECIMALS: Final = 4
+"""Of estimates, in persons."""
+
 _VALUES_AT_ONCE: Final = 1 << 22
 
 
@@ -73,7 +76,7 @@ def _pieces(
             estimate = _children(spine, evidence, number, first, last, above)
         found = intervals(evidence.basis, estimate, query, CONFIDENCE)
         numbers = {
-            "estimate": found.estimate,
+            "estimate": np.round(found.estimate, _DECIMALS),
             "variance": found.variance,
             "lower": found.lower,
             "upper": found.upper,
