@@ -531,6 +531,7 @@ def alternate(
     sums = np.empty((size, k))
     spread = np.empty((size, k))
     rows = np.empty((len(strength), k))
+    old = np.empty((len(strength), k))
     v = np.empty(k)
     x = np.empty(k)
     znew = np.empty(k)
@@ -597,11 +598,9 @@ def alternate(
         for row in range(len(strength)):
             for j in range(k):
                 target = alpha * rows[row, j] + (1.0 - alpha) * y[row, j] + w[row, j]
-                new = min(max(target, low[row, j]), high[row, j])
-                primal = max(primal, abs(new - rows[row, j]))
-                dual = max(dual, abs(new - y[row, j]) * strength[row])
-                y[row, j] = new
-                w[row, j] = target - new
+                old[row, j] = y[row, j]
+                y[row, j] = min(max(target, low[row, j]), high[row, j])
+                w[row, j] = target - y[row, j]
         for t in range(len(joint_total)):
             row = joint_row[t]
             gap = -joint_total[t]
@@ -615,7 +614,12 @@ def alternate(
                     target = y[row, j] + w[row, j]
                     y[row, j] = target - gap / wide * share[j]
                     w[row, j] = target - y[row, j]
-                    primal = max(primal, abs(y[row, j] - rows[row, j]))
+        for row in range(len(strength)):
+            for j in range(k):
+                step = abs(y[row, j] - old[row, j]) * strength[row]
+                gap = abs(y[row, j] - rows[row, j])
+                dual = max(dual, step)
+                primal = max(primal, gap)
         dual *= rho
         if primal < tolerance and dual < tolerance:
             break
@@ -688,19 +692,23 @@ def invert(a: Floats) -> Floats:
 
 
 @kernel
-def triangle(a: Floats) -> Floats:
-    """Find the upper factor U of a = U'U, of which only the upper half is read; vanishing pivots are skipped."""
+def triangle(a: Floats, shift: float) -> tuple[Floats, bool]:
+    """Find the upper factor U of a = U'U, of which only the upper half is read, and whether there is one.
+
+    The diagonal is raised by the factor 1 + shift, so that redundant constraints do not matter.
+    """
     n = len(a)
+    for i in range(n):
+        a[i, i] *= 1.0 + shift
     if n > 96:
         whole = a + a.T
         for i in range(n):
-            whole[i, i] = a[i, i] * (1.0 + 1e-13)
-        return np.ascontiguousarray(np.linalg.cholesky(whole).T)
-    least = np.empty(n)
+            whole[i, i] = a[i, i]
+        return np.ascontiguousarray(np.linalg.cholesky(whole).T), True
     for p in range(n):
-        least[p] = 1e-13 * a[p, p]
-    for p in range(n):
-        pivot = np.sqrt(a[p, p]) if a[p, p] > least[p] else 1e150
+        if not a[p, p] > 0.0:
+            return a, False
+        pivot = np.sqrt(a[p, p])
         for j in range(p, n):
             a[p, j] /= pivot
         for i in range(p + 1, n):
@@ -708,7 +716,7 @@ def triangle(a: Floats) -> Floats:
             if f != 0.0:
                 for j in range(i, n):
                     a[i, j] -= f * a[p, j]
-    return a
+    return a, True
 
 
 @kernel
@@ -773,7 +781,7 @@ def settle(
     rounds : int
         As done.
     changes : int
-        In the last round: 0 where the set stands, -1 where there was no room.
+        In the last round: 0 where the set stands, -1 where there was no room, -2 where the system broke down.
     """
     m, k = x.shape
     n_rows = len(row_of)
@@ -781,7 +789,8 @@ def settle(
     n_joint = len(joint_total)
     n_blocks = len(blocks)
     size = form.shape[1]
-    stiff = 1e5
+    stiff = 1e3
+    shift = 1e-12 if total_rows == 0 and n_joint == 0 else 1e-9
     profile = np.empty(k, np.int64)
     soft = np.empty(k)
     curved = np.empty(k)
@@ -799,6 +808,8 @@ def settle(
             profile[j] = p
             curved[j] = max(curve, 1e-3)
             soft[j] = 1e-9 * curve if single[p] > 1e-3 * curve and curve > 0.0 else 1e-5 * max(curve, 1.0)
+            if single[p] <= 1e-3 * curve:
+                shift = 1e-9
     sums = np.empty((size, k))
     rows = np.empty((total_rows, k))
     right = np.empty((m, k))
@@ -810,6 +821,10 @@ def settle(
     best = m * k + 1
     worse = 0
     step = np.empty((m, k))
+    drift = np.zeros((total_rows, k))
+    size_of = 1.0
+    for i in range(m):
+        size_of = max(size_of, parent[i])
     for turn in range(rounds):
         need = 0
         for j in range(k):
@@ -869,14 +884,19 @@ def settle(
                         for other in range(t, n_joint):
                             if joint[other, j]:
                                 whole[m + t, m + other] += share * beyond
-        upper = triangle(whole)
+        for t in range(m, m + n_joint):
+            if whole[t, t] == 0.0:
+                whole[t, t] = 1.0
+        upper, found = triangle(whole, shift)
+        if not found:
+            return turn, -2
         for i in range(m):
             for j in range(k):
                 if not free[i, j]:
                     x[i, j] = 0.0
         last = np.inf
         flow = np.empty(m + n_joint)
-        for refinement in range(12):
+        for refinement in range(20):
             # What is still missing from each condition ...
             apply_form(x, starts, single, blocks, form, sums, gradient)
             rows[:] = 0.0
@@ -917,7 +937,7 @@ def settle(
                         gap = (high[label, j] if state == 1 else low[label, j]) - rows[label, j]
                         rows[label, j] = gap
                         worst = max(worst, abs(gap))
-            if refinement > 2 and worst > 0.3 * last:
+            if refinement > 3 and worst > 0.5 * last:
                 break
             last = min(last, worst)
             if worst < 1e-12:
@@ -966,10 +986,41 @@ def settle(
                         if bound[label, j] != 0:
                             rows[label, j] -= right[s, j]
                 for label in range(total_rows):
-                    if bound[label, j] != 0:
-                        pull[label, j] += stiff * curved[j] * rows[label, j]
+                    drift[label, j] = stiff * curved[j] * rows[label, j] if bound[label, j] != 0 else 0.0
+                    pull[label, j] += drift[label, j]
             for i in range(m + n_joint):
                 nu[i] += flow[i]
+        if worst > 1e-9 * size_of and total_rows + n_joint > 0:
+            # The set allows no solution, and its multipliers grow along a ray: follow it up to the first that turns.
+            reach = np.inf
+            for label in range(total_rows):
+                for j in range(k):
+                    state = bound[label, j]
+                    if abs(state) == 1 and state * drift[label, j] > 0.0:
+                        reach = min(reach, max(-state * pull[label, j], 0.0) / (state * drift[label, j]))
+            for turned in range(2):
+                for i in range(m):
+                    for j in range(k):
+                        if not free[i, j] and not shut[i, j]:
+                            slope = -flow[i] / scale[j]
+                            for t in range(n_joint):
+                                if joint[t, j]:
+                                    slope -= flow[m + t] / scale[j]
+                            for r in range(n_rows):
+                                slope -= drift[row_of[r, i], j]
+                            if turned == 1:
+                                gradient[i, j] += reach * slope
+                            elif slope < 0.0:
+                                reach = min(reach, max(gradient[i, j], 0.0) / -slope)
+                if reach == np.inf:
+                    return turn + 1, -3
+                if turned == 0:
+                    reach = reach * (1.0 + 1e-6) + 1e-6 / max(np.abs(flow).max(), 1e-6)
+            for label in range(total_rows):
+                for j in range(k):
+                    pull[label, j] += reach * drift[label, j]
+            for i in range(m + n_joint):
+                nu[i] += reach * flow[i]
         # The signs tell which counts and rows are on the wrong side.
         changes = 0
         for i in range(m):
