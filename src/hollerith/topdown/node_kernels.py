@@ -794,6 +794,7 @@ def settle(
     profile = np.empty(k, np.int64)
     soft = np.empty(k)
     curved = np.empty(k)
+    stiffest = 1e-3
     for p in range(len(form)):
         # Half the curvature of a cell; where single cells have none of their own, a proximal term stands in.
         curve = single[p]
@@ -806,10 +807,15 @@ def settle(
             least = min(least, h)
         for j in range(starts[p], starts[p + 1]):
             profile[j] = p
-            curved[j] = max(curve, 1e-3)
-            soft[j] = 1e-9 * curve if single[p] > 1e-3 * curve and curve > 0.0 else 1e-5 * max(curve, 1.0)
+            curved[j] = curve
+            stiffest = max(stiffest, curve * scale[j])
+            soft[j] = 1e-9 * curve
             if single[p] <= 1e-3 * curve:
                 shift = 1e-9
+                soft[j] = 1e-5 * curve if curve > 0.0 else 1e-2
+    for j in range(k):
+        # A row is as stiff as the child itself, and where others are stiffer, nearly as stiff as they.
+        curved[j] = max(curved[j], min(stiffest / scale[j], 100.0 * max(curved[j], 1.0)))
     sums = np.empty((size, k))
     rows = np.empty((total_rows, k))
     right = np.empty((m, k))
