@@ -675,7 +675,7 @@ def invert(a: Floats) -> Floats:
     """Invert a symmetric positive definite matrix."""
     n = len(a)
     if n > 40:
-        return np.linalg.inv(a)
+        return np.ascontiguousarray(np.linalg.inv(a).T)
     for p in range(n):
         pivot = 1.0 / a[p, p]
         a[p, p] = 1.0
@@ -733,6 +733,42 @@ def solve_triangle(upper: Floats, x: Floats) -> None:
         for j in range(i + 1, n):
             s -= upper[i, j] * x[j]
         x[i] = s / upper[i, i]
+
+
+@kernel
+def inverse_on_set(
+    cells: Labels, blocks: Labels, form: Floats, diagonal: float, row_of: Labels, bound: States, stiff: float
+) -> Floats:
+    """Invert a child's quadratic form on its free cells, with ``stiff`` times G'G for the rows at a bound; flat."""
+    n = len(cells)
+    a = np.zeros((n, n))
+    for s in range(n):
+        row = a[s]
+        for block in range(len(blocks)):
+            source = form[blocks[block, cells[s]]]
+            for t in range(n):
+                row[t] += source[blocks[block, cells[t]]]
+        row[s] += diagonal
+    for r in range(len(row_of)):
+        for s in range(n):
+            label = row_of[r, cells[s]]
+            if bound[label] != 0:
+                for t in range(n):
+                    if row_of[r, cells[t]] == label:
+                        a[s, t] += stiff
+    return invert(a).reshape(n * n)
+
+
+@kernel
+def times(store: Floats, at: int, x: Floats, out: Floats, n: int) -> None:
+    """Multiply the symmetric matrix of order n that is stored from ``at`` on by x."""
+    for s in range(n):
+        out[s] = 0.0
+    for s in range(n):
+        f = x[s]
+        row = store[at + s * n : at + (s + 1) * n]
+        for t in range(n):
+            out[t] += f * row[t]
 
 
 @kernel
@@ -818,72 +854,66 @@ def settle(
         curved[j] = max(curved[j], min(stiffest / scale[j], 100.0 * max(curved[j], 1.0)))
     sums = np.empty((size, k))
     rows = np.empty((total_rows, k))
-    right = np.empty((m, k))
+    vector = np.empty(m)
+    change = np.empty(m)
     n_free = np.zeros(k, np.int64)
     position = np.empty((k, m), np.int32)
-    start = np.zeros(k + 1, np.int64)
+    start = np.zeros(2 * k, np.int64)
+    stale = np.ones(k, np.bool_)
     store = np.empty(0)
+    tail = 0
     changes = 0
     best = m * k + 1
     worse = 0
-    step = np.empty((m, k))
+    step = np.empty((k, m))
     drift = np.zeros((total_rows, k))
     size_of = 1.0
     for i in range(m):
         size_of = max(size_of, parent[i])
     for turn in range(rounds):
-        need = 0
+        # Inverses are kept where they are for children whose set is the same as in the round before.
+        need = tail
         for j in range(k):
-            n_free[j] = 0
-        for i in range(m):
-            for j in range(k):
+            n = 0
+            for i in range(m):
                 if free[i, j]:
-                    position[j, n_free[j]] = i
-                    n_free[j] += 1
-        for j in range(k):
-            start[j] = need
-            need += n_free[j] * n_free[j]
-        start[k] = need
+                    stale[j] = stale[j] or n >= n_free[j] or position[j, n] != i
+                    position[j, n] = i
+                    n += 1
+            stale[j] = stale[j] or n != n_free[j]
+            n_free[j] = n
+            if n * n > start[j + k]:
+                start[j] = need
+                start[j + k] = n * n
+                need += n * n
         if need > room:
             return turn, -1
         if need > len(store):
-            store = np.empty(need + need // 8)
+            longer = np.empty(need + need // 8)
+            longer[:tail] = store[:tail]
+            store = longer
+        tail = need
         whole = np.zeros((m + n_joint, m + n_joint))
         for j in range(k):
             n = n_free[j]
             if n == 0:
                 continue
             p = profile[j]
-            a = np.empty((n, n))
-            for s in range(n):
-                row = a[s]
-                i = position[j, s]
-                for t in range(n):
-                    row[t] = 0.0
-                for block in range(n_blocks):
-                    source = form[p, blocks[block, i]]
-                    for t in range(n):
-                        row[t] += source[blocks[block, position[j, t]]]
-                row[s] += single[p] + soft[j]
-            for r in range(n_rows):
-                for s in range(n):
-                    label = row_of[r, position[j, s]]
-                    if bound[label, j] != 0:
-                        for t in range(n):
-                            if row_of[r, position[j, t]] == label:
-                                a[s, t] += stiff * curved[j]
-            a = invert(a)
+            if stale[j]:
+                stale[j] = False
+                store[start[j] : start[j] + n * n] = inverse_on_set(
+                    position[j, :n], blocks, form[p], single[p] + soft[j], row_of, bound[:, j], stiff * curved[j]
+                )
             share = 1.0 / scale[j]
             at = start[j]
             for s in range(n):
                 i = position[j, s]
                 beyond = 0.0
+                row = store[at + s * n : at + (s + 1) * n]
                 for t in range(n):
-                    store[at] = a[s, t]
-                    beyond += a[s, t]
-                    at += 1
+                    beyond += row[t]
                 for t in range(s, n):
-                    whole[i, position[j, t]] += share * a[s, t]
+                    whole[i, position[j, t]] += share * row[t]
                 for t in range(n_joint):
                     if joint[t, j]:
                         whole[i, m + t] += share * beyond
@@ -958,19 +988,14 @@ def settle(
                         label = row_of[r, i]
                         if bound[label, j] != 0:
                             value += stiff * curved[j] * rows[label, j]
-                    right[s, j] = value
-                at = start[j]
+                    vector[s] = value
+                times(store, start[j], vector, step[j], n)
                 for s in range(n):
-                    value = 0.0
-                    for t in range(n):
-                        value += store[at] * right[t, j]
-                        at += 1
-                    step[s, j] = value
-                    i = position[j, s]
-                    flow[i] -= value
-                    for t in range(n_joint):
-                        if joint[t, j]:
-                            flow[m + t] -= value
+                    flow[position[j, s]] -= step[j, s]
+                for t in range(n_joint):
+                    if joint[t, j]:
+                        for s in range(n):
+                            flow[m + t] -= step[j, s]
             solve_triangle(upper, flow)
             for j in range(k):
                 n = n_free[j]
@@ -978,30 +1003,33 @@ def settle(
                 for t in range(n_joint):
                     if joint[t, j]:
                         extra += flow[m + t]
-                at = start[j]
                 for s in range(n):
-                    value = step[s, j]
-                    for t in range(n):
-                        value += store[at] * (flow[position[j, t]] + extra) / scale[j]
-                        at += 1
-                    right[s, j] = value
-                    x[position[j, s], j] += value
+                    vector[s] = (flow[position[j, s]] + extra) / scale[j]
+                times(store, start[j], vector, change, n)
+                for s in range(n):
+                    change[s] += step[j, s]
+                    x[position[j, s], j] += change[s]
                 for r in range(n_rows):
                     for s in range(n):
                         label = row_of[r, position[j, s]]
                         if bound[label, j] != 0:
-                            rows[label, j] -= right[s, j]
+                            rows[label, j] -= change[s]
                 for label in range(total_rows):
                     drift[label, j] = stiff * curved[j] * rows[label, j] if bound[label, j] != 0 else 0.0
                     pull[label, j] += drift[label, j]
             for i in range(m + n_joint):
                 nu[i] += flow[i]
-        if worst > 1e-9 * size_of and total_rows + n_joint > 0:
+        stuck = worst > 1e-9 * size_of and total_rows + n_joint > 0
+        if stuck:
             # The set allows no solution, and its multipliers grow along a ray: follow it up to the first that turns.
             reach = np.inf
+            steep = 0.0
+            for t in range(n_joint):
+                steep = max(steep, abs(flow[m + t]))
             for label in range(total_rows):
                 for j in range(k):
                     state = bound[label, j]
+                    steep = max(steep, abs(drift[label, j]))
                     if abs(state) == 1 and state * drift[label, j] > 0.0:
                         reach = min(reach, max(-state * pull[label, j], 0.0) / (state * drift[label, j]))
             for turned in range(2):
@@ -1015,13 +1043,13 @@ def settle(
                             for r in range(n_rows):
                                 slope -= drift[row_of[r, i], j]
                             if turned == 1:
-                                gradient[i, j] += reach * slope
-                            elif slope < 0.0:
+                                gradient[i, j] += reach * slope if slope < -1e-6 * steep else 0.0
+                            elif slope < -1e-6 * steep:
                                 reach = min(reach, max(gradient[i, j], 0.0) / -slope)
                 if reach == np.inf:
                     return turn + 1, -3
                 if turned == 0:
-                    reach = reach * (1.0 + 1e-6) + 1e-6 / max(np.abs(flow).max(), 1e-6)
+                    reach = reach * (1.0 + 1e-9) + 1e-8 / max(steep, 1e-8)
             for label in range(total_rows):
                 for j in range(k):
                     pull[label, j] += reach * drift[label, j]
@@ -1039,7 +1067,7 @@ def settle(
                         top = j
             for j in range(k):
                 if free[i, j]:
-                    if x[i, j] < small and j != top:
+                    if x[i, j] < small and j != top and not stuck:
                         free[i, j] = False
                         changes += 1
                 elif gradient[i, j] < -1e-9 and not shut[i, j]:
@@ -1058,14 +1086,19 @@ def settle(
                     continue
                 small = 1e-9 * (1.0 + 1e-3 * abs(rows[label, j]))
                 if state == 0:
+                    if stuck:
+                        continue
                     if rows[label, j] < low[label, j] - small:
                         bound[label, j] = -1
+                        stale[j] = True
                         changes += 1
                     elif rows[label, j] > high[label, j] + small:
                         bound[label, j] = 1
+                        stale[j] = True
                         changes += 1
                 elif state * pull[label, j] > 1e-9:
                     bound[label, j] = 0
+                    stale[j] = True
                     pull[label, j] = 0.0
                     changes += 1
         if changes == 0:
