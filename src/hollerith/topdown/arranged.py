@@ -108,7 +108,10 @@ def shut_and_binding(node: Node) -> tuple[Flags, list[Constraint]]:
         if zero.any():
             shut |= zero[:, constraint.labels].T
         if ((constraint.low > 0.0) | ((constraint.high < answers) & ~zero)).any():
-            binding.append(constraint)
+            # A bound that counts >= 0 or the parent imply anyway only makes the active set ambiguous.
+            low = np.where(constraint.low > 0.0, constraint.low, -np.inf)
+            high = np.where(constraint.high < answers, np.maximum(constraint.high, constraint.low), np.inf)
+            binding.append(Constraint(constraint.labels, low, high))
     if bool(shut.all(axis=1).any()):
         raise InfeasibleNode(
             "a cell of the parent has people, and every child must have none there. Use the failsafe, or correct the "
@@ -156,7 +159,7 @@ def arrange_node(node: Node, shut: Flags, binding: list[Constraint]) -> Arranged
     for at, constraint in enumerate(binding):
         here = row_query == at
         low[here] = constraint.low[order][:, row_label[here]].T
-        high[here] = np.maximum(constraint.high, constraint.low)[order][:, row_label[here]].T
+        high[here] = constraint.high[order][:, row_label[here]].T
     joint = np.zeros((len(node.joint), k), dtype=np.bool_)
     for at, (children, _) in enumerate(node.joint):
         joint[at, list(children)] = True

@@ -865,8 +865,10 @@ def settle(
     changes = 0
     best = m * k + 1
     worse = 0
+    patience = 12 if total_rows > 0 else 5
     step = np.empty((k, m))
     drift = np.zeros((total_rows, k))
+    sloping = np.zeros((m, k))
     size_of = 1.0
     for i in range(m):
         size_of = max(size_of, parent[i])
@@ -1021,58 +1023,79 @@ def settle(
                 nu[i] += flow[i]
         stuck = worst > 1e-9 * size_of and total_rows + n_joint > 0
         if stuck:
-            # The set allows no solution, and its multipliers grow along a ray: follow it up to the first that turns.
-            reach = np.inf
+            # The set allows no solution, and its multipliers grow along a ray of the dual. Go up the ray: rows whose
+            # multipliers turn change bounds, until a count comes free or the dual no longer rises.
             steep = 0.0
+            rise = 0.0
+            for i in range(m):
+                rise += flow[i] * parent[i]
             for t in range(n_joint):
                 steep = max(steep, abs(flow[m + t]))
+                rise += flow[m + t] * joint_total[t]
+            turning = 0
             for label in range(total_rows):
                 for j in range(k):
                     state = bound[label, j]
-                    steep = max(steep, abs(drift[label, j]))
-                    if abs(state) == 1 and state * drift[label, j] > 0.0:
-                        reach = min(reach, max(-state * pull[label, j], 0.0) / (state * drift[label, j]))
-            for turned in range(2):
-                for i in range(m):
-                    for j in range(k):
-                        if not free[i, j] and not shut[i, j]:
-                            slope = -flow[i] / scale[j]
-                            for t in range(n_joint):
-                                if joint[t, j]:
-                                    slope -= flow[m + t] / scale[j]
-                            for r in range(n_rows):
-                                slope -= drift[row_of[r, i], j]
-                            if turned == 1:
-                                gradient[i, j] += reach * slope if slope < -1e-6 * steep else 0.0
-                            elif slope < -1e-6 * steep:
-                                reach = min(reach, max(gradient[i, j], 0.0) / -slope)
-                if reach == np.inf:
-                    return turn + 1, -3
-                if turned == 0:
-                    reach = reach * (1.0 + 1e-9) + 1e-8 / max(steep, 1e-8)
+                    if state != 0:
+                        steep = max(steep, abs(drift[label, j]))
+                        end = high[label, j] if state == 1 else low[label, j]
+                        rise += scale[j] * drift[label, j] * end
+                        if state != 2 and state * drift[label, j] > 0.0:
+                            turning += 1
+            reach = np.inf
+            for i in range(m):
+                for j in range(k):
+                    if not free[i, j]:
+                        slope = -flow[i] / scale[j]
+                        for t in range(n_joint):
+                            if joint[t, j]:
+                                slope -= flow[m + t] / scale[j]
+                        for r in range(n_rows):
+                            slope -= drift[row_of[r, i], j]
+                        sloping[i, j] = slope if slope < -1e-6 * steep else 0.0
+                        if sloping[i, j] < 0.0 and not shut[i, j]:
+                            reach = min(reach, max(gradient[i, j], 0.0) / -slope)
+            when = np.empty(turning)
+            which = np.empty((turning, 2), np.int64)
+            turning = 0
             for label in range(total_rows):
                 for j in range(k):
-                    pull[label, j] += reach * drift[label, j]
+                    state = bound[label, j]
+                    if abs(state) == 1 and state * drift[label, j] > 0.0:
+                        when[turning] = max(-state * pull[label, j], 0.0) / (state * drift[label, j])
+                        which[turning, 0] = label
+                        which[turning, 1] = j
+                        turning += 1
+            if reach == np.inf and turning == 0:
+                return turn + 1, -3
+            for event in np.argsort(when):
+                if when[event] > reach:
+                    break
+                label = which[event, 0]
+                j = which[event, 1]
+                rise -= scale[j] * abs(drift[label, j]) * (high[label, j] - low[label, j])
+                stale[j] = True
+                if rise > 0.0:
+                    bound[label, j] = -bound[label, j]
+                else:
+                    bound[label, j] = 0
+                    reach = when[event]
+            if reach == np.inf:
+                return turn + 1, -3
+            reach = reach * (1.0 + 1e-9) + 1e-8 / max(steep, 1e-8)
+            for label in range(total_rows):
+                for j in range(k):
+                    pull[label, j] = pull[label, j] + reach * drift[label, j] if bound[label, j] != 0 else 0.0
+            for i in range(m):
+                for j in range(k):
+                    if not free[i, j]:
+                        gradient[i, j] += reach * sloping[i, j]
             for i in range(m + n_joint):
                 nu[i] += reach * flow[i]
-        # The signs tell which counts and rows are on the wrong side.
+        # The signs tell which counts and rows are on the wrong side. All change sides together while that makes them
+        # fewer; else only the first does, which cannot go in circles (Murty's least index).
         changes = 0
-        for i in range(m):
-            small = -1e-10 * (1.0 + 1e-3 * parent[i])
-            top = -1
-            kept = 0
-            for j in range(k):
-                if free[i, j]:
-                    if top < 0 or x[i, j] > x[i, top]:
-                        top = j
-            for j in range(k):
-                if free[i, j]:
-                    if x[i, j] < small and j != top and not stuck:
-                        free[i, j] = False
-                        changes += 1
-                elif gradient[i, j] < -1e-9 and not shut[i, j]:
-                    free[i, j] = True
-                    changes += 1
+        allowed = m * k + total_rows * k if worse < 3 else 1
         rows[:] = 0.0
         for r in range(n_rows):
             for i in range(m):
@@ -1085,22 +1108,38 @@ def settle(
                 if state == 2:
                     continue
                 small = 1e-9 * (1.0 + 1e-3 * abs(rows[label, j]))
-                if state == 0:
-                    if stuck:
-                        continue
+                to = state
+                if state == 0 and not stuck:
                     if rows[label, j] < low[label, j] - small:
-                        bound[label, j] = -1
-                        stale[j] = True
-                        changes += 1
+                        to = -1
                     elif rows[label, j] > high[label, j] + small:
-                        bound[label, j] = 1
-                        stale[j] = True
-                        changes += 1
-                elif state * pull[label, j] > 1e-9:
-                    bound[label, j] = 0
-                    stale[j] = True
-                    pull[label, j] = 0.0
+                        to = 1
+                elif not stuck and state * pull[label, j] > 1e-9:
+                    to = 0
+                if to != state:
                     changes += 1
+                    if changes <= allowed:
+                        bound[label, j] = to
+                        stale[j] = True
+                        if to == 0:
+                            pull[label, j] = 0.0
+        for i in range(m):
+            small = -1e-10 * (1.0 + 1e-3 * parent[i])
+            top = -1
+            for j in range(k):
+                if free[i, j] and (top < 0 or x[i, j] > x[i, top]):
+                    top = j
+            for j in range(k):
+                if free[i, j]:
+                    wrong = x[i, j] < small and j != top and not stuck
+                else:
+                    wrong = gradient[i, j] < -1e-9 and not shut[i, j]
+                if wrong:
+                    changes += 1
+                    if changes <= allowed:
+                        free[i, j] = not free[i, j]
+        if stuck:
+            continue
         if changes == 0:
             return turn + 1, 0
         if changes < best:
@@ -1108,7 +1147,7 @@ def settle(
             worse = 0
         else:
             worse += 1
-            if worse > 5:
+            if worse > patience:
                 return turn + 1, changes
     return rounds, changes
 

@@ -13,7 +13,7 @@ from hollerith.topdown.problem import Floats, InfeasibleNode, Node, Solution
 ROOM = 60_000_000
 """How many numbers (8 bytes each) the inverses on an active set may take; above, only alternating steps are made."""
 
-ROUNDS = 16
+ROUNDS = 24
 """Active sets tried before more alternating steps are made."""
 
 FIRST = 20
