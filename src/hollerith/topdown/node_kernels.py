@@ -867,67 +867,71 @@ def settle(
     worse = 0
     patience = 12 if total_rows > 0 else 5
     step = np.empty((k, m))
-    drift = np.zeros((total_rows, k))
-    sloping = np.zeros((m, k))
+    anchor = pull.copy()
+    held = nu[m:].copy()
+    give = 1.0 / (stiff * stiffest)
+    fresh = True
+    violated = np.inf
+    upper = np.empty((0, 0))
     size_of = 1.0
     for i in range(m):
         size_of = max(size_of, parent[i])
     for turn in range(rounds):
-        # Inverses are kept where they are for children whose set is the same as in the round before.
-        need = tail
-        for j in range(k):
-            n = 0
-            for i in range(m):
-                if free[i, j]:
-                    stale[j] = stale[j] or n >= n_free[j] or position[j, n] != i
-                    position[j, n] = i
-                    n += 1
-            stale[j] = stale[j] or n != n_free[j]
-            n_free[j] = n
-            if n * n > start[j + k]:
-                start[j] = need
-                start[j + k] = n * n
-                need += n * n
-        if need > room:
-            return turn, -1
-        if need > len(store):
-            longer = np.empty(need + need // 8)
-            longer[:tail] = store[:tail]
-            store = longer
-        tail = need
-        whole = np.zeros((m + n_joint, m + n_joint))
-        for j in range(k):
-            n = n_free[j]
-            if n == 0:
-                continue
-            p = profile[j]
-            if stale[j]:
-                stale[j] = False
-                store[start[j] : start[j] + n * n] = inverse_on_set(
-                    position[j, :n], blocks, form[p], single[p] + soft[j], row_of, bound[:, j], stiff * curved[j]
-                )
-            share = 1.0 / scale[j]
-            at = start[j]
-            for s in range(n):
-                i = position[j, s]
-                beyond = 0.0
-                row = store[at + s * n : at + (s + 1) * n]
-                for t in range(n):
-                    beyond += row[t]
-                for t in range(s, n):
-                    whole[i, position[j, t]] += share * row[t]
-                for t in range(n_joint):
-                    if joint[t, j]:
-                        whole[i, m + t] += share * beyond
-                        for other in range(t, n_joint):
-                            if joint[other, j]:
-                                whole[m + t, m + other] += share * beyond
-        for t in range(m, m + n_joint):
-            if whole[t, t] == 0.0:
-                whole[t, t] = 1.0
-        upper, found = triangle(whole, shift)
-        if not found:
-            return turn, -2
+        if fresh:
+            # Inverses are kept where they are for children whose set is the same as in the round before.
+            need = tail
+            for j in range(k):
+                n = 0
+                for i in range(m):
+                    if free[i, j]:
+                        stale[j] = stale[j] or n >= n_free[j] or position[j, n] != i
+                        position[j, n] = i
+                        n += 1
+                stale[j] = stale[j] or n != n_free[j]
+                n_free[j] = n
+                if n * n > start[j + k]:
+                    start[j] = need
+                    start[j + k] = n * n
+                    need += n * n
+            if need > room:
+                return turn, -1
+            if need > len(store):
+                longer = np.empty(need + need // 8)
+                longer[:tail] = store[:tail]
+                store = longer
+            tail = need
+            whole = np.zeros((m + n_joint, m + n_joint))
+            for j in range(k):
+                n = n_free[j]
+                if n == 0:
+                    continue
+                p = profile[j]
+                if stale[j]:
+                    stale[j] = False
+                    store[start[j] : start[j] + n * n] = inverse_on_set(
+                        position[j, :n], blocks, form[p], single[p] + soft[j], row_of, bound[:, j], stiff * curved[j]
+                    )
+                share = 1.0 / scale[j]
+                at = start[j]
+                for s in range(n):
+                    i = position[j, s]
+                    beyond = 0.0
+                    row = store[at + s * n : at + (s + 1) * n]
+                    for t in range(n):
+                        beyond += row[t]
+                    for t in range(s, n):
+                        whole[i, position[j, t]] += share * row[t]
+                    for t in range(n_joint):
+                        if joint[t, j]:
+                            whole[i, m + t] += share * beyond
+                            for other in range(t, n_joint):
+                                if joint[other, j]:
+                                    whole[m + t, m + other] += share * beyond
+            for t in range(m, m + n_joint):
+                whole[t, t] += give
+            upper, found = triangle(whole, shift)
+            if not found:
+                return turn, -2
         for i in range(m):
             for j in range(k):
                 if not free[i, j]:
@@ -961,7 +965,7 @@ def settle(
                 flow[i] = gap
                 worst = max(worst, abs(gap))
             for t in range(n_joint):
-                gap = joint_total[t]
+                gap = joint_total[t] + give * (held[t] - nu[m + t])
                 for j in range(k):
                     if joint[t, j]:
                         for i in range(m):
@@ -973,6 +977,7 @@ def settle(
                     state = bound[label, j]
                     if state != 0:
                         gap = (high[label, j] if state == 1 else low[label, j]) - rows[label, j]
+                        gap += (anchor[label, j] - pull[label, j]) / (stiff * curved[j])
                         rows[label, j] = gap
                         worst = max(worst, abs(gap))
             if refinement > 3 and worst > 0.5 * last:
@@ -1017,85 +1022,15 @@ def settle(
                         if bound[label, j] != 0:
                             rows[label, j] -= change[s]
                 for label in range(total_rows):
-                    drift[label, j] = stiff * curved[j] * rows[label, j] if bound[label, j] != 0 else 0.0
-                    pull[label, j] += drift[label, j]
+                    if bound[label, j] != 0:
+                        pull[label, j] += stiff * curved[j] * rows[label, j]
             for i in range(m + n_joint):
                 nu[i] += flow[i]
-        stuck = worst > 1e-9 * size_of and total_rows + n_joint > 0
-        if stuck:
-            # The set allows no solution, and its multipliers grow along a ray of the dual. Go up the ray: rows whose
-            # multipliers turn change bounds, until a count comes free or the dual no longer rises.
-            steep = 0.0
-            rise = 0.0
-            for i in range(m):
-                rise += flow[i] * parent[i]
-            for t in range(n_joint):
-                steep = max(steep, abs(flow[m + t]))
-                rise += flow[m + t] * joint_total[t]
-            turning = 0
-            for label in range(total_rows):
-                for j in range(k):
-                    state = bound[label, j]
-                    if state != 0:
-                        steep = max(steep, abs(drift[label, j]))
-                        end = high[label, j] if state == 1 else low[label, j]
-                        rise += scale[j] * drift[label, j] * end
-                        if state != 2 and state * drift[label, j] > 0.0:
-                            turning += 1
-            reach = np.inf
-            for i in range(m):
-                for j in range(k):
-                    if not free[i, j]:
-                        slope = -flow[i] / scale[j]
-                        for t in range(n_joint):
-                            if joint[t, j]:
-                                slope -= flow[m + t] / scale[j]
-                        for r in range(n_rows):
-                            slope -= drift[row_of[r, i], j]
-                        sloping[i, j] = slope if slope < -1e-6 * steep else 0.0
-                        if sloping[i, j] < 0.0 and not shut[i, j]:
-                            reach = min(reach, max(gradient[i, j], 0.0) / -slope)
-            when = np.empty(turning)
-            which = np.empty((turning, 2), np.int64)
-            turning = 0
-            for label in range(total_rows):
-                for j in range(k):
-                    state = bound[label, j]
-                    if abs(state) == 1 and state * drift[label, j] > 0.0:
-                        when[turning] = max(-state * pull[label, j], 0.0) / (state * drift[label, j])
-                        which[turning, 0] = label
-                        which[turning, 1] = j
-                        turning += 1
-            if reach == np.inf and turning == 0:
-                return turn + 1, -3
-            for event in np.argsort(when):
-                if when[event] > reach:
-                    break
-                label = which[event, 0]
-                j = which[event, 1]
-                rise -= scale[j] * abs(drift[label, j]) * (high[label, j] - low[label, j])
-                stale[j] = True
-                if rise > 0.0:
-                    bound[label, j] = -bound[label, j]
-                else:
-                    bound[label, j] = 0
-                    reach = when[event]
-            if reach == np.inf:
-                return turn + 1, -3
-            reach = reach * (1.0 + 1e-9) + 1e-8 / max(steep, 1e-8)
-            for label in range(total_rows):
-                for j in range(k):
-                    pull[label, j] = pull[label, j] + reach * drift[label, j] if bound[label, j] != 0 else 0.0
-            for i in range(m):
-                for j in range(k):
-                    if not free[i, j]:
-                        gradient[i, j] += reach * sloping[i, j]
-            for i in range(m + n_joint):
-                nu[i] += reach * flow[i]
         # The signs tell which counts and rows are on the wrong side. All change sides together while that makes them
         # fewer; else only the first does, which cannot go in circles (Murty's least index).
         changes = 0
         allowed = m * k + total_rows * k if worse < 3 else 1
+        violation = 0.0
         rows[:] = 0.0
         for r in range(n_rows):
             for i in range(m):
@@ -1105,17 +1040,17 @@ def settle(
         for label in range(total_rows):
             for j in range(k):
                 state = bound[label, j]
+                y = rows[label, j]
+                violation = max(violation, low[label, j] - y, y - high[label, j])
                 if state == 2:
                     continue
-                small = 1e-9 * (1.0 + 1e-3 * abs(rows[label, j]))
-                to = state
-                if state == 0 and not stuck:
-                    if rows[label, j] < low[label, j] - small:
-                        to = -1
-                    elif rows[label, j] > high[label, j] + small:
-                        to = 1
-                elif not stuck and state * pull[label, j] > 1e-9:
-                    to = 0
+                reached = y - anchor[label, j] / (stiff * curved[j])
+                small = 1e-10 * (1.0 + 1e-3 * abs(y))
+                to = 0
+                if reached < low[label, j] - small:
+                    to = -1
+                elif reached > high[label, j] + small:
+                    to = 1
                 if to != state:
                     changes += 1
                     if changes <= allowed:
@@ -1131,25 +1066,39 @@ def settle(
                     top = j
             for j in range(k):
                 if free[i, j]:
-                    wrong = x[i, j] < small and j != top and not stuck
+                    wrong = x[i, j] < small and j != top
                 else:
                     wrong = gradient[i, j] < -1e-9 and not shut[i, j]
                 if wrong:
                     changes += 1
                     if changes <= allowed:
                         free[i, j] = not free[i, j]
-        if stuck:
-            continue
+        fresh = changes > 0
         if changes == 0:
-            return turn + 1, 0
-        if changes < best:
+            for t in range(n_joint):
+                gap = joint_total[t]
+                for j in range(k):
+                    if joint[t, j]:
+                        for i in range(m):
+                            gap -= x[i, j]
+                violation = max(violation, abs(gap))
+            if violation < 1e-10 * size_of or (violation > 0.9 * violated and violation < 1e-7):
+                return turn + 1, 0
+            # The set is right for constraints that yield: now stiffen them (the method of multipliers).
+            violated = violation
+            anchor[:] = pull
+            for t in range(n_joint):
+                held[t] = nu[m + t]
+            best = m * k + 1
+            worse = 0
+        elif changes < best:
             best = changes
             worse = 0
         else:
             worse += 1
             if worse > patience:
                 return turn + 1, changes
-    return rounds, changes
+    return rounds, -3 if changes == 0 else changes
 
 
 @kernel
