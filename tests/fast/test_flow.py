@@ -10,7 +10,7 @@ from hollerith.topdown.flow import min_cost_flow
 from hollerith.topdown.infeasible import InfeasibleNode
 
 
-def incidence(tail, head, nodes):
+def incidence(tail: np.ndarray, head: np.ndarray, nodes: int) -> np.ndarray:
     matrix = np.zeros((nodes, len(tail)))
     np.add.at(matrix, (tail, np.arange(len(tail))), 1)
     np.add.at(matrix, (head, np.arange(len(tail))), -1)
@@ -19,7 +19,7 @@ def incidence(tail, head, nodes):
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 14), st.integers(0, 70), st.integers(0, 3))
-def test_a_flow_is_as_cheap_as_the_linear_program(seed, nodes, arcs, spread):
+def test_a_flow_is_as_cheap_as_the_linear_program(seed: int, nodes: int, arcs: int, spread: int) -> None:
     r = np.random.default_rng(seed)
     tail = r.integers(0, nodes, arcs)
     head = (tail + r.integers(1, nodes, arcs)) % nodes
@@ -45,7 +45,7 @@ def test_a_flow_is_as_cheap_as_the_linear_program(seed, nodes, arcs, spread):
     assert cost @ flow == pytest.approx(best, abs=1e-6)
 
 
-def test_a_degenerate_assignment_ends():
+def test_a_degenerate_assignment_ends() -> None:
     """Every basis of an assignment problem is degenerate, where a simplex method without care can cycle."""
     size = 40
     r = np.random.default_rng(1)
@@ -56,7 +56,7 @@ def test_a_degenerate_assignment_ends():
     assert cost @ flow == pytest.approx(oracle.fun)
 
 
-def test_supplies_that_do_not_balance_are_refused():
+def test_supplies_that_do_not_balance_are_refused() -> None:
     zero = np.zeros(1, dtype=np.int64)
     with pytest.raises(ValueError, match="sum to zero"):
         min_cost_flow(zero, zero + 1, zero, zero, np.array([1, 0]))

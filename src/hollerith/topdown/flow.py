@@ -86,7 +86,7 @@ def improve(
     """
     graph = Graph(tail, head, capacity, cost, flow, state)
     tree = _plant(graph, parent, link, potential)
-    block = max(np.int64(np.sqrt(len(tail))), np.int64(24))
+    block = max(int(np.sqrt(len(tail))), 24)
     pivots = 0
     at = 0
     while True:

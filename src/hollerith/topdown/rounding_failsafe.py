@@ -65,7 +65,7 @@ def round_failsafe(
         by_cell[cells, len(child) + cells] = -1
         by_cell[cells, len(child) + len(need) + cells] = 1
         program = program.with_rows(by_cell.tocsr(), need, need)
-        program = program.with_rows(program.sums(kind[cell], size), group_need, group_need)
+        program = program.with_rows(program.sums(kind[cell].astype(np.int64), size), group_need, group_need)
         away = program.sums(np.full(len(child), -1), 1).tolil()
         away[0, len(child) :] = 1
         program = program.with_rows(away.tocsr(), np.zeros(1), np.array([missed + 1 + TOLERANCE]))

@@ -14,6 +14,7 @@ pass may exceed the optimum by at most 2^-31 for each fractional count. No node 
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ Labels = NDArray[np.int32]
 
 SCALE = 1 << 30
 """Units of cost per person where a pass holds the detailed query."""
+
+HALF_UP = 0.5 + 1e-6
+"""What is added before the floor; see `round_half_up`."""
 
 
 @compiled
@@ -49,40 +53,94 @@ def nest(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32
     dense = np.empty((queries, cells), dtype=np.int32)
     size = np.zeros(queries, dtype=np.int64)
     for q in range(queries):
-        most = 0
-        for i in range(cells):
-            most = max(most, labels[q, i])
-        number = np.full(most + 1, -1, dtype=np.int32)
-        for i in range(cells):
-            label = labels[q, i]
-            if number[label] < 0:
-                number[label] = size[q]
-                size[q] += 1
-            dense[q, i] = number[label]
-    order = np.argsort(-size, kind="mergesort")
+        size[q] = _number(labels[q], dense[q])
     level = np.zeros(queries, dtype=np.int32)
     nested = np.empty((queries, cells), dtype=np.int32)
     sizes = np.zeros(queries, dtype=np.int64)
     levels = 0
-    for at in range(queries):
-        q = order[at]
-        if levels > 0:
-            above = np.full(sizes[levels - 1], -1, dtype=np.int32)
-            for i in range(cells):
-                fine = nested[levels - 1, i]
-                if above[fine] < 0:
-                    above[fine] = dense[q, i]
-                elif above[fine] != dense[q, i]:
-                    level[0] = -1
-                    return level, nested, sizes
-            if size[q] == sizes[levels - 1]:
-                level[q] = levels - 1
-                continue
-        nested[levels] = dense[q]
-        sizes[levels] = size[q]
-        level[q] = levels
-        levels += 1
+    left = size.copy()
+    for _ in range(queries):
+        q = int(left.argmax())
+        left[q] = -1
+        if levels > 0 and not _refines(nested[levels - 1], sizes[levels - 1], dense[q]):
+            level[0] = -1
+            break
+        if levels == 0 or size[q] < sizes[levels - 1]:
+            nested[levels] = dense[q]
+            sizes[levels] = size[q]
+            levels += 1
+        level[q] = levels - 1
     return level, nested[:levels], sizes[:levels]
+
+
+@compiled
+def _number(labels: NDArray[np.int32], dense: NDArray[np.int32]) -> int:
+    """Number the labels that occur without gaps, in order of appearance; how many there are."""
+    most = 0
+    for label in labels:
+        most = max(most, label)
+    number = np.full(most + 1, -1, dtype=np.int32)
+    size = 0
+    for i, label in enumerate(labels):
+        if number[label] < 0:
+            number[label] = size
+            size += 1
+        dense[i] = number[label]
+    return size
+
+
+@compiled
+def _refines(fine: NDArray[np.int32], size: int, coarse: NDArray[np.int32]) -> bool:
+    """Whether cells with the same fine label always have the same coarse one."""
+    above = np.full(size, -1, dtype=np.int32)
+    for i in range(len(fine)):
+        if above[fine[i]] < 0:
+            above[fine[i]] = coarse[i]
+        elif above[fine[i]] != coarse[i]:
+            return False
+    return True
+
+
+class Choices(NamedTuple):
+    """The fractional counts that may go up or down: entries, cell by cell."""
+
+    child: Ints
+    cell: Ints
+    first: Ints  # where the entries of each such cell start, and the end
+
+
+class Answers(NamedTuple):
+    """The answers of all queries for all children, level by level, child by child."""
+
+    start: Ints  # where each level starts
+    target: Ints  # how many choices should go up
+    low: Ints  # how many must
+    high: Ints  # how many may; one more than there are where that is not bounded
+    made: NDArray[np.bool_]  # whether the network has a node for it
+
+
+class Queries(NamedTuple):
+    """What the passes ask; see `flow_up`."""
+
+    nested: NDArray[np.int32]
+    sizes: Ints
+    weight: Ints
+    detailed: Ints
+
+
+class Network(NamedTuple):
+    """The network and its first tree; see `hollerith.topdown.flow.improve`."""
+
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    cost: Ints  # by pass
+    flow: Ints
+    state: NDArray[np.int8]
+    parent: Ints
+    link: Ints
+    inflow: Ints  # by node: what has come in and has not gone on
+    node_of: Ints  # by answer
 
 
 @compiled
@@ -126,235 +184,310 @@ def flow_up(
     bool
         Whether it is possible.
     """
-    children, cells = fraction.shape
-    levels = len(sizes)
-    passes = len(detailed)
-    start = np.zeros(levels + 1, dtype=np.int64)
-    for level in range(levels):
-        start[level + 1] = start[level] + children * sizes[level]
-    answers = start[levels]
+    possible, choices = _find_choices(fraction, need, up)
+    if not possible:
+        return False
+    possible, answers = _sum_answers(fraction, up, choices, nested, sizes, floor, ceiling)
+    if not possible:
+        return False
+    queries = Queries(nested, sizes, weight, detailed)
+    network = _lay_out(choices, answers, group, group_sum, up, len(detailed))
+    _send_cells(fraction, need, queries, group, choices, answers, network)
+    real = _climb(queries, group, answers, network, len(choices.child))
+    arcs = _join_root(network, real)
+    tail = network.tail[:arcs]
+    head = network.head[:arcs]
+    flow = network.flow[:arcs]
+    state = network.state[:arcs]
+    potential = np.empty(len(network.parent), dtype=np.int64)
+    for p in range(len(detailed)):
+        cost = network.cost[p, :arcs]
+        largest = 1
+        for arc in range(real):
+            largest = max(largest, abs(cost[arc]))
+        cost[real:] = largest * len(potential)  # more than any path, for none passes a node twice
+        improve(tail, head, network.capacity[:arcs], cost, flow, state, network.parent, network.link, potential)
+        if flow[real:].any():
+            return False
+        for arc in range(arcs):
+            if cost[arc] + potential[tail[arc]] - potential[head[arc]] != 0:
+                state[arc] = 0
+    for entry in range(len(choices.child)):
+        up[choices.child[entry], choices.cell[entry]] = flow[entry]
+    return True
 
-    # What must go up or down, and what may.
-    cell_choices = np.zeros(cells, dtype=np.int64)
+
+@compiled
+def _lay_out(choices: Choices, answers: Answers, group: Ints, group_sum: Ints, up: Ints, passes: int) -> Network:
+    """An empty network with its nodes numbered: the root, joint totals, cells, answers."""
+    entries = len(choices.child)
+    nodes = len(group_sum) + len(choices.first)
+    node_of = np.full(len(answers.made), -1, dtype=np.int64)
+    for answer in range(len(node_of)):
+        if answers.made[answer]:
+            node_of[answer] = nodes
+            nodes += 1
+    inflow = np.zeros(nodes, dtype=np.int64)
+    inflow[1 : 1 + len(group_sum)] = -group_sum
+    for c in range(len(group)):
+        if group[c] >= 0:
+            inflow[1 + group[c]] += up[c].sum()
+    arcs = entries + 3 * nodes
+    return Network(
+        np.empty(arcs, dtype=np.int64),
+        np.empty(arcs, dtype=np.int64),
+        np.empty(arcs, dtype=np.int64),
+        np.zeros((passes, arcs), dtype=np.int64),
+        np.zeros(arcs, dtype=np.int64),
+        np.zeros(arcs, dtype=np.int8),
+        np.full(nodes, -1, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        inflow,
+        node_of,
+    )
+
+
+@compiled
+def _find_choices(fraction: Floats, need: Ints, up: Ints) -> tuple[bool, Choices]:
+    """The entries, and in ``up`` what goes up without a choice."""
+    children, cells = fraction.shape
+    fractional = np.zeros(cells, dtype=np.int64)
     for c in range(children):
         for i in range(cells):
-            if fraction[c, i] > 0:
-                cell_choices[i] += 1
+            fractional[i] += fraction[c, i] > 0
     entries = 0
     senders = 0
+    possible = True
     for i in range(cells):
-        if need[i] < 0 or need[i] > cell_choices[i]:
-            return False
-        if 0 < need[i] < cell_choices[i]:
-            entries += cell_choices[i]
+        if need[i] < 0 or need[i] > fractional[i]:
+            possible = False
+        if 0 < need[i] < fractional[i]:
+            entries += fractional[i]
             senders += 1
-    total = np.zeros(answers)  # of fractional parts
-    forced = np.zeros(answers, dtype=np.int64)  # up without a choice
-    choices = np.zeros(answers, dtype=np.int64)
-    joint_rest = group_sum.copy()
-    entry_child = np.empty(entries, dtype=np.int64)
-    entry_cell = np.empty(entries, dtype=np.int64)
-    first_entry = np.empty(senders + 1, dtype=np.int64)
+    child = np.empty(entries, dtype=np.int64)
+    cell = np.empty(entries, dtype=np.int64)
+    first = np.zeros(senders + 1, dtype=np.int64)
     entry = 0
     sender = 0
     for i in range(cells):
-        chosen = 0 < need[i] < cell_choices[i]
-        if chosen:
-            first_entry[sender] = entry
-            sender += 1
+        all_up = need[i] == fractional[i]
+        chosen = 0 < need[i] < fractional[i]
         for c in range(children):
-            up[c, i] = 0
-            part = fraction[c, i]
-            if part <= 0:
-                continue
-            if chosen:
-                entry_child[entry] = c
-                entry_cell[entry] = i
+            part = fraction[c, i] > 0
+            up[c, i] = part and all_up
+            if part and chosen:
+                child[entry] = c
+                cell[entry] = i
                 entry += 1
-            elif need[i] > 0:
-                up[c, i] = 1
-                if group[c] >= 0:
-                    joint_rest[group[c]] -= 1
-            for level in range(levels):
+        if chosen:
+            sender += 1
+            first[sender] = entry
+    return possible, Choices(child, cell, first)
+
+
+@compiled
+def _sum_answers(
+    fraction: Floats,
+    up: Ints,
+    choices: Choices,
+    nested: NDArray[np.int32],
+    sizes: Ints,
+    floor: Ints,
+    ceiling: Ints,
+) -> tuple[bool, Answers]:
+    """Targets and bounds of the answers, counting choices only.
+
+    An answer with one choice costs what that choice costs, and needs no node, unless it is bounded or a finer answer
+    has a node.
+    """
+    children, cells = fraction.shape
+    levels = len(sizes)
+    start = np.zeros(levels + 1, dtype=np.int64)
+    for level in range(levels):
+        start[level + 1] = start[level] + children * sizes[level]
+    total = np.zeros(start[levels])
+    forced = np.zeros(start[levels], dtype=np.int64)
+    many = np.zeros(start[levels], dtype=np.int64)
+    for level in range(levels):
+        for c in range(children):
+            for i in range(cells):
                 answer = start[level] + c * sizes[level] + nested[level, i]
-                total[answer] += part
-                choices[answer] += chosen
+                total[answer] += fraction[c, i]
                 forced[answer] += up[c, i]
-    first_entry[senders] = entries
+        for entry in range(len(choices.child)):
+            many[start[level] + choices.child[entry] * sizes[level] + nested[level, choices.cell[entry]]] += 1
+    low = np.zeros(start[levels], dtype=np.int64)
+    high = many + 1
+    made = many > 1
+    possible = True
+    for answer in range(len(floor)):
+        low[answer] = max(floor[answer] - forced[answer], 0)
+        limit = min(ceiling[answer] - forced[answer], many[answer])
+        if low[answer] > limit:
+            possible = False
+        if limit < many[answer]:
+            high[answer] = limit
+        made[answer] = made[answer] or low[answer] > 0 or limit < many[answer]
+    _complete(made, choices, nested, sizes, start)
+    target = np.floor(total + HALF_UP).astype(np.int64) - forced
+    return possible, Answers(start, target, low, high, made)
 
-    # Targets and bounds of what is chosen.
-    bounded = len(floor) > 0
-    target = np.empty(answers, dtype=np.int64)
-    low = np.zeros(answers, dtype=np.int64)
-    high = np.empty(answers, dtype=np.int64)
-    made = np.zeros(answers, dtype=np.bool_)
-    for answer in range(answers):
-        target[answer] = np.int64(np.floor(total[answer] + (0.5 + 1e-6))) - forced[answer]
-        high[answer] = choices[answer] + 1  # one more than ever flows, so that such an arc is never full
-        made[answer] = choices[answer] > 1
-        if bounded:
-            low[answer] = max(floor[answer] - forced[answer], 0)
-            limit = ceiling[answer] - forced[answer]
-            if low[answer] > limit or low[answer] > choices[answer]:
-                return False
-            if limit < choices[answer]:
-                high[answer] = limit
-            if low[answer] > 0 or limit < choices[answer]:
-                made[answer] = True
 
-    # Nodes: the root, joint totals, cells, and answers. An answer with one choice costs what that choice costs, and
-    # needs no node, unless it is bounded or a finer one has a node.
-    for entry in range(entries):
-        c = entry_child[entry]
-        i = entry_cell[entry]
+@compiled
+def _complete(made: NDArray[np.bool_], choices: Choices, nested: NDArray[np.int32], sizes: Ints, start: Ints) -> None:
+    """Give every answer a node that has a finer answer with a node below."""
+    for entry in range(len(choices.child)):
         below = False
-        for level in range(levels):
-            answer = start[level] + c * sizes[level] + nested[level, i]
-            if below:
-                made[answer] = True
+        for level in range(len(sizes)):
+            answer = start[level] + choices.child[entry] * sizes[level] + nested[level, choices.cell[entry]]
+            made[answer] = made[answer] or below
             below = made[answer]
-    joints = len(group_sum)
-    nodes = 1 + joints + senders
-    node_of = np.full(answers, -1, dtype=np.int64)
-    arcs = entries
-    for answer in range(answers):
-        if made[answer]:
-            node_of[answer] = nodes
-            nodes += 1
-            arcs += 2
-    arcs += nodes  # at most one artificial arc each
 
-    tail = np.empty(arcs, dtype=np.int64)
-    head = np.empty(arcs, dtype=np.int64)
-    capacity = np.empty(arcs, dtype=np.int64)
-    flow = np.zeros(arcs, dtype=np.int64)
-    state = np.zeros(arcs, dtype=np.int8)
-    cost = np.zeros((passes, arcs), dtype=np.int64)
-    parent = np.full(nodes, -1, dtype=np.int64)
-    link = np.full(nodes, -1, dtype=np.int64)
-    inflow = np.zeros(nodes, dtype=np.int64)
-    scale = np.ones(passes, dtype=np.int64)
-    for p in range(passes):
-        if detailed[p] > 0:
-            scale[p] = SCALE
 
-    # Arcs from cells to children; at first the largest fractional parts go up.
-    order = np.empty(children, dtype=np.int64)
-    for sender in range(senders):
-        cell_node = 1 + joints + sender
-        first = first_entry[sender]
-        many = first_entry[sender + 1] - first
-        i = entry_cell[first]
+@compiled
+def _send_cells(
+    fraction: Floats,
+    need: Ints,
+    queries: Queries,
+    group: Ints,
+    choices: Choices,
+    answers: Answers,
+    network: Network,
+) -> None:
+    """Arcs from the cells to the children. At first the largest fractional parts go up.
+
+    A cell hangs in the tree by the largest part that does not go up.
+    """
+    first_node = len(network.parent) - answers.made.sum() - len(choices.first) + 1
+    order = np.empty(len(group), dtype=np.int64)
+    for sender in range(len(choices.first) - 1):
+        node = first_node + sender
+        first = choices.first[sender]
+        many = choices.first[sender + 1] - first
+        i = choices.cell[first]
         for at in range(many):
             entry = first + at
-            c = entry_child[entry]
-            part = fraction[c, i]
+            part = fraction[choices.child[entry], i]
             place = at
-            while place > 0 and fraction[entry_child[order[place - 1]], i] < part:
+            while place > 0 and fraction[choices.child[order[place - 1]], i] < part:
                 order[place] = order[place - 1]
                 place -= 1
             order[place] = entry
-            onto = 1 + group[c]
-            tail[entry] = cell_node
-            capacity[entry] = 1
-            for p in range(passes):
-                cost[p, entry] = detailed[p] * np.int64(np.rint((1 - 2 * part) * SCALE))
-            for level in range(levels):
-                answer = start[level] + c * sizes[level] + nested[level, i]
-                if made[answer]:
-                    onto = node_of[answer]
-                    break
-                for p in range(passes):
-                    cost[p, entry] += weight[p, level] * scale[p] * (1 if target[answer] <= 0 else -1)
-            head[entry] = onto
+            network.tail[entry] = node
+            network.head[entry] = _connect(part, entry, queries, group, choices, answers, network)
+            network.capacity[entry] = 1
         for at in range(many):
             entry = order[at]
             if at < need[i]:
-                flow[entry] = 1
-                state[entry] = -1
-                inflow[head[entry]] += 1
-            else:
-                state[entry] = 1
-        parent[cell_node] = head[order[need[i]]]
-        link[cell_node] = order[need[i]]
-        state[order[need[i]]] = 0
+                network.flow[entry] = 1
+                network.state[entry] = -1
+                network.inflow[network.head[entry]] += 1
+            elif at > need[i]:
+                network.state[entry] = 1
+        network.parent[node] = network.head[order[need[i]]]
+        network.link[node] = order[need[i]]
 
-    # Arcs up the trees. A node hangs by an arc that is not full, or else by an artificial one to the root.
-    arc = entries
-    above = np.empty(answers, dtype=np.int64)
-    for i in range(cells):
-        for level in range(levels - 1):
-            for c in range(children):
-                fine = start[level] + c * sizes[level] + nested[level, i]
-                above[fine] = start[level + 1] + c * sizes[level + 1] + nested[level + 1, i]
-    for level in range(levels):
-        for c in range(children):
-            for answer in range(start[level] + c * sizes[level], start[level] + (c + 1) * sizes[level]):
-                if not made[answer]:
+
+@compiled
+def _connect(
+    part: float, entry: int, queries: Queries, group: Ints, choices: Choices, answers: Answers, network: Network
+) -> int:
+    """The node that an entry leads to, the finest there is; its cost counts the answers before."""
+    c = choices.child[entry]
+    for p in range(len(queries.detailed)):
+        network.cost[p, entry] = queries.detailed[p] * np.int64(np.rint((1 - 2 * part) * SCALE))
+    for level in range(len(queries.sizes)):
+        answer = answers.start[level] + c * queries.sizes[level] + queries.nested[level, choices.cell[entry]]
+        if answers.made[answer]:
+            return int(network.node_of[answer])
+        for p in range(len(queries.detailed)):
+            slope = _slope(queries, p, level)
+            network.cost[p, entry] += slope if answers.target[answer] <= 0 else -slope
+    return 1 + int(group[c])
+
+
+@compiled
+def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, arc: int) -> int:
+    """Arcs from each answer to the coarser one it is part of, from number ``arc`` on; their end.
+
+    One arc up to the target, where each unit brings the answer nearer, and one from there. An answer hangs by the
+    first that has room.
+    """
+    for level in range(len(queries.sizes)):
+        above = _coarser(queries, group, answers, network, level)
+        weighed = queries.weight[:, level].any()
+        for answer in range(answers.start[level], answers.start[level + 1]):
+            node = network.node_of[answer]
+            if node < 0:
+                continue
+            onto = above[answer - answers.start[level]]
+            low = answers.low[answer]
+            high = answers.high[answer]
+            through = min(max(network.inflow[node], low), high)
+            network.inflow[node] -= through
+            network.inflow[onto] += through
+            middle = min(max(answers.target[answer], low), high) if weighed else high
+            for begin, end, sign in ((low, middle, -1), (middle, high, 1)):
+                if begin == end:
                     continue
-                node = node_of[answer]
-                onto = node_of[above[answer]] if level + 1 < levels else 1 + group[c]
-                through = min(max(inflow[node], low[answer]), high[answer])
-                break_at = high[answer]
-                for p in range(passes):
-                    if weight[p, level] > 0:
-                        break_at = min(max(target[answer], low[answer]), high[answer])
-                inflow[onto] += through
-                hung = False
-                for piece in range(2):
-                    begin = low[answer] if piece == 0 else break_at
-                    room = (break_at if piece == 0 else high[answer]) - begin
-                    if room <= 0:
-                        continue
-                    tail[arc] = node
-                    head[arc] = onto
-                    capacity[arc] = room
-                    flow[arc] = min(max(through - begin, 0), room)
-                    for p in range(passes):
-                        slope = weight[p, level] * scale[p]
-                        cost[p, arc] = -slope if begin < target[answer] else slope
-                    if flow[arc] == room:
-                        state[arc] = -1
-                    elif hung or through != inflow[node]:
-                        state[arc] = 1
-                    else:
-                        hung = True
-                        parent[node] = onto
-                        link[node] = arc
-                    arc += 1
-                inflow[node] -= through
-    artificial = arc
-    for node in range(1, nodes):
-        if 1 <= node <= joints:
-            inflow[node] -= joint_rest[node - 1]
-        if parent[node] >= 0:
-            continue
-        tail[arc] = 0 if inflow[node] < 0 else node
-        head[arc] = node if inflow[node] < 0 else 0
-        flow[arc] = abs(inflow[node])
-        capacity[arc] = entries + abs(inflow[node]) + 1
-        parent[node] = 0
-        link[node] = arc
-        arc += 1
+                network.tail[arc] = node
+                network.head[arc] = onto
+                network.capacity[arc] = end - begin
+                network.flow[arc] = min(max(through - begin, 0), end - begin)
+                for p in range(len(queries.detailed)):
+                    network.cost[p, arc] = sign * _slope(queries, p, level)
+                if through >= end:
+                    network.state[arc] = -1
+                elif network.parent[node] >= 0 or network.inflow[node] != 0:
+                    network.state[arc] = 1
+                else:
+                    network.parent[node] = onto
+                    network.link[node] = arc
+                arc += 1
+    return arc
 
-    # No path passes a node twice, so that an artificial arc that costs this much costs more than any path.
-    potential = np.empty(nodes, dtype=np.int64)
-    for p in range(passes):
-        largest = np.int64(1)
-        for at in range(artificial):
-            largest = max(largest, abs(cost[p, at]))
-        for at in range(artificial, arc):
-            cost[p, at] = largest * (nodes + 1)
-        improve(tail[:arc], head[:arc], capacity[:arc], cost[p, :arc], flow[:arc], state[:arc], parent, link, potential)
-        for at in range(artificial, arc):
-            if flow[at] > 0:
-                return False
-        for at in range(arc):
-            if cost[p, at] + potential[tail[at]] - potential[head[at]] != 0:
-                state[at] = 0
-    for entry in range(entries):
-        up[entry_child[entry], entry_cell[entry]] = flow[entry]
-    return True
+
+@compiled
+def _slope(queries: Queries, p: int, level: int) -> int:
+    """What a unit of distance to the target costs in a pass."""
+    slope: int = queries.weight[p, level] * (SCALE if queries.detailed[p] > 0 else 1)
+    return slope
+
+
+@compiled
+def _coarser(queries: Queries, group: Ints, answers: Answers, network: Network, level: int) -> Ints:
+    """The node above each answer of a level, child by child."""
+    size = queries.sizes[level]
+    out = np.zeros(len(group) * size, dtype=np.int64)
+    for c in range(len(group)):
+        for i in range(queries.nested.shape[1]):
+            fine = c * size + queries.nested[level, i]
+            if level + 1 == len(queries.sizes):
+                out[fine] = 1 + group[c]
+            else:
+                coarse = c * queries.sizes[level + 1] + queries.nested[level + 1, i]
+                out[fine] = network.node_of[answers.start[level + 1] + coarse]
+    return out
+
+
+@compiled
+def _join_root(network: Network, arc: int) -> int:
+    """Artificial arcs from number ``arc`` on to or from the nodes that no arc with room hangs; their end.
+
+    They take the flow that is too much or too little for the bounds.
+    """
+    for node in range(1, len(network.parent)):
+        if network.parent[node] >= 0:
+            continue
+        rest = network.inflow[node]
+        network.tail[arc] = 0 if rest < 0 else node
+        network.head[arc] = node if rest < 0 else 0
+        network.flow[arc] = abs(rest)
+        network.capacity[arc] = np.int64(1) << 60
+        network.parent[node] = 0
+        network.link[node] = arc
+        arc += 1
+    return arc
 
 
 def round_on_network(
@@ -370,11 +503,11 @@ def round_on_network(
     later pass are the least among all optima of the earlier ones.
     """
     children, cells = fractions.shape
-    queries = [labels for rows in passes for labels in rows if labels is not None]
-    labels = np.empty((len(queries) + len(limits), cells), dtype=np.int32)
-    for row, query in enumerate(queries):
+    wanted = [labels for rows in passes for labels in rows if labels is not None]
+    labels = np.empty((len(wanted) + len(limits), cells), dtype=np.int32)
+    for row, query in enumerate(wanted):
         labels[row] = query
-    for row, limit in enumerate(limits, len(queries)):
+    for row, limit in enumerate(limits, len(wanted)):
         labels[row] = limit.labels
     level, nested, sizes = nest(labels)
     if len(level) and level[0] < 0:
@@ -383,13 +516,13 @@ def round_on_network(
     detailed = np.zeros(len(weight), dtype=np.int64)
     row = 0
     for number, rows in enumerate(passes):
-        for query in rows:
-            if query is None:
+        for asked in rows:
+            if asked is None:
                 detailed[number] += 1
             else:
                 weight[number, level[row]] += 1
                 row += 1
-    floor, ceiling = _bounds_by_level(limits, level[len(queries) :], nested, sizes, children)
+    floor, ceiling = _bounds_by_level(limits, level[len(wanted) :], nested, sizes, children)
     group = np.full(children, -1, dtype=np.int64)
     for number, (members, _) in enumerate(joint):
         group[list(members)] = number
