@@ -14,15 +14,12 @@ from numpy.typing import NDArray
 
 from hollerith.topdown.queries import margin
 from hollerith.topdown.rounding_network import round_on_network
-from hollerith.topdown.rounding_program import Joint, Limit, round_by_program, sum_by_label
+from hollerith.topdown.rounding_program import TOLERANCE, Joint, Limit, round_by_program, sum_by_label
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Labels = NDArray[np.int32]
 Passes = tuple[tuple[Labels | None, ...], ...]
-
-TOLERANCE = 1e-6
-"""A count this close to an integer is that integer, and has no choice."""
 
 UNBOUNDED = np.int64(1) << 50
 """More than any count."""
@@ -64,47 +61,31 @@ def round_counts(
     InfeasibleNode
         Where no counts between the floor and the ceiling of the estimate keep the parent and the constraints.
     """
-    counts, fractions = split(estimate)
-    need = parent - counts.sum(axis=0)
-    limits = limits_of(counts, groups, lower, upper, fixed)
-    totals = counts.sum(axis=1)
-    rest = [(members, int(total - totals[list(members)].sum())) for members, total in joint]
+    limits = limits_of(groups, lower, upper, fixed)
     # Most often all passes are one flow; else as many of the first as are nested, and a program for the others.
     for flowing in range(len(passes), -1, -1):
-        up = round_on_network(fractions, need, passes[:flowing], limits, rest)
-        if up is None:
+        counts = round_on_network(estimate, parent, passes[:flowing], limits, joint)
+        if counts is None:
             continue
         if flowing == len(passes):
-            return counts + up
+            return counts
         for labels in (labels for queries in passes[:flowing] for labels in queries if labels is not None):
-            held = sum_by_label(up, labels, int(labels.max(initial=0)) + 1)
+            held = sum_by_label(counts, labels, int(labels.max(initial=0)) + 1)
             limits.append(Limit(labels, held, held))
-        return counts + round_by_program(fractions, need, passes[flowing:], limits, rest)
-    return counts + round_by_program(fractions, need, passes, limits, rest)
-
-
-def split(estimate: Floats) -> tuple[Ints, Floats]:
-    """Floors and fractional parts, of shape (k, m); the parts of what is within 1e-6 of an integer are 0."""
-    base = np.floor(np.maximum(estimate, 0) + TOLERANCE)
-    fractions = estimate - base
-    fractions[fractions <= TOLERANCE] = 0
-    return base.astype(np.int64), fractions
+        return round_by_program(estimate, parent, passes[flowing:], limits, joint)
+    return round_by_program(estimate, parent, passes, limits, joint)
 
 
 def limits_of(
-    counts: Ints,
-    groups: Labels | None,
-    lower: Ints | None,
-    upper: Ints | None,
-    fixed: tuple[tuple[Labels, Ints], ...],
+    groups: Labels | None, lower: Ints | None, upper: Ints | None, fixed: tuple[tuple[Labels, Ints], ...]
 ) -> list[Limit]:
-    """What the constraints leave to be rounded up."""
-    limits = [Limit(labels, values, values).less(counts) for labels, values in fixed]
+    """The constraints on each child by itself."""
+    limits = [Limit(labels, values, values) for labels, values in fixed]
     if groups is not None and (lower is not None or upper is not None):
         shape = lower.shape if lower is not None else upper.shape if upper is not None else ()
         low = lower if lower is not None else np.full(shape, -UNBOUNDED)
         high = upper if upper is not None else np.full(shape, UNBOUNDED)
-        limits.append(Limit(groups, low, high).less(counts))
+        limits.append(Limit(groups, low, high))
     return limits
 
 

@@ -7,8 +7,8 @@ all, where v is the least that fractional counts must miss it by.
 import numpy as np
 
 from hollerith.topdown.infeasible import InfeasibleNode
-from hollerith.topdown.rounding import TOLERANCE, Floats, Ints, Labels, Passes, limits_of, split
-from hollerith.topdown.rounding_program import cannot_round, start_program, sum_by_label
+from hollerith.topdown.rounding import Floats, Ints, Labels, Passes, limits_of
+from hollerith.topdown.rounding_program import TOLERANCE, cannot_round, split, start_program, sum_by_label
 
 WIDENINGS = (0, 1, 1 << 20)
 """How far beyond its floor and its ceiling a count may go, tried in this order."""
@@ -47,7 +47,7 @@ def round_failsafe(
         Where no non-negative integer counts keep the constraints.
     """
     counts, fractions = split(estimate)
-    limits = limits_of(counts, groups, lower, upper, fixed)
+    limits = limits_of(groups, lower, upper, fixed)
     kind = groups if groups is not None else np.zeros(len(parent), dtype=np.int32)
     size = int(kind.max(initial=0)) + 1
     need = parent - counts.sum(axis=0)
@@ -70,7 +70,7 @@ def round_failsafe(
         away[0, len(child) :] = 1
         program = program.with_rows(away.tocsr(), np.zeros(1), np.array([missed + 1 + TOLERANCE]))
         for limit in limits:
-            program = program.holding(limit)
+            program = program.holding(limit.less(counts))
         try:
             return counts + program.solve_passes(passes, fractions.shape)
         except InfeasibleNode:

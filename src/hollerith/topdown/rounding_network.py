@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hollerith.topdown.flow import compiled, improve
-from hollerith.topdown.rounding_program import Joint, Limit, cannot_round
+from hollerith.topdown.rounding_program import TOLERANCE, Joint, Limit, cannot_round
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,7 +29,7 @@ Labels = NDArray[np.int32]
 SCALE = 1 << 30
 """Units of cost per person where a pass holds the detailed query."""
 
-HALF_UP = 0.5 + 1e-6
+HALF_UP = 0.5 + TOLERANCE
 """What is added before the floor; see `round_half_up`."""
 
 
@@ -101,31 +101,41 @@ def _refines(fine: NDArray[np.int32], size: int, coarse: NDArray[np.int32]) -> b
     return True
 
 
-class Choices(NamedTuple):
-    """The fractional counts that may go up or down: entries, cell by cell."""
-
-    child: Ints
-    cell: Ints
-    first: Ints  # where the entries of each such cell start, and the end
-
-
-class Answers(NamedTuple):
-    """The answers of all queries for all children, level by level, child by child."""
-
-    start: Ints  # where each level starts
-    target: Ints  # how many choices should go up
-    low: Ints  # how many must
-    high: Ints  # how many may; one more than there are where that is not bounded
-    made: NDArray[np.bool_]  # whether the network has a node for it
-
-
 class Queries(NamedTuple):
-    """What the passes ask; see `flow_up`."""
+    """What the passes ask, and the bounds; see `round_by_flow`."""
 
     nested: NDArray[np.int32]
     sizes: Ints
     weight: Ints
     detailed: Ints
+    bound_start: Ints
+    floor: Ints
+    ceiling: Ints
+
+
+class Parts(NamedTuple):
+    """The fractional counts, child by child."""
+
+    child: Ints
+    cell: Ints
+    part: Floats
+    way: NDArray[np.int8]  # 1 if it must go up, 0 if it must not, -1 if it may
+    by_cell: Ints  # those that may, cell by cell: each is an arc
+    first: Ints  # where the arcs of each cell start that has any, and the end
+    need: Ints  # how many of them go up
+
+
+class Answers(NamedTuple):
+    """Answers that some fractional count counts in, level by level, child by child."""
+
+    start: Ints  # where each level starts
+    of: Ints  # by level and fractional count: the answer it counts in
+    above: Ints  # the coarser answer it is part of; -1 on the last level
+    child: Ints
+    target: Ints  # how many with a choice should go up
+    low: Ints  # how many must
+    high: Ints  # how many may; one more than there are where that is not bounded
+    made: NDArray[np.bool_]  # whether the network has a node for it
 
 
 class Network(NamedTuple):
@@ -144,56 +154,56 @@ class Network(NamedTuple):
 
 
 @compiled
-def flow_up(
-    fraction: Floats,
-    need: Ints,
+def round_by_flow(
+    estimate: Floats,
+    parent: Ints,
     nested: NDArray[np.int32],
     sizes: Ints,
     weight: Ints,
     detailed: Ints,
+    bound_start: Ints,
     floor: Ints,
     ceiling: Ints,
     group: Ints,
     group_sum: Ints,
-    up: Ints,
+    counts: Ints,
 ) -> bool:
-    """Choose which counts to round up.
+    """Round the children of one parent.
 
     Parameters
     ----------
-    fraction : ndarray of float64, shape (k, m)
-        0 where there is no choice.
-    need : ndarray of int64, shape (m,)
-        How many children of each cell to round up.
+    estimate : ndarray of float64, shape (k, m)
+    parent : ndarray of int64, shape (m,)
     nested : ndarray of int32, shape (levels, m)
     sizes : ndarray of int64, shape (levels,)
     weight : ndarray of int64, shape (passes, levels)
         How many queries of a pass stand on a level.
     detailed : ndarray of int64, shape (passes,)
         How many detailed queries a pass holds.
-    floor, ceiling : ndarray of int64, shape (k * sum of sizes,) or (0,)
-        Bounds on answers rounded up, level by level and child by child; empty for none.
+    bound_start : ndarray of int64, shape (levels,)
+        Where the bounds of a level start in ``floor`` and ``ceiling``, child by child; -1 for a level without.
+    floor, ceiling : ndarray of int64, shape (bounds,)
     group : ndarray of int64, shape (k,)
         The joint total each child counts in, or -1.
     group_sum : ndarray of int64, shape (joint totals,)
-    up : ndarray of int64, shape (k, m)
-        Filled with 1 where rounded up, 0 elsewhere.
+    counts : ndarray of int64, shape (k, m)
+        Filled with the answer.
 
     Returns
     -------
     bool
         Whether it is possible.
     """
-    possible, choices = _find_choices(fraction, need, up)
+    queries = Queries(nested, sizes, weight, detailed, bound_start, floor, ceiling)
+    possible, parts = _find_parts(estimate, parent, counts)
     if not possible:
         return False
-    possible, answers = _sum_answers(fraction, up, choices, nested, sizes, floor, ceiling)
+    possible, answers = _sum_answers(parts, counts, queries)
     if not possible:
         return False
-    queries = Queries(nested, sizes, weight, detailed)
-    network = _lay_out(choices, answers, group, group_sum, up, len(detailed))
-    _send_cells(fraction, need, queries, group, choices, answers, network)
-    real = _climb(queries, group, answers, network, len(choices.child))
+    network = _lay_out(parts, answers, group, group_sum, counts, len(detailed))
+    _send_cells(parts, queries, group, answers, network)
+    real = _climb(queries, group, answers, network, len(parts.by_cell))
     arcs = _join_root(network, real)
     tail = network.tail[:arcs]
     head = network.head[:arcs]
@@ -212,16 +222,149 @@ def flow_up(
         for arc in range(arcs):
             if cost[arc] + potential[tail[arc]] - potential[head[arc]] != 0:
                 state[arc] = 0
-    for entry in range(len(choices.child)):
-        up[choices.child[entry], choices.cell[entry]] = flow[entry]
+    for arc, entry in enumerate(parts.by_cell):
+        counts[parts.child[entry], parts.cell[entry]] += flow[arc]
     return True
 
 
 @compiled
-def _lay_out(choices: Choices, answers: Answers, group: Ints, group_sum: Ints, up: Ints, passes: int) -> Network:
+def _find_parts(estimate: Floats, parent: Ints, counts: Ints) -> tuple[bool, Parts]:
+    """The fractional counts, and in ``counts`` what has no choice."""
+    children, cells = estimate.shape
+    need = parent.copy()
+    fractional = np.zeros(cells, dtype=np.int64)
+    for c in range(children):
+        for i in range(cells):
+            counts[c, i] = np.int64(np.floor(max(estimate[c, i], 0.0) + TOLERANCE))
+            need[i] -= counts[c, i]
+            fractional[i] += estimate[c, i] - counts[c, i] > TOLERANCE
+    place = np.zeros(cells, dtype=np.int64)
+    first = np.zeros(cells + 1, dtype=np.int64)
+    wanted = np.zeros(cells, dtype=np.int64)
+    arcs = 0
+    senders = 0
+    possible = True
+    for i in range(cells):
+        place[i] = arcs
+        if need[i] < 0 or need[i] > fractional[i]:
+            possible = False
+        if 0 < need[i] < fractional[i]:
+            wanted[senders] = need[i]
+            arcs += fractional[i]
+            senders += 1
+            first[senders] = arcs
+    entries = fractional.sum()
+    child = np.empty(entries, dtype=np.int64)
+    cell = np.empty(entries, dtype=np.int64)
+    part = np.empty(entries)
+    way = np.zeros(entries, dtype=np.int8)
+    by_cell = np.empty(arcs, dtype=np.int64)
+    entry = 0
+    for c in range(children):
+        for i in range(cells):
+            rest = estimate[c, i] - counts[c, i]
+            if rest <= TOLERANCE:
+                continue
+            child[entry] = c
+            cell[entry] = i
+            part[entry] = rest
+            if need[i] == fractional[i]:
+                counts[c, i] += 1
+                way[entry] = 1
+            elif need[i] > 0:
+                way[entry] = -1
+                by_cell[place[i]] = entry
+                place[i] += 1
+            entry += 1
+    return possible, Parts(child, cell, part, way, by_cell, first[: senders + 1], wanted[:senders])
+
+
+@compiled
+def _sum_answers(parts: Parts, counts: Ints, queries: Queries) -> tuple[bool, Answers]:
+    """Targets and bounds of the answers, for what has a choice only.
+
+    An answer with one choice costs what that choice costs, and needs no node, unless it is bounded or a finer answer
+    has a node.
+    """
+    start, of, child = _number_answers(parts, queries)
+    levels = len(queries.sizes)
+    above = np.full(start[levels], -1, dtype=np.int64)
+    total = np.zeros(start[levels])
+    forced = np.zeros(start[levels], dtype=np.int64)
+    many = np.zeros(start[levels], dtype=np.int64)
+    for level in range(levels):
+        for entry in range(len(parts.child)):
+            answer = of[level, entry]
+            total[answer] += parts.part[entry]
+            forced[answer] += parts.way[entry] > 0
+            many[answer] += parts.way[entry] < 0
+            if level + 1 < levels:
+                above[answer] = of[level + 1, entry]
+    target = np.floor(total + HALF_UP).astype(np.int64) - forced
+    low = np.zeros(start[levels], dtype=np.int64)
+    high = many + 1
+    possible = True
+    for level in range(levels):
+        if queries.bound_start[level] >= 0:
+            possible = possible and _bound(parts, counts, queries, level, of[level], low, high)
+    made = (many > 1) | (low > 0) | (high <= many)
+    for answer in range(len(above)):  # finer answers come first
+        if made[answer] and above[answer] >= 0:
+            made[above[answer]] = True
+    return possible, Answers(start, of, above, child, target, low, high, made)
+
+
+@compiled
+def _number_answers(parts: Parts, queries: Queries) -> tuple[Ints, Ints, Ints]:
+    """Number the answers that fractional counts count in; `Answers.start`, `Answers.of` and `Answers.child`."""
+    levels = len(queries.sizes)
+    entries = len(parts.child)
+    start = np.zeros(levels + 1, dtype=np.int64)
+    of = np.empty((levels, entries), dtype=np.int64)
+    child = np.empty(levels * entries, dtype=np.int64)
+    answers = 0
+    for level in range(levels):
+        last = np.full(queries.sizes[level], -1, dtype=np.int64)
+        number = np.empty(queries.sizes[level], dtype=np.int64)
+        for entry in range(entries):
+            label = queries.nested[level, parts.cell[entry]]
+            if last[label] != parts.child[entry]:
+                last[label] = parts.child[entry]
+                number[label] = answers
+                child[answers] = parts.child[entry]
+                answers += 1
+            of[level, entry] = number[label]
+        start[level + 1] = answers
+    return start, of, child[:answers]
+
+
+@compiled
+def _bound(parts: Parts, counts: Ints, queries: Queries, level: int, of: Ints, low: Ints, high: Ints) -> bool:
+    """Put the bounds of a level into ``low`` and ``high``; whether they can be kept one by one."""
+    children, cells = counts.shape
+    size = queries.sizes[level]
+    begin = queries.bound_start[level]
+    least = queries.floor[begin : begin + children * size].copy()
+    most = queries.ceiling[begin : begin + children * size].copy()
+    many = np.zeros(children * size, dtype=np.int64)
+    for c in range(children):
+        for i in range(cells):
+            least[c * size + queries.nested[level, i]] -= counts[c, i]
+            most[c * size + queries.nested[level, i]] -= counts[c, i]
+    for entry in range(len(of)):
+        many[parts.child[entry] * size + queries.nested[level, parts.cell[entry]]] += parts.way[entry] < 0
+    for entry in range(len(of)):
+        at = parts.child[entry] * size + queries.nested[level, parts.cell[entry]]
+        low[of[entry]] = max(least[at], 0)
+        if most[at] < many[at]:
+            high[of[entry]] = most[at]
+    return bool((np.maximum(least, 0) <= np.minimum(most, many)).all())
+
+
+@compiled
+def _lay_out(parts: Parts, answers: Answers, group: Ints, group_sum: Ints, counts: Ints, passes: int) -> Network:
     """An empty network with its nodes numbered: the root, joint totals, cells, answers."""
-    entries = len(choices.child)
-    nodes = len(group_sum) + len(choices.first)
+    nodes = len(group_sum) + len(parts.first)
     node_of = np.full(len(answers.made), -1, dtype=np.int64)
     for answer in range(len(node_of)):
         if answers.made[answer]:
@@ -231,8 +374,8 @@ def _lay_out(choices: Choices, answers: Answers, group: Ints, group_sum: Ints, u
     inflow[1 : 1 + len(group_sum)] = -group_sum
     for c in range(len(group)):
         if group[c] >= 0:
-            inflow[1 + group[c]] += up[c].sum()
-    arcs = entries + 3 * nodes
+            inflow[1 + group[c]] += counts[c].sum()
+    arcs = len(parts.by_cell) + 3 * nodes
     return Network(
         np.empty(arcs, dtype=np.int64),
         np.empty(arcs, dtype=np.int64),
@@ -248,162 +391,56 @@ def _lay_out(choices: Choices, answers: Answers, group: Ints, group_sum: Ints, u
 
 
 @compiled
-def _find_choices(fraction: Floats, need: Ints, up: Ints) -> tuple[bool, Choices]:
-    """The entries, and in ``up`` what goes up without a choice."""
-    children, cells = fraction.shape
-    fractional = np.zeros(cells, dtype=np.int64)
-    for c in range(children):
-        for i in range(cells):
-            fractional[i] += fraction[c, i] > 0
-    entries = 0
-    senders = 0
-    possible = True
-    for i in range(cells):
-        if need[i] < 0 or need[i] > fractional[i]:
-            possible = False
-        if 0 < need[i] < fractional[i]:
-            entries += fractional[i]
-            senders += 1
-    child = np.empty(entries, dtype=np.int64)
-    cell = np.empty(entries, dtype=np.int64)
-    first = np.zeros(senders + 1, dtype=np.int64)
-    entry = 0
-    sender = 0
-    for i in range(cells):
-        all_up = need[i] == fractional[i]
-        chosen = 0 < need[i] < fractional[i]
-        for c in range(children):
-            part = fraction[c, i] > 0
-            up[c, i] = part and all_up
-            if part and chosen:
-                child[entry] = c
-                cell[entry] = i
-                entry += 1
-        if chosen:
-            sender += 1
-            first[sender] = entry
-    return possible, Choices(child, cell, first)
-
-
-@compiled
-def _sum_answers(
-    fraction: Floats,
-    up: Ints,
-    choices: Choices,
-    nested: NDArray[np.int32],
-    sizes: Ints,
-    floor: Ints,
-    ceiling: Ints,
-) -> tuple[bool, Answers]:
-    """Targets and bounds of the answers, counting choices only.
-
-    An answer with one choice costs what that choice costs, and needs no node, unless it is bounded or a finer answer
-    has a node.
-    """
-    children, cells = fraction.shape
-    levels = len(sizes)
-    start = np.zeros(levels + 1, dtype=np.int64)
-    for level in range(levels):
-        start[level + 1] = start[level] + children * sizes[level]
-    total = np.zeros(start[levels])
-    forced = np.zeros(start[levels], dtype=np.int64)
-    many = np.zeros(start[levels], dtype=np.int64)
-    for level in range(levels):
-        for c in range(children):
-            for i in range(cells):
-                answer = start[level] + c * sizes[level] + nested[level, i]
-                total[answer] += fraction[c, i]
-                forced[answer] += up[c, i]
-        for entry in range(len(choices.child)):
-            many[start[level] + choices.child[entry] * sizes[level] + nested[level, choices.cell[entry]]] += 1
-    low = np.zeros(start[levels], dtype=np.int64)
-    high = many + 1
-    made = many > 1
-    possible = True
-    for answer in range(len(floor)):
-        low[answer] = max(floor[answer] - forced[answer], 0)
-        limit = min(ceiling[answer] - forced[answer], many[answer])
-        if low[answer] > limit:
-            possible = False
-        if limit < many[answer]:
-            high[answer] = limit
-        made[answer] = made[answer] or low[answer] > 0 or limit < many[answer]
-    _complete(made, choices, nested, sizes, start)
-    target = np.floor(total + HALF_UP).astype(np.int64) - forced
-    return possible, Answers(start, target, low, high, made)
-
-
-@compiled
-def _complete(made: NDArray[np.bool_], choices: Choices, nested: NDArray[np.int32], sizes: Ints, start: Ints) -> None:
-    """Give every answer a node that has a finer answer with a node below."""
-    for entry in range(len(choices.child)):
-        below = False
-        for level in range(len(sizes)):
-            answer = start[level] + choices.child[entry] * sizes[level] + nested[level, choices.cell[entry]]
-            made[answer] = made[answer] or below
-            below = made[answer]
-
-
-@compiled
-def _send_cells(
-    fraction: Floats,
-    need: Ints,
-    queries: Queries,
-    group: Ints,
-    choices: Choices,
-    answers: Answers,
-    network: Network,
-) -> None:
+def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network) -> None:
     """Arcs from the cells to the children. At first the largest fractional parts go up.
 
     A cell hangs in the tree by the largest part that does not go up.
     """
-    first_node = len(network.parent) - answers.made.sum() - len(choices.first) + 1
+    senders = len(parts.need)
+    first_node = len(network.parent) - answers.made.sum() - senders
     order = np.empty(len(group), dtype=np.int64)
-    for sender in range(len(choices.first) - 1):
+    for sender in range(senders):
         node = first_node + sender
-        first = choices.first[sender]
-        many = choices.first[sender + 1] - first
-        i = choices.cell[first]
+        need = parts.need[sender]
+        first = parts.first[sender]
+        many = parts.first[sender + 1] - first
         for at in range(many):
-            entry = first + at
-            part = fraction[choices.child[entry], i]
+            arc = first + at
+            part = parts.part[parts.by_cell[arc]]
             place = at
-            while place > 0 and fraction[choices.child[order[place - 1]], i] < part:
+            while place > 0 and parts.part[parts.by_cell[order[place - 1]]] < part:
                 order[place] = order[place - 1]
                 place -= 1
-            order[place] = entry
-            network.tail[entry] = node
-            network.head[entry] = _connect(part, entry, queries, group, choices, answers, network)
-            network.capacity[entry] = 1
+            order[place] = arc
+            network.tail[arc] = node
+            network.head[arc] = _connect(parts, arc, queries, group, answers, network)
+            network.capacity[arc] = 1
         for at in range(many):
-            entry = order[at]
-            if at < need[i]:
-                network.flow[entry] = 1
-                network.state[entry] = -1
-                network.inflow[network.head[entry]] += 1
-            elif at > need[i]:
-                network.state[entry] = 1
-        network.parent[node] = network.head[order[need[i]]]
-        network.link[node] = order[need[i]]
+            arc = order[at]
+            if at < need:
+                network.flow[arc] = 1
+                network.state[arc] = -1
+                network.inflow[network.head[arc]] += 1
+            elif at > need:
+                network.state[arc] = 1
+        network.parent[node] = network.head[order[need]]
+        network.link[node] = order[need]
 
 
 @compiled
-def _connect(
-    part: float, entry: int, queries: Queries, group: Ints, choices: Choices, answers: Answers, network: Network
-) -> int:
-    """The node that an entry leads to, the finest there is; its cost counts the answers before."""
-    c = choices.child[entry]
+def _connect(parts: Parts, arc: int, queries: Queries, group: Ints, answers: Answers, network: Network) -> int:
+    """The node that a fractional count leads to, the finest there is; its cost counts the answers before."""
+    entry = parts.by_cell[arc]
     for p in range(len(queries.detailed)):
-        network.cost[p, entry] = queries.detailed[p] * np.int64(np.rint((1 - 2 * part) * SCALE))
+        network.cost[p, arc] = queries.detailed[p] * np.int64(np.rint((1 - 2 * parts.part[entry]) * SCALE))
     for level in range(len(queries.sizes)):
-        answer = answers.start[level] + c * queries.sizes[level] + queries.nested[level, choices.cell[entry]]
+        answer = answers.of[level, entry]
         if answers.made[answer]:
             return int(network.node_of[answer])
         for p in range(len(queries.detailed)):
             slope = _slope(queries, p, level)
-            network.cost[p, entry] += slope if answers.target[answer] <= 0 else -slope
-    return 1 + int(group[c])
+            network.cost[p, arc] += slope if answers.target[answer] <= 0 else -slope
+    return 1 + int(group[parts.child[entry]])
 
 
 @compiled
@@ -414,13 +451,13 @@ def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, ar
     first that has room.
     """
     for level in range(len(queries.sizes)):
-        above = _coarser(queries, group, answers, network, level)
         weighed = queries.weight[:, level].any()
         for answer in range(answers.start[level], answers.start[level + 1]):
             node = network.node_of[answer]
             if node < 0:
                 continue
-            onto = above[answer - answers.start[level]]
+            above = answers.above[answer]
+            onto = network.node_of[above] if above >= 0 else 1 + group[answers.child[answer]]
             low = answers.low[answer]
             high = answers.high[answer]
             through = min(max(network.inflow[node], low), high)
@@ -455,22 +492,6 @@ def _slope(queries: Queries, p: int, level: int) -> int:
 
 
 @compiled
-def _coarser(queries: Queries, group: Ints, answers: Answers, network: Network, level: int) -> Ints:
-    """The node above each answer of a level, child by child."""
-    size = queries.sizes[level]
-    out = np.zeros(len(group) * size, dtype=np.int64)
-    for c in range(len(group)):
-        for i in range(queries.nested.shape[1]):
-            fine = c * size + queries.nested[level, i]
-            if level + 1 == len(queries.sizes):
-                out[fine] = 1 + group[c]
-            else:
-                coarse = c * queries.sizes[level + 1] + queries.nested[level + 1, i]
-                out[fine] = network.node_of[answers.start[level + 1] + coarse]
-    return out
-
-
-@compiled
 def _join_root(network: Network, arc: int) -> int:
     """Artificial arcs from number ``arc`` on to or from the nodes that no arc with room hangs; their end.
 
@@ -491,19 +512,31 @@ def _join_root(network: Network, arc: int) -> int:
 
 
 def round_on_network(
-    fractions: Floats,
-    need: Ints,
+    estimate: Floats,
+    parent: Ints,
     passes: Sequence[Sequence[Labels | None]],
     limits: Sequence[Limit],
     joint: Sequence[Joint],
 ) -> Ints | None:
-    """Round up or down by flows, where queries and limits are nested; None where they are not.
+    """Round where queries and limits are nested; None where they are not.
 
-    Parameters and errors are those of `round_by_program`. The distances are the least lexicographically: those of a
-    later pass are the least among all optima of the earlier ones.
+    Parameters
+    ----------
+    estimate : ndarray of float64, shape (k, m)
+    parent : ndarray of int64, shape (m,)
+    passes : sequence of sequences of ndarray of int32, shape (m,), or None
+        None is the detailed query.
+    limits : sequence of Limit
+    joint : sequence of (children, total)
+
+    Returns
+    -------
+    ndarray of int64, shape (k, m), or None
+        The distances are the least lexicographically: those of a later pass are the least among all optima of the
+        earlier ones.
     """
-    children, cells = fractions.shape
-    wanted = [labels for rows in passes for labels in rows if labels is not None]
+    children, cells = estimate.shape
+    wanted = [labels for queries in passes for labels in queries if labels is not None]
     labels = np.empty((len(wanted) + len(limits), cells), dtype=np.int32)
     for row, query in enumerate(wanted):
         labels[row] = query
@@ -515,42 +548,43 @@ def round_on_network(
     weight = np.zeros((max(len(passes), 1), len(sizes)), dtype=np.int64)
     detailed = np.zeros(len(weight), dtype=np.int64)
     row = 0
-    for number, rows in enumerate(passes):
-        for asked in rows:
+    for number, queries in enumerate(passes):
+        for asked in queries:
             if asked is None:
                 detailed[number] += 1
             else:
                 weight[number, level[row]] += 1
                 row += 1
-    floor, ceiling = _bounds_by_level(limits, level[len(wanted) :], nested, sizes, children)
+    bounds = _bounds_by_level(limits, level[len(wanted) :], nested, sizes, children)
     group = np.full(children, -1, dtype=np.int64)
     for number, (members, _) in enumerate(joint):
         group[list(members)] = number
-    up = np.empty((children, cells), dtype=np.int64)
     totals = np.array([total for _, total in joint], dtype=np.int64)
-    if not flow_up(fractions, need, nested, sizes, weight, detailed, floor, ceiling, group, totals, up):
+    counts = np.empty((children, cells), dtype=np.int64)
+    if not round_by_flow(estimate, parent, nested, sizes, weight, detailed, *bounds, group, totals, counts):
         raise cannot_round()
-    return up
+    return counts
 
 
 def _bounds_by_level(
     limits: Sequence[Limit], level: NDArray[np.int32], nested: NDArray[np.int32], sizes: Ints, children: int
-) -> tuple[Ints, Ints]:
-    """The limits as `flow_up` takes them."""
-    if not limits:
-        none = np.zeros(0, dtype=np.int64)
-        return none, none
-    starts = children * np.concatenate([[0], np.cumsum(sizes)])
-    floor = np.full(starts[-1], -(1 << 60))
-    ceiling = np.full(starts[-1], 1 << 60)
+) -> tuple[Ints, Ints, Ints]:
+    """The limits as `round_by_flow` takes them."""
+    start = np.full(len(sizes), -1, dtype=np.int64)
+    end = 0
+    for at in sorted(set(level.tolist())):
+        start[at] = end
+        end += children * int(sizes[at])
+    floor = np.full(end, -(1 << 60), dtype=np.int64)
+    ceiling = np.full(end, 1 << 60, dtype=np.int64)
     for limit, at in zip(limits, level, strict=True):
         answer = np.full(limit.lower.shape[1], -1)
         answer[limit.labels] = nested[at]
         used = answer >= 0
         if (limit.lower[:, ~used] > 0).any() or (limit.upper[:, ~used] < 0).any():
             raise cannot_round()
-        block = slice(starts[at], starts[at + 1])
+        block = slice(start[at], start[at] + children * sizes[at])
         low, high = (bound[block].reshape(children, sizes[at]) for bound in (floor, ceiling))
         low[:, answer[used]] = np.maximum(low[:, answer[used]], limit.lower[:, used])
         high[:, answer[used]] = np.minimum(high[:, answer[used]], limit.upper[:, used])
-    return floor, ceiling
+    return start, floor, ceiling

@@ -20,6 +20,9 @@ Ints = NDArray[np.int64]
 Labels = NDArray[np.int32]
 Joint = tuple[tuple[int, ...], int]
 
+TOLERANCE = 1e-6
+"""A count this close to an integer is that integer, and has no choice."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
@@ -42,6 +45,14 @@ class Limit:
         return Limit(self.labels, self.lower - used, self.upper - used)
 
 
+def split(estimate: Floats) -> tuple[Ints, Floats]:
+    """Floors and fractional parts, of shape (k, m); the parts of what is within 1e-6 of an integer are 0."""
+    base = np.floor(np.maximum(estimate, 0) + TOLERANCE)
+    fractions = estimate - base
+    fractions[fractions <= TOLERANCE] = 0
+    return base.astype(np.int64), fractions
+
+
 def sum_by_label(counts: Ints, labels: Labels, size: int) -> Ints:
     """Answers of a query, of shape (k, size), from counts by cell, of shape (k, m)."""
     out = np.zeros((len(counts), size), dtype=np.int64)
@@ -55,7 +66,7 @@ def round_half_up(sums: Floats) -> Ints:
     A sum less than 1e-6 below a half counts as that half, as a count within 1e-6 of an integer counts as the integer:
     the solver's last digits shall not decide.
     """
-    return np.floor(sums + (0.5 + 1e-6)).astype(np.int64)
+    return np.floor(sums + (0.5 + TOLERANCE)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,40 +183,38 @@ def cannot_round() -> InfeasibleNode:
 
 
 def round_by_program(
-    fractions: Floats,
-    need: Ints,
+    estimate: Floats,
+    parent: Ints,
     passes: Sequence[Sequence[Labels | None]],
     limits: Sequence[Limit],
     joint: Sequence[Joint],
 ) -> Ints:
-    """Round up or down, pass by pass; the answers of a pass are held in the later ones.
+    """Round pass by pass; the answers of a pass are held in the later ones.
 
     Parameters
     ----------
-    fractions : ndarray of float64, shape (k, m)
-        0 where there is no choice.
-    need : ndarray of int64, shape (m,)
-        How many children of each cell to round up.
+    estimate : ndarray of float64, shape (k, m)
+    parent : ndarray of int64, shape (m,)
     passes : sequence of sequences of ndarray of int32, shape (m,), or None
         None is the detailed query.
     limits : sequence of Limit
-        On what is rounded up.
     joint : sequence of (children, total)
 
     Returns
     -------
     ndarray of int64, shape (k, m)
-        1 where rounded up.
     """
+    counts, fractions = split(estimate)
+    need = parent - counts.sum(axis=0)
     child, cell = np.nonzero(fractions)
     program = start_program(fractions, child, cell, np.zeros(len(child)), np.ones(len(child)))
     program = program.with_rows(program.sums(cell, len(need)), need, need)
     for limit in limits:
-        program = program.holding(limit)
+        program = program.holding(limit.less(counts))
     for members, total in joint:
-        index = np.where(np.isin(child, members), 0, -1)
-        program = program.with_rows(program.sums(index, 1), np.array([total]), np.array([total]))
-    return program.solve_passes(passes, fractions.shape)
+        rest = np.array([total - counts[list(members)].sum()])
+        program = program.with_rows(program.sums(np.where(np.isin(child, members), 0, -1), 1), rest, rest)
+    return counts + program.solve_passes(passes, estimate.shape)
 
 
 def start_program(fractions: Floats, child: Ints, cell: Ints, least: Floats, most: Floats) -> Program:
