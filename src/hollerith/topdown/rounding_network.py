@@ -29,6 +29,9 @@ Labels = NDArray[np.int32]
 SCALE = 1 << 30
 """Units of cost per person where a pass holds the detailed query."""
 
+LIMIT = float(1 << 59)
+"""Costs of paths stay below this, so that nothing overflows."""
+
 HALF_UP = 0.5 + TOLERANCE
 """What is added before the floor; see `round_half_up`."""
 
@@ -106,7 +109,7 @@ class Queries(NamedTuple):
 
     nested: NDArray[np.int32]
     sizes: Ints
-    weight: Ints
+    slope: Ints  # by pass and level: what a unit of distance to the target costs
     detailed: Ints
     bound_start: Ints
     floor: Ints
@@ -194,7 +197,11 @@ def round_by_flow(
     bool
         Whether it is possible.
     """
-    queries = Queries(nested, sizes, weight, detailed, bound_start, floor, ceiling)
+    slope = weight.copy()
+    for p in range(len(detailed)):
+        if detailed[p] > 0:
+            slope[p] *= SCALE
+    queries = Queries(nested, sizes, slope, detailed, bound_start, floor, ceiling)
     possible, parts = _find_parts(estimate, parent, counts)
     if not possible:
         return False
@@ -205,39 +212,70 @@ def round_by_flow(
     _send_cells(parts, queries, group, answers, network)
     real = _climb(queries, group, answers, network, len(parts.by_cell))
     arcs = _join_root(network, real)
+    if not _solve(network, real, arcs):
+        return False
+    for arc, entry in enumerate(parts.by_cell):
+        counts[parts.child[entry], parts.cell[entry]] += network.flow[arc]
+    return True
+
+
+@compiled
+def _solve(network: Network, real: int, arcs: int) -> bool:
+    """Minimise the costs of the passes in their order; whether the artificial arcs, from ``real`` on, end empty."""
     tail = network.tail[:arcs]
     head = network.head[:arcs]
     flow = network.flow[:arcs]
     state = network.state[:arcs]
     potential = np.empty(len(network.parent), dtype=np.int64)
-    for p in range(len(detailed)):
+    for p in _join_passes(network, real):
         cost = network.cost[p, :arcs]
-        largest = 1
-        for arc in range(real):
-            largest = max(largest, abs(cost[arc]))
-        cost[real:] = largest * len(potential)  # more than any path, for none passes a node twice
+        cost[real:] = _largest(cost[:real]) * len(potential)  # more than any path, for none passes a node twice
         improve(tail, head, network.capacity[:arcs], cost, flow, state, network.parent, network.link, potential)
         if flow[real:].any():
             return False
         for arc in range(arcs):
             if cost[arc] + potential[tail[arc]] - potential[head[arc]] != 0:
                 state[arc] = 0
-    for arc, entry in enumerate(parts.by_cell):
-        counts[parts.child[entry], parts.cell[entry]] += flow[arc]
     return True
+
+
+@compiled
+def _join_passes(network: Network, real: int) -> Ints:
+    """Add the costs of passes up as far as int64 allows; the passes that are left to be solved.
+
+    A flow is lexicographically optimal where no cycle of the residual network has lexicographically negative costs.
+    No cycle passes a node twice, so that an earlier pass weighs enough if its unit is more than all nodes together
+    can cost in the later ones.
+    """
+    nodes = len(network.parent)
+    left = np.ones(len(network.cost), dtype=np.bool_)
+    last = len(network.cost) - 1
+    for p in range(last - 1, -1, -1):
+        most = _largest(network.cost[last, :real])
+        weight = most * nodes + 1
+        # Potentials reach twice what the artificial arcs cost, which is this times the nodes.
+        if (float(_largest(network.cost[p, :real])) * weight + most) * nodes < LIMIT:
+            network.cost[last, :real] += weight * network.cost[p, :real]
+            left[p] = False
+        else:
+            last = p
+    return np.flatnonzero(left)
+
+
+@compiled
+def _largest(cost: Ints) -> int:
+    """The largest absolute cost, at least 1."""
+    largest = 1
+    for arc in range(len(cost)):
+        largest = max(largest, abs(cost[arc]))
+    return largest
 
 
 @compiled
 def _find_parts(estimate: Floats, parent: Ints, counts: Ints) -> tuple[bool, Parts]:
     """The fractional counts, and in ``counts`` what has no choice."""
     children, cells = estimate.shape
-    need = parent.copy()
-    fractional = np.zeros(cells, dtype=np.int64)
-    for c in range(children):
-        for i in range(cells):
-            counts[c, i] = np.int64(np.floor(max(estimate[c, i], 0.0) + TOLERANCE))
-            need[i] -= counts[c, i]
-            fractional[i] += estimate[c, i] - counts[c, i] > TOLERANCE
+    need, fractional = _take_floors(estimate, parent, counts)
     place = np.zeros(cells, dtype=np.int64)
     first = np.zeros(cells + 1, dtype=np.int64)
     wanted = np.zeros(cells, dtype=np.int64)
@@ -277,6 +315,20 @@ def _find_parts(estimate: Floats, parent: Ints, counts: Ints) -> tuple[bool, Par
                 place[i] += 1
             entry += 1
     return possible, Parts(child, cell, part, way, by_cell, first[: senders + 1], wanted[:senders])
+
+
+@compiled
+def _take_floors(estimate: Floats, parent: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Fill ``counts`` with floors; by cell what is left of the parent, and how many children are above their floor."""
+    children, cells = estimate.shape
+    need = parent.copy()
+    fractional = np.zeros(cells, dtype=np.int64)
+    for c in range(children):
+        for i in range(cells):
+            counts[c, i] = np.int64(np.floor(max(estimate[c, i], 0.0) + TOLERANCE))
+            need[i] -= counts[c, i]
+            fractional[i] += estimate[c, i] - counts[c, i] > TOLERANCE
+    return need, fractional
 
 
 @compiled
@@ -396,6 +448,7 @@ def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, n
 
     A cell hangs in the tree by the largest part that does not go up.
     """
+    _connect(parts, queries, group, answers, network)
     senders = len(parts.need)
     first_node = len(network.parent) - answers.made.sum() - senders
     order = np.empty(len(group), dtype=np.int64)
@@ -413,7 +466,6 @@ def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, n
                 place -= 1
             order[place] = arc
             network.tail[arc] = node
-            network.head[arc] = _connect(parts, arc, queries, group, answers, network)
             network.capacity[arc] = 1
         for at in range(many):
             arc = order[at]
@@ -428,19 +480,20 @@ def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, n
 
 
 @compiled
-def _connect(parts: Parts, arc: int, queries: Queries, group: Ints, answers: Answers, network: Network) -> int:
-    """The node that a fractional count leads to, the finest there is; its cost counts the answers before."""
-    entry = parts.by_cell[arc]
-    for p in range(len(queries.detailed)):
-        network.cost[p, arc] = queries.detailed[p] * np.int64(np.rint((1 - 2 * parts.part[entry]) * SCALE))
-    for level in range(len(queries.sizes)):
-        answer = answers.of[level, entry]
-        if answers.made[answer]:
-            return int(network.node_of[answer])
+def _connect(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network) -> None:
+    """The head of each arc from a cell, the finest answer that has a node, and its cost, with the answers before."""
+    for arc, entry in enumerate(parts.by_cell):
+        network.head[arc] = 1 + group[parts.child[entry]]
         for p in range(len(queries.detailed)):
-            slope = _slope(queries, p, level)
-            network.cost[p, arc] += slope if answers.target[answer] <= 0 else -slope
-    return 1 + int(group[parts.child[entry]])
+            network.cost[p, arc] = queries.detailed[p] * np.int64(np.rint((1 - 2 * parts.part[entry]) * SCALE))
+        for level in range(len(queries.sizes)):
+            answer = answers.of[level, entry]
+            if answers.made[answer]:
+                network.head[arc] = network.node_of[answer]
+                break
+            for p in range(len(queries.detailed)):
+                slope = queries.slope[p, level]
+                network.cost[p, arc] += slope if answers.target[answer] <= 0 else -slope
 
 
 @compiled
@@ -451,7 +504,7 @@ def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, ar
     first that has room.
     """
     for level in range(len(queries.sizes)):
-        weighed = queries.weight[:, level].any()
+        weighed = queries.slope[:, level].any()
         for answer in range(answers.start[level], answers.start[level + 1]):
             node = network.node_of[answer]
             if node < 0:
@@ -472,7 +525,7 @@ def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, ar
                 network.capacity[arc] = end - begin
                 network.flow[arc] = min(max(through - begin, 0), end - begin)
                 for p in range(len(queries.detailed)):
-                    network.cost[p, arc] = sign * _slope(queries, p, level)
+                    network.cost[p, arc] = sign * queries.slope[p, level]
                 if through >= end:
                     network.state[arc] = -1
                 elif network.parent[node] >= 0 or network.inflow[node] != 0:
@@ -482,13 +535,6 @@ def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, ar
                     network.link[node] = arc
                 arc += 1
     return arc
-
-
-@compiled
-def _slope(queries: Queries, p: int, level: int) -> int:
-    """What a unit of distance to the target costs in a pass."""
-    slope: int = queries.weight[p, level] * (SCALE if queries.detailed[p] > 0 else 1)
-    return slope
 
 
 @compiled
