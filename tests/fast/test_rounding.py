@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 
@@ -205,9 +206,14 @@ def test_later_passes_choose_among_all_optima_of_nested_queries(seed: int) -> No
     k, m = int(r.integers(2, 4)), int(r.integers(1, 6))
     parent = r.integers(1, 5, m)
     estimate = r.dirichlet(np.ones(k), m).T * parent
+    often = bool(r.random() < 0.5)  # many ties, and costs so large that passes are solved one after the other
+    if often:
+        estimate = r.integers(0, 6, (k, m)) / 4
+        parent = np.ceil(estimate.sum(axis=0)).astype(np.int64)
+        estimate[-1] += parent - estimate.sum(axis=0)
     fine = r.integers(0, 4, m).astype(np.int32)
     chain = [fine, fine // 2, fine * 0]
-    passes = [tuple(chain[j] for j in r.permutation(3)[: r.integers(1, 3)]) for _ in range(2)]
+    passes = [(*(chain[j] for j in r.permutation(3)[: r.integers(1, 3)]), *[None] * often) for _ in range(2)]
     node = Node(estimate, parent, (*passes, (None,)))
     whole, part = floors(node)
     columns = [
@@ -309,6 +315,35 @@ def test_a_bound_on_a_group_without_live_cells_counts() -> None:
     estimate = np.array([[0.5, 0], [0.5, 0]])
     with pytest.raises(InfeasibleNode):
         round_node(estimate, np.array([1, 0]), (2,), [[(1,)]], lower=np.array([[0, 1], [0, 0]]))
+
+
+def test_fractions_count_to_the_last_digits() -> None:
+    """2^-30 of a person decides, where a solver with a tolerance would not see it."""
+    for up in (0, 1):
+        estimate = np.full((2, 1), 0.5)
+        estimate[up] += 2e-9
+        estimate[1 - up] -= 2e-9
+        assert round_node(estimate, np.array([1]), (1,), [[(1,)]])[up, 0] == 1
+
+
+def test_joint_totals_that_share_a_child() -> None:
+    node = Node(np.full((3, 2), 1 / 3), np.array([1, 1]), ((None,),), joint=(((0, 1), 1), ((1, 2), 2)))
+    counts = check(node)
+    assert counts is not None
+    assert counts.sum(axis=1).tolist() == [0, 1, 1]
+
+
+def test_an_empty_parent_has_empty_children() -> None:
+    assert not round_node(np.zeros((3, 4)), np.zeros(4, dtype=int), (4,), [[(0,)], [(1,)]]).any()
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    nodes = [random_node(np.random.default_rng(seed), nested=True) for seed in range(60)]
+    free = [Node(node.estimate, node.parent, node.passes) for node in nodes]
+    alone = [node.round() for node in free]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(Node.round, free))
+    assert all((a == b).all() for a, b in zip(alone, together, strict=True))
 
 
 @pytest.mark.parametrize(

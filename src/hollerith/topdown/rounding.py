@@ -50,7 +50,7 @@ def round_counts(
     fixed : tuple of (ndarray of int32, shape (m,); ndarray of int64, shape (k, answers))
         Queries whose answers are known, such as an invariant total.
     joint : tuple of (tuple of int, int)
-        Children whose totals together are known; no child in two of them.
+        Children whose totals together are known.
 
     Returns
     -------

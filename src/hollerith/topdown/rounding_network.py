@@ -564,7 +564,7 @@ def round_on_network(
     limits: Sequence[Limit],
     joint: Sequence[Joint],
 ) -> Ints | None:
-    """Round where queries and limits are nested; None where they are not.
+    """Round where queries and limits are nested and joint totals share no child; None elsewhere.
 
     Parameters
     ----------
@@ -582,6 +582,9 @@ def round_on_network(
         earlier ones.
     """
     children, cells = estimate.shape
+    members = [child for together, _ in joint for child in together]
+    if len(set(members)) < len(members):
+        return None
     wanted = [labels for queries in passes for labels in queries if labels is not None]
     labels = np.empty((len(wanted) + len(limits), cells), dtype=np.int32)
     for row, query in enumerate(wanted):
@@ -603,11 +606,14 @@ def round_on_network(
                 row += 1
     bounds = _bounds_by_level(limits, level[len(wanted) :], nested, sizes, children)
     group = np.full(children, -1, dtype=np.int64)
-    for number, (members, _) in enumerate(joint):
-        group[list(members)] = number
+    for number, (together, _) in enumerate(joint):
+        group[list(together)] = number
     totals = np.array([total for _, total in joint], dtype=np.int64)
     counts = np.empty((children, cells), dtype=np.int64)
-    if not round_by_flow(estimate, parent, nested, sizes, weight, detailed, *bounds, group, totals, counts):
+    # Arrays of one kind, or the kernel would be compiled for every kind anew.
+    values = np.ascontiguousarray(estimate, dtype=np.float64)
+    sums = np.ascontiguousarray(parent, dtype=np.int64)
+    if not round_by_flow(values, sums, nested, sizes, weight, detailed, *bounds, group, totals, counts):
         raise cannot_round()
     return counts
 
