@@ -121,7 +121,7 @@ def main() -> None:
         best, ending = ask_highs(node)
         theirs = time.perf_counter() - began
         fractional = int((split(estimate)[1] > 0).sum())
-        told = f"{children} | {len(parent)} | {fractional:,} | {ours * 1e3:.2f} | {theirs:.1f} | {theirs / ours:,.0f}"
+        told = f"{children} | {len(parent)} | {fractional:,} | {ours * 1e3:.2f} | {theirs:.2f} | {theirs / ours:,.0f}"
         print(f"| {told} | {distance(node, counts):.5f} | {best:.5f}, {ending} |", flush=True)
     rng = np.random.default_rng(0)
     nodes = [make(int(rng.integers(2, 61)), int(rng.integers(15, 61)), seed) for seed in range(options.small)]

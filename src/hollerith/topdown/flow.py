@@ -21,7 +21,11 @@ Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
 
 def compiled(function: Kernel) -> Kernel:
-    """Compile to machine code that is kept on disk and runs without the interpreter's lock."""
+    """Compile to machine code that is kept on disk and runs without the interpreter's lock.
+
+    What is kept is only looked up by the file of the outermost kernel: after a change to a kernel that one in another
+    file calls, delete the ``__pycache__`` folder beside them.
+    """
     kernel: Kernel = numba.njit(cache=True, nogil=True)(function)
     return kernel
 
