@@ -217,6 +217,7 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
         "microdata.csv",
         lambda rows: [rows[0], rows[1].replace("|3|0|", "|5|0|").replace("|5|1|", "|3|1|"), *rows[2:]],
     ),
+    "a field more": ("microdata.csv", lambda rows: [rows[0], rows[1] + "|", *rows[2:]]),
     "a total": ("tables/P1.csv", lambda rows: [*rows[:-1], rows[-1] + "1"]),
     "an area less": ("tables/P3.csv", lambda rows: [row for row in rows if not row.startswith("040|17")]),
     "a block less": ("spine/blocks.csv", lambda rows: [rows[0], *rows[30:]]),

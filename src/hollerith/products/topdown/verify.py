@@ -1,16 +1,22 @@
-"""Whether the files of a TopDown release hold together: sums, published geography, records and tables. Public."""
+"""Whether the files of a TopDown release hold together: sums, published geography, records and tables. Public.
 
-from collections.abc import Iterator, Mapping, Sequence
+Each file is read once, into a sparse histogram; what it should hold follows from the counts of the blocks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import duckdb
 import numpy as np
 
-from hollerith.geography.write import BLOCKS
+from hollerith.errors import InputError
+from hollerith.geography.delimited import positions
+from hollerith.geography.read import WrittenSpine, read_spine
 from hollerith.products.redistricting.microdata import PERSON_COLUMNS, UNIT_COLUMNS
 from hollerith.products.redistricting.schema import counts_persons, counts_units
 from hollerith.products.redistricting.tables import SUMMARY_LEVELS, TABLES, Table, tables_of
+from hollerith.topdown.histogram import Histogram, Ints, count_entries
 from hollerith.topdown.release import COUNTS, MICRODATA, TABULATION
 from hollerith.topdown.schema import Schema
 
@@ -20,10 +26,19 @@ SYSTEM: Final = "topdown"
 NOISY: Final = "topdown, noisy measurements"
 
 _NESTED: Final = {"block": 16, "block_group": 12, "tract": 11, "county": 5, "state": 2}
-_OTHERS: Final = ("place", "county_subdivision", "aiannh")
+_OTHERS: Final = {"place": 7, "county_subdivision": 10, "aiannh": 4}
 
-_Checks = Iterator[tuple[str, str]]
-"""What must hold, in words, and a query that gives rows where it does not."""
+_EPNUM: Final = (31, 41)
+"""Where EPNUM and the separator after it begin and end in a record of a person."""
+
+_AREAS_AT_ONCE: Final = 1 << 16
+
+_Kinds = Mapping[str, tuple[Ints, Histogram]]
+"""For each kind of published area its identifiers as numbers, in order, and the counts of each."""
+
+
+class _FaultError(Exception):
+    """A file that does not hold what it should; the text says so."""
 
 
 def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[str]:
@@ -39,219 +54,283 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[
     Returns
     -------
     list of str
-        What is wrong, in words; empty if nothing is.
+        What is wrong, in words; empty if nothing is. If the counts of blocks cannot be read, nothing else is compared.
     """
-    found = [*(f"{COUNTS}/{level}" for level in levels), *(f"{TABULATION}/{name}" for name in (*_NESTED, *_OTHERS))]
-    columns = ["geounit", *schema.names, "count"]
-    wrong = []
     with duckdb.connect(":memory:") as db:
         db.execute("SET enable_progress_bar = false")
-        wrong += [fault for name in found if (fault := _open(db, folder, name, columns))]
-        wrong += _open_others(db, folder, schema, levels)
-        if wrong:
-            return wrong
-        checks = [*_sums(schema, levels), *_geography(schema, levels), *_records(schema, levels)]
-        for table in tables_of(schema):
-            _open_members(db, schema, table)
-            checks += _table(schema, table)
-        for saying, query in checks:
+        try:
+            spine = read_spine(folder / "spine", tuple(levels))
+            codes, place = _sorted(spine.block)
+            sorted_counts = _counts_by_code(db, folder, f"{COUNTS}/{levels[-1]}", schema, codes, 16)
+        except (InputError, _FaultError) as error:
+            return [str(error)]
+        wrong: list[str] = []
+
+        def check(compare: Callable[..., None], *arguments: object) -> None:
             try:
-                broken = db.execute(f"SELECT * FROM ({query}) LIMIT 1").fetchall()
-            except duckdb.Error:
-                broken = [()]
-            if broken:
-                wrong.append(f"it does not hold that {saying}")
+                compare(*arguments)
+            except _FaultError as error:
+                wrong.append(str(error))
+
+        blocks = sorted_counts.sum_to(place, len(place))
+        for level in range(len(levels) - 1):
+            check(_check_level, db, folder, schema, spine, level, blocks)
+        kinds: dict[str, tuple[Ints, Histogram]] = {}
+        for name in (*_NESTED, *_OTHERS):
+            check(_check_tabulation, db, folder, schema, name, (codes, sorted_counts), kinds)
+        check(_check_records, db, folder, schema, codes, sorted_counts)
+        if len(kinds) == len(_NESTED) + len(_OTHERS):
+            for table in tables_of(schema):
+                check(_check_table, db, folder, table, kinds)
     return wrong
 
 
-def _open(db: duckdb.DuckDBPyConnection, folder: Path, name: str, columns: Sequence[str]) -> str:
-    """Open a table of counts under its name; return what is wrong with it."""
+def _sorted(block: Ints) -> tuple[Ints, Ints]:
+    """Blocks in the order of their digits, and the position of each of these in the order of the spine."""
+    order = np.argsort(block)
+    return block[order], order
+
+
+def _check_level(
+    db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, spine: WrittenSpine, level: int, blocks: Histogram
+) -> None:
+    name = spine.tree.names[level]
+    labels = spine.labels[level]
+    db.register("labels_now", {"label": np.array(labels, dtype=object), "unit": np.arange(len(labels))})
+    db.execute("CREATE OR REPLACE TABLE labels AS SELECT * FROM labels_now")
+    db.unregister("labels_now")
+    source = f"{_source(db, folder, f'{COUNTS}/{name}', schema)} LEFT JOIN labels ON label = geounit"
+    counts = _histogram(db, f"{COUNTS}/{name}", source, "unit", schema, len(labels))
+    _agree(counts, blocks.sum_to(spine.tree.ancestors(level), len(labels)), f"{COUNTS}/{name}")
+
+
+def _check_tabulation(
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    schema: Schema,
+    name: str,
+    blocks: tuple[Ints, Histogram],
+    kinds: dict[str, tuple[Ints, Histogram]],
+) -> None:
+    """Compare a kind of published geography with the blocks, and add its counts to those of other kinds."""
+    codes, counts = blocks
+    file = f"{TABULATION}/{name}"
+    if name in _NESTED:
+        areas, index = np.unique(codes // 10 ** (16 - _NESTED[name]), return_inverse=True)
+        found = _counts_by_code(db, folder, file, schema, areas, _NESTED[name])
+        _agree(found, counts.sum_to(index, len(areas)), file)
+    else:
+        # Which blocks lie in these is not part of a release.
+        unit = _code(_OTHERS[name])
+        source = _source(db, folder, file, schema)
+        rows = db.execute(f"SELECT DISTINCT coalesce({unit}, -1) AS unit FROM {source}").fetchnumpy()["unit"]
+        areas = np.sort(np.asarray(rows, dtype=np.int64))
+        if len(areas) and areas[0] < 0:
+            raise _FaultError(f"{file} names an area by something else than {_OTHERS[name]} digits")
+        found = _counts_by_code(db, folder, file, schema, areas, _OTHERS[name])
+        part, whole = (_by_cell(h, schema) for h in (found, counts))
+        if bool((part > whole).any()):
+            raise _FaultError(f"{file} has more in a cell than all blocks have")
+    kinds[name] = areas, found
+
+
+def _by_cell(counts: Histogram, schema: Schema) -> Ints:
+    summed = np.zeros(schema.cells, dtype=np.int64)
+    np.add.at(summed, counts.cells, counts.counts)
+    return summed
+
+
+def _check_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, codes: Ints, blocks: Histogram) -> None:
+    """Count the records by block and cell."""
+    block = "TABBLKST || TABBLKCOU || TABTRACTCE || TABBLKGRPCE || TABBLK"
+    where, odd = "true", "false"
+    if counts_persons(schema):
+        columns: Sequence[str] = PERSON_COLUMNS
+        levels = {
+            "hhgq": "TRY_CAST(GQTYPE_PL AS INTEGER)",
+            "votingage": "TRY_CAST(VOTING_AGE AS INTEGER) - 1",
+            "hispanic": "TRY_CAST(CENHISP AS INTEGER) - 1",
+            "cenrace": "TRY_CAST(CENRACE AS INTEGER) - 1",
+        }
+        odd = "RTYPE <> CASE GQTYPE_PL WHEN '0' THEN '3' ELSE '5' END"
+    elif counts_units(schema):
+        columns = UNIT_COLUMNS
+        levels = {"h1": "CASE HH_STATUS WHEN '2' THEN 0 WHEN '1' THEN 1 END"}
+        where, odd = "RTYPE = '2'", "RTYPE <> '2' AND NOT (RTYPE = '4' AND HH_STATUS = '0')"
+    else:
+        block, columns = "block", ("block", *schema.names)
+        levels = _levels(schema)
+    source = _open_records(folder, columns)
+    known = " AND ".join(f"{levels[a.name]} BETWEEN 0 AND {a.size - 1}" for a in schema.attributes)
+    cell = f"CASE WHEN {known} THEN {_cell(schema, levels)} END"
+    query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,
+        sum(CASE WHEN {where} THEN times ELSE 0 END)::BIGINT AS count, count_if(misshapen OR {odd}) AS odd
+        FROM {source} GROUP BY 1, 2"""
+    try:
+        found = db.execute(query).fetchnumpy()
+    except duckdb.Error:
+        raise _FaultError(f"{MICRODATA} is not readable as records of a release") from None
+    unit, cells, count = (np.asarray(found[name], dtype=np.int64) for name in ("unit", "cell", "count"))
+    counted = count > 0
+    at = positions(unit[counted], codes)
+    if bool(found["odd"].any()) or bool((at < 0).any()) or bool((cells[counted] < 0).any()):
+        raise _FaultError(f"{MICRODATA} has a record of no block of the spine, or with codes that there are not")
+    _agree(count_entries(at, cells[counted].astype(np.int32), count[counted], len(codes)), blocks, MICRODATA)
+
+
+def _open_records(folder: Path, columns: Sequence[str]) -> str:
+    """SQL for the different records and how often each is there, in ``times``, but for the number of a record.
+
+    Lines are grouped as they are: few fields have to be told apart then.
+    """
+    _open(folder / MICRODATA, columns)
+    line, fields = "line", list(columns)
+    if fields == list(PERSON_COLUMNS):
+        fields.remove("EPNUM")
+        line = f"left(line, {_EPNUM[0]}) || substr(line, {_EPNUM[1] + 1})"
+    parts = ", ".join(f"split_part(line, '|', {place}) AS {_named(name)}" for place, name in enumerate(fields, 1))
+    misshapen = f"length(line) - length(replace(line, '|', '')) <> {len(fields) - 1}"
+    return f"""(SELECT {parts}, times, {misshapen} AS misshapen FROM
+        (SELECT {line} AS line, count(*) AS times FROM read_csv({_text(str(folder / MICRODATA))}, delim = '\x01',
+        quote = '', escape = '', header = false, skip = 1, auto_detect = false, columns = {{'line': 'VARCHAR'}})
+        GROUP BY 1))"""
+
+
+def _check_table(db: duckdb.DuckDBPyConnection, folder: Path, table: Table, kinds: _Kinds) -> None:
+    """Compare a published table with the counts of all kinds of areas; those without people stand there, too."""
+    file = f"{TABLES}/{table.name}.csv"
+    source = _open(folder / file, ("SUMLEV", "GEOCODE", *table.variables))
+    numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
+    try:
+        db.execute(f"""CREATE OR REPLACE TABLE published AS
+            SELECT SUMLEV, coalesce(TRY_CAST(GEOCODE AS BIGINT), -1) AS code, {numbers} FROM {source}""")
+    except duckdb.Error:
+        raise _FaultError(f"{file} is not readable as a table of a release") from None
+    (strange,) = db.execute(
+        f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(_text, SUMMARY_LEVELS.values()))})"
+    ).fetchall()[0]
+    if strange:
+        raise _FaultError(f"{file} has a summary level that there is not")
+    for name, level in SUMMARY_LEVELS.items():
+        areas, counts = kinds[name]
+        # The 15 digits of the Bureau leave out that of the block group, which the block repeats.
+        areas = areas if name != "block" else areas // 10**5 * 10**4 + areas % 10**4
+        found = db.execute(f"SELECT code FROM published WHERE SUMLEV = '{level}' ORDER BY code").fetchnumpy()["code"]
+        codes = np.asarray(found, dtype=np.int64)
+        at = positions(areas, codes)
+        if bool((at < 0).any()) or bool((np.diff(codes) <= 0).any()) or (name in _NESTED and len(codes) > len(areas)):
+            raise _FaultError(f"{file} does not have each area of summary level {level} once")
+        counts = counts.sum_to(at, len(codes))
+        for first in range(0, len(codes), _AREAS_AT_ONCE):
+            last = min(first + _AREAS_AT_ONCE, len(codes))
+            rows = db.execute(f"""SELECT {", ".join(table.variables)} FROM published WHERE SUMLEV = '{level}'
+                AND code BETWEEN {codes[first]} AND {codes[last - 1]} ORDER BY code""").fetchnumpy()
+            values = table.tabulate(counts, first, last)
+            if any(not np.array_equal(rows[name], values[:, i]) for i, name in enumerate(table.variables)):
+                raise _FaultError(f"{file} does not agree with {TABULATION}/{name}")
+
+
+def _counts_by_code(
+    db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, codes: Ints, width: int
+) -> Histogram:
+    """Counts of areas that are named by digits; `codes` are in order."""
+    source = _source(db, folder, name, schema)
+    return _histogram(db, name, source, _code(width), schema, len(codes), codes)
+
+
+def _code(width: int) -> str:
+    return f"CASE WHEN length(geounit) = {width} THEN TRY_CAST(geounit AS BIGINT) END"
+
+
+def _histogram(
+    db: duckdb.DuckDBPyConnection,
+    name: str,
+    source: str,
+    unit: str,
+    schema: Schema,
+    units: int,
+    codes: Ints | None = None,
+) -> Histogram:
+    try:
+        cell = _cell(schema, _levels(schema))
+        found = db.execute(f"""SELECT coalesce({unit}, -1) AS unit, coalesce({cell}, -1) AS cell,
+            coalesce(TRY_CAST("count" AS BIGINT), -1) AS "count" FROM {source}""").fetchnumpy()
+    except duckdb.Error:
+        raise _FaultError(f"{name} is not readable as a table of a release") from None
+    place, cells, count = (np.asarray(found[column], dtype=np.int64) for column in ("unit", "cell", "count"))
+    if codes is not None:
+        place = positions(place, codes)
+    if bool((place < 0).any()):
+        raise _FaultError(f"{name} has a geounit that the blocks of the spine do not have")
+    if bool((cells < 0).any()) or bool((count <= 0).any()):
+        raise _FaultError(f"{name} has a row outside the schema, or a count that is no whole number above 0")
+    counts = count_entries(place, cells.astype(np.int32), count, units)
+    if len(counts.counts) < len(count):
+        raise _FaultError(f"{name} has a cell of a geounit twice")
+    return counts
+
+
+def _agree(found: Histogram, expected: Histogram, name: str) -> None:
+    same = (
+        np.array_equal(found.starts, expected.starts)
+        and np.array_equal(found.cells, expected.cells)
+        and np.array_equal(found.counts, expected.counts)
+    )
+    if not same:
+        raise _FaultError(f"{name} does not agree with the counts of the blocks")
+
+
+def _source(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema) -> str:
+    """SQL for a table of counts, all columns text."""
+    columns = ("geounit", *schema.names, "count")
     paths = [path for path in (folder / f"{name}.csv", folder / f"{name}.parquet") if path.is_file()]
     if len(paths) != 1:
-        return f"{name} is missing, or there both as CSV and as Parquet"
-    fault = _view(db, paths[0], name, columns)
-    if not fault:
-        db.execute(f"""
-            CREATE VIEW {_named(f"{name} counted")} AS
-            SELECT * REPLACE (TRY_CAST("count" AS BIGINT) AS "count") FROM {_named(name)}""")
-    return fault
-
-
-def _view(db: duckdb.DuckDBPyConnection, path: Path, name: str, columns: Sequence[str]) -> str:
-    """Open a file, all its values as text, under a name and the names of its columns; return what is wrong."""
+        raise _FaultError(f"{name} is missing, or there both as CSV and as Parquet")
+    if paths[0].suffix == ".csv":
+        return _open(paths[0], columns)
     try:
-        if path.suffix == ".parquet":
-            source = f"read_parquet({_text(str(path))})"
-            found = [str(row[0]) for row in db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
+        found = db.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(paths[0])]).fetchall()
+    except duckdb.Error:
+        raise _FaultError(f"{name} is not readable as a table of a release") from None
+    if [row[0] for row in found] != list(columns):
+        raise _FaultError(f"{name} must have the columns {', '.join(columns)}")
+    return f"(SELECT COLUMNS(*)::VARCHAR FROM read_parquet({_text(str(paths[0]))}))"
+
+
+def _open(path: Path, columns: Sequence[str]) -> str:
+    """SQL for a text file with these columns, all text."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            header = file.readline().rstrip("\n").split("|")
+    except (OSError, ValueError):
+        raise _FaultError(f"{path.name} is missing or not readable") from None
+    if header != list(columns):
+        raise _FaultError(f"{path.name} must have the columns {', '.join(columns)}")
+    types = ", ".join(f"{_text(column)}: 'VARCHAR'" for column in columns)
+    return (
+        f"read_csv({_text(str(path))}, delim = '|', quote = '', escape = '', header = false, skip = 1, "
+        f"auto_detect = false, columns = {{{types}}})"
+    )
+
+
+def _levels(schema: Schema) -> dict[str, str]:
+    """SQL for the number of each attribute's level, from its label; NULL for no label of the schema."""
+    found = {}
+    for attribute in schema.attributes:
+        name = _named(attribute.name)
+        if attribute.labels == tuple(map(str, range(attribute.size))):
+            number = f"TRY_CAST({name} AS INTEGER)"
+            found[attribute.name] = f"CASE WHEN {number} BETWEEN 0 AND {attribute.size - 1} THEN {number} END"
         else:
-            with path.open(encoding="utf-8") as file:
-                found = file.readline().rstrip("\n").split("|")
-            # In blocks.csv two names differ by case alone, and the second says nothing that the first does not.
-            names = [
-                column if place == _first(columns, column) else f"{column} again"
-                for place, column in enumerate(columns)
-            ]
-            types = ", ".join(f"{_text(column)}: 'VARCHAR'" for column in names)
-            source = (
-                f"read_csv({_text(str(path))}, delim = '|', quote = '', escape = '', header = false, skip = 1, "
-                f"auto_detect = false, columns = {{{types}}})"
-            )
-        if found != list(columns):
-            return f"{path.name} must have the columns {', '.join(columns)}"
-        db.execute(f"CREATE VIEW {_named(name)} AS SELECT COLUMNS(*)::VARCHAR FROM {source}")
-    except (OSError, ValueError, duckdb.Error):
-        return f"{path.name} is not readable as a table of a release"
-    return ""
+            found[attribute.name] = f"(list_position([{', '.join(map(_text, attribute.labels))}], {name}) - 1)"
+    return found
 
 
-def _open_others(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, levels: Sequence[str]) -> list[str]:
-    files = {
-        "spine": (folder / "spine" / BLOCKS, ["block", *levels]),
-        "records": (folder / MICRODATA, [*_record_columns(schema)]),
-    }
-    for table in tables_of(schema):
-        files[table.name] = (folder / TABLES / f"{table.name}.csv", ["SUMLEV", "GEOCODE", *table.variables])
-    return [fault for name, (path, columns) in files.items() if (fault := _view(db, path, name, columns))]
-
-
-def _first(columns: Sequence[str], name: str) -> int:
-    return [column.lower() for column in columns].index(name.lower())
-
-
-def _record_columns(schema: Schema) -> tuple[str, ...]:
-    if counts_persons(schema):
-        return PERSON_COLUMNS
-    return UNIT_COLUMNS if counts_units(schema) else ("block", *schema.names)
-
-
-def _sums(schema: Schema, levels: Sequence[str]) -> _Checks:
-    blocks, attributes = _counted(COUNTS, levels[-1]), _attributes(schema)
-    for level in levels:
-        name = _counted(COUNTS, level)
-        yield (
-            f"counts of {level} are whole numbers above 0 at cells of the schema, each once",
-            f"""SELECT 1 FROM {name} WHERE "count" IS NULL OR "count" <= 0 OR NOT ({_in_schema(schema)})
-                UNION ALL SELECT 1 FROM {name} GROUP BY geounit, {attributes} HAVING count(*) > 1""",
-        )
-    yield (
-        f"every geounit of {levels[-1]} is in spine/{BLOCKS}, once",
-        f"SELECT 1 FROM {blocks} b ANTI JOIN spine s ON s.block = b.geounit"
-        " UNION ALL SELECT 1 FROM spine GROUP BY block HAVING count(*) > 1",
-    )
-    for level in levels[:-1]:
-        summed = f"""SELECT s.{_named(level)} AS geounit, {attributes}, sum("count")::BIGINT AS "count"
-            FROM {blocks} b JOIN spine s ON s.block = b.geounit GROUP BY ALL"""
-        yield f"counts of {level} are the sums of those of {levels[-1]}", _differ(_all(COUNTS, level), summed)
-
-
-def _geography(schema: Schema, levels: Sequence[str]) -> _Checks:
-    attributes = _attributes(schema)
-    for name, width in _NESTED.items():
-        summed = f"""SELECT left(geounit, {width}) AS geounit, {attributes}, sum("count")::BIGINT AS "count"
-            FROM {_counted(COUNTS, levels[-1])} GROUP BY ALL"""
-        yield f"tabulation/{name} has the sums of the blocks", _differ(_all(TABULATION, name), summed)
-    for name in _OTHERS:
-        table = _counted(TABULATION, name)
-        yield (
-            f"tabulation/{name} has no more of a cell than there are",
-            f"""SELECT 1 FROM (SELECT {attributes}, sum("count") AS part FROM {table} GROUP BY ALL)
-                LEFT JOIN (SELECT {attributes}, sum("count") AS whole FROM {_counted(COUNTS, levels[-1])} GROUP BY ALL)
-                USING ({attributes}) WHERE whole IS NULL OR part > whole""",
-        )
-        yield (
-            f"tabulation/{name} has each cell once",
-            f'SELECT 1 FROM {table} WHERE "count" IS NULL OR "count" <= 0'
-            f" UNION ALL SELECT 1 FROM {table} GROUP BY geounit, {attributes} HAVING count(*) > 1",
-        )
-
-
-def _records(schema: Schema, levels: Sequence[str]) -> _Checks:
-    block = "TABBLKST || TABBLKCOU || TABTRACTCE || TABBLKGRPCE || TABBLK"
-    where = ""
-    if counts_persons(schema):
-        codes = {
-            "hhgq": "GQTYPE_PL::INTEGER",
-            "votingage": "VOTING_AGE::INTEGER - 1",
-            "hispanic": "CENHISP::INTEGER - 1",
-            "cenrace": "CENRACE::INTEGER - 1",
-        }
-        yield (
-            "RTYPE 5 are the persons in group quarters",
-            "SELECT 1 FROM records WHERE RTYPE <> CASE GQTYPE_PL WHEN '0' THEN '3' ELSE '5' END",
-        )
-    elif counts_units(schema):
-        codes = {"h1": "CASE HH_STATUS WHEN '2' THEN 0 WHEN '1' THEN 1 END"}
-        where = "WHERE RTYPE = '2'"
-    else:
-        block, codes = "block", {}
-    columns = (
-        f"{_label(codes[a.name], a.labels)} AS {_named(a.name)}" if codes else _named(a.name) for a in schema.attributes
-    )
-    counted = f"""SELECT {block} AS geounit, {", ".join(columns)}, count(*)::BIGINT AS "count"
-        FROM records {where} GROUP BY ALL"""
-    yield (
-        f"{MICRODATA} has as many records of each cell as are counted",
-        _differ(_all(COUNTS, levels[-1]), counted),
-    )
-
-
-def _open_members(db: duckdb.DuckDBPyConnection, schema: Schema, table: Table) -> None:
-    """Open which cells, by their labels, each variable of a table adds up."""
-    cell, slot = np.nonzero(table.member >= 0)
-    levels = np.unravel_index(cell, schema.shape)
-    arrays: Mapping[str, object] = {
-        **{
-            f"a{i}": np.array(a.labels, dtype=object)[level]
-            for i, (a, level) in enumerate(zip(schema.attributes, levels, strict=True))
-        },
-        "variable": np.array(table.variables, dtype=object)[table.member[cell, slot]],
-    }
-    db.register("members_now", arrays)
-    columns = ", ".join(f"a{i} AS {_named(a.name)}" for i, a in enumerate(schema.attributes))
-    db.execute(f"CREATE TABLE {_named(f'{table.name} members')} AS SELECT {columns}, variable FROM members_now")
-    db.unregister("members_now")
-
-
-def _table(schema: Schema, table: Table) -> _Checks:
-    attributes = _attributes(schema)
-    variables = ", ".join(map(_named, table.variables))
-    codes = dict.fromkeys(SUMMARY_LEVELS, "geounit") | {"block": "left(geounit, 11) || right(geounit, 4)"}
-    summed = " UNION ALL ".join(
-        f"""SELECT '{level}' AS level, {codes[name]} AS code, {attributes}, "count" FROM {_counted(TABULATION, name)}"""
-        for name, level in SUMMARY_LEVELS.items()
-    )
-    summed = f"""SELECT level, code, variable, sum("count")::BIGINT AS "count"
-        FROM ({summed}) JOIN {_named(f"{table.name} members")} USING ({attributes}) GROUP BY ALL"""
-    written = f"""SELECT SUMLEV AS level, GEOCODE AS code, variable, value::BIGINT AS "count" FROM
-        (UNPIVOT {_named(table.name)} ON {variables} INTO NAME variable VALUE value) WHERE value <> '0'"""
-    yield f"table {table.name} agrees with {TABULATION}", _differ(written, summed)
-
-
-def _differ(one: str, other: str) -> str:
-    """SQL for rows that one of two queries gives and the other does not, or not as often."""
-    both = f"SELECT *, 1 AS side FROM ({one}) UNION ALL SELECT *, -1 AS side FROM ({other})"
-    return f"SELECT * EXCLUDE (side) FROM ({both}) GROUP BY ALL HAVING sum(side) <> 0"
-
-
-def _counted(folder: str, name: str) -> str:
-    return _named(f"{folder}/{name} counted")
-
-
-def _all(folder: str, name: str) -> str:
-    return f"SELECT * FROM {_counted(folder, name)}"
-
-
-def _attributes(schema: Schema) -> str:
-    return ", ".join(map(_named, schema.names))
-
-
-def _in_schema(schema: Schema) -> str:
-    known = (f"{_named(a.name)} IN ({', '.join(map(_text, a.labels))})" for a in schema.attributes)
-    return " AND ".join(known)
-
-
-def _label(number: str, labels: Sequence[str]) -> str:
-    return f"([{', '.join(map(_text, labels))}])[{number} + 1]"
+def _cell(schema: Schema, levels: Mapping[str, str]) -> str:
+    cell = "0"
+    for attribute in schema.attributes:
+        cell = f"({cell} * {attribute.size} + {levels[attribute.name]})"
+    return cell
 
 
 def _named(name: str) -> str:
