@@ -77,6 +77,12 @@ def test_the_forms_of_a_histogram_are_read_alike(tmp_path: Path, rows: tuple[str
     assert counted(read(write(tmp_path, *rows))) == {(BLOCKS[2], 5): 5, (BLOCKS[0], 0): 1}
 
 
+def test_text_of_other_programs_is_read_too(tmp_path: Path) -> None:
+    text = "\r\n".join(",".join(f'"{field}"' for field in row.split("|")) for row in ROWS)
+    (tmp_path / "histogram.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert counted(read(tmp_path)) == {(BLOCKS[2], 5): 5, (BLOCKS[0], 0): 1}
+
+
 def test_a_block_without_a_row_has_zeros_and_blocks_come_in_any_order(tmp_path: Path) -> None:
     counts = read(write(tmp_path, *ROWS), blocks=(BLOCKS[1], BLOCKS[2], BLOCKS[0]))
     assert counts.histogram.totals().tolist() == [0, 5, 1]
