@@ -10,6 +10,9 @@ def _quiet(_signal: int, _frame: object) -> None:
     os._exit(2)
 
 
+# Work is spread over threads of our own; a library that starts more for each small matrix only makes them wait.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 for _number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(_number, _quiet)
 
