@@ -1,6 +1,41 @@
 """What is done where a parent contradicts its children's constraints: bend the parent, as little as possible."""
 
-from hollerith.topdown.problem import Node, Solution
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from hollerith.topdown.arranged import Arranged, Constraint, arrange_node, constraints_of
+from hollerith.topdown.general import (
+    Objective,
+    cell_sums,
+    counts_of,
+    joint_sums,
+    minimise,
+    objective_of,
+    row_sums,
+    usable,
+)
+from hollerith.topdown.node_kernels import sum_of_squares
+from hollerith.topdown.problem import Floats, InfeasibleNode, Node, Solution
+
+ALLOWANCE = 1.0
+"""Persons by which the sum of departures may exceed the least, as in the production of 2020."""
+
+
+def arrange_without_parent(node: Node) -> tuple[Arranged, Any]:
+    """Arrange a node whose constraints stand whatever its parent says; also the sparse sums of its cells by group."""
+    constraints = constraints_of(node)
+    shut = np.zeros((node.live, node.children), dtype=np.bool_)
+    bounds = []
+    for constraint in constraints:
+        shut |= (constraint.high <= 0.0)[:, constraint.labels].T
+        low = np.where(constraint.low > 0.0, constraint.low, -np.inf)
+        bounds.append(Constraint(constraint.labels, low, np.maximum(constraint.high, 0.0)))
+    groups = np.zeros(node.live, dtype=np.int32) if node.groups is None else node.groups
+    shape = (int(groups.max(initial=0)) + 1, node.live)
+    return arrange_node(node, shut, bounds), sparse.csr_matrix((np.ones(node.live), (groups, np.arange(node.live))), shape)
 
 
 def solve_failsafe(node: Node) -> tuple[Solution, float]:
@@ -18,7 +53,8 @@ def solve_failsafe(node: Node) -> tuple[Solution, float]:
     Returns
     -------
     solution : Solution
-        Its ``counts`` sum over the children to the parent's total in every group, but not in every cell.
+        Its ``counts`` sum over the children to the parent's total in every group, but not in every cell. Its
+        ``kkt_residual`` is the largest violation of a constraint only, in persons.
     v : float
         The least departure, in persons.
 
@@ -27,4 +63,69 @@ def solve_failsafe(node: Node) -> tuple[Solution, float]:
     InfeasibleNode
         If the constraints contradict each other, or the parent's group totals.
     """
-    raise NotImplementedError
+    a, member = arrange_without_parent(node)
+    m, k = a.b.shape
+    n = k * m
+    children = cell_sums(a)
+    slack = sparse.eye(m)
+    lower = np.nonzero(np.isfinite(a.low))
+    upper = np.nonzero(np.isfinite(a.high))
+    # The variables are the counts and, for each cell, a bound on its departure from the parent.
+    exact = sparse.vstack([member @ children, joint_sums(a)])
+    exact = sparse.hstack([exact, sparse.csr_matrix((exact.shape[0], m))], format="csr")
+    values = np.concatenate([member @ a.parent, a.joint_total])
+    rows = sparse.vstack([row_sums(a, *upper), -row_sums(a, *lower)])
+    within = sparse.vstack(
+        [
+            sparse.hstack([children, -slack]),
+            sparse.hstack([-children, -slack]),
+            sparse.hstack([rows, sparse.csr_matrix((rows.shape[0], m))]),
+        ],
+        format="csr",
+    )
+    limits = np.concatenate([a.parent, -a.parent, a.high[upper], -a.low[lower]])
+    top = np.concatenate([np.where(a.shut.T.ravel(), 0.0, np.inf), np.full(m, np.inf)])
+    cost = np.concatenate([np.zeros(n), np.ones(m)])
+    least = linprog(
+        cost,
+        A_ub=within,
+        b_ub=limits,
+        A_eq=exact,
+        b_eq=values,
+        bounds=np.column_stack([np.zeros(n + m), top]),
+        method="highs",
+    )
+    if least.status != 0:
+        raise InfeasibleNode(
+            "the constraints on the children contradict each other or the parent's group totals, so that even the "
+            "failsafe finds no counts. Check the bounds and the joint totals of this node."
+        )
+    v = float(least.fun)
+    # Counts, departures, then the extra variables of the objective.
+    goal = objective_of(a)
+    link = sparse.hstack([goal.link[:, :n], sparse.csr_matrix((goal.link.shape[0], m)), goal.link[:, n:]], format="csr")
+    hessian = sparse.block_diag([goal.hessian[:n, :n], sparse.csc_matrix((m, m)), goal.hessian[n:, n:]], format="csc")
+    linear = np.concatenate([goal.linear[:n], np.zeros(m), goal.linear[n:]])
+    identity = sparse.eye(n + m, format="csr")
+    shut = np.flatnonzero(top == 0.0)
+    found = minimise(
+        Objective(hessian, linear, link, goal.extra, goal.unit),
+        sparse.vstack([exact, identity[shut]]),
+        np.concatenate([values, np.zeros(len(shut))]),
+        sparse.vstack([within, cost.reshape(1, -1), -identity[np.flatnonzero(top > 0.0)]]),
+        np.concatenate([limits, [v + ALLOWANCE], np.zeros(n + m - len(shut))]),
+    )
+    if usable(found):
+        counts, iterations, solver = counts_of(a, found.x), int(found.iterations), "clarabel"
+    else:
+        counts, iterations, solver = counts_of(a, least.x), 0, "linear programme (not certified)"
+    point = np.concatenate([counts.T.ravel(), np.abs(a.parent - counts.sum(axis=1))])
+    violation = max(
+        float(np.abs(exact @ point - values).max()),
+        float((within @ point - limits).max(initial=0.0)),
+        float(cost @ point) - v - ALLOWANCE,
+    )
+    objective = sum_of_squares(a.labels, a.offsets, a.targets, a.inverse, counts)
+    out = np.empty((k, m))
+    out[a.order] = counts.T
+    return Solution(out, objective, violation, iterations, solver), v

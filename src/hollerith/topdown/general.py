@@ -1,5 +1,6 @@
 """The node as a sparse programme for general solvers: the last resort, and what decides that a node is infeasible."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import clarabel
@@ -62,6 +63,61 @@ def is_infeasible(a: Arranged) -> bool:
     return least_violation(a) > NEAR * (1.0 + 1e-6 * float(a.parent.max()))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Objective:
+    """Half the objective of a node, without its constant, in the variables of a general solver.
+
+    Attributes
+    ----------
+    hessian : sparse matrix
+        Upper half. The counts come first, child by child, then `extra` variables.
+    linear : ndarray
+    link : sparse matrix
+        Times the variables it is 0; no rows where there are no extra variables.
+    extra : int
+    unit : float
+        What the objective was divided by.
+    """
+
+    hessian: Any
+    linear: Floats
+    link: Any
+    extra: int
+    unit: float
+
+
+def objective_of(a: Arranged) -> Objective:
+    """Write the objective of a node for a general solver."""
+    m, k = a.b.shape
+    size = a.form.shape[1]
+    profile = np.repeat(np.arange(len(a.form)), np.diff(a.starts))
+    unit = float(np.median(a.scale))
+    scale = a.scale / unit
+    blocks = sparse.csr_matrix(
+        (np.ones(a.blocks.size), (a.blocks.ravel(), np.tile(np.arange(m), len(a.blocks)))), shape=(size, m)
+    )
+    split = not a.whole and size > 0 and bool((a.inverse >= 0.0).all())
+    if split:
+        # The blocks of each child become variables of their own, which keeps the programme sparse.
+        quadratic = [sparse.diags(np.repeat(scale * a.single[profile], m))]
+        quadratic += [sparse.csc_matrix(s * a.form[p]) for s, p in zip(scale, profile, strict=True)]
+        extra = k * size
+        link = sparse.hstack([sparse.kron(sparse.eye(k), blocks), -sparse.eye(extra)])
+    else:
+        dense = [a.single[p] * sparse.eye(m) + blocks.T @ (a.form[p] @ blocks.toarray()) for p in range(len(a.form))]
+        quadratic = [sparse.csc_matrix(s * dense[p]) for s, p in zip(scale, profile, strict=True)]
+        extra = 0
+        link = sparse.csr_matrix((0, k * m))
+    hessian = sparse.triu(sparse.block_diag(quadratic), format="csc")
+    linear = np.concatenate([-(a.b * scale).T.ravel(), np.zeros(extra)])
+    return Objective(hessian, linear, link, extra, unit)
+
+
+def pad(matrix: Any, columns: int) -> Any:  # noqa: ANN401
+    """Append columns of zeros."""
+    return sparse.hstack([matrix, sparse.csr_matrix((matrix.shape[0], columns))], format="csr")
+
+
 def interior_point(a: Arranged) -> tuple[Floats, Multipliers, int, bool]:
     """Solve the node by clarabel.
 
@@ -73,58 +129,51 @@ def interior_point(a: Arranged) -> tuple[Floats, Multipliers, int, bool]:
     solved : bool
     """
     m, k = a.b.shape
-    size = a.form.shape[1]
-    profile = np.repeat(np.arange(len(a.form)), np.diff(a.starts))
-    unit = float(np.median(a.scale))
-    scale = a.scale / unit
-    blocks = sparse.csr_matrix(
-        (np.ones(a.blocks.size), (a.blocks.ravel(), np.tile(np.arange(m), len(a.blocks)))), shape=(size, m)
-    )
-    split = not a.whole and bool((a.inverse >= 0.0).all())
-    if split:
-        # The blocks of each child become variables of their own, which keeps the programme sparse.
-        quadratic = [sparse.diags(np.repeat(scale * a.single[profile], m))]
-        quadratic += [sparse.csc_matrix(s * a.form[p]) for s, p in zip(scale, profile, strict=True)]
-        extra = k * size
-    else:
-        dense = [a.single[p] * sparse.eye(m) + blocks.T @ (a.form[p] @ blocks.toarray()) for p in range(len(a.form))]
-        quadratic = [sparse.csc_matrix(s * dense[p]) for s, p in zip(scale, profile, strict=True)]
-        extra = 0
-    hessian = sparse.triu(sparse.block_diag(quadratic), format="csc")
-    linear = np.concatenate([-(a.b * scale).T.ravel(), np.zeros(extra)])
+    goal = objective_of(a)
     same = a.low == a.high
     fixed = np.nonzero(same)
     lower = np.nonzero(np.isfinite(a.low) & ~same)
     upper = np.nonzero(np.isfinite(a.high) & ~same)
+    identity = sparse.eye(k * m, format="csr")
     shut = np.flatnonzero(a.shut.T)
     open_ = np.flatnonzero(~a.shut.T)
-    identity = sparse.eye(k * m, format="csr")
     exact = [cell_sums(a), joint_sums(a), row_sums(a, *fixed), identity[shut]]
     within = [row_sums(a, *upper), -row_sums(a, *lower), -identity[open_]]
-    matrix = sparse.vstack(exact + within)
-    values = [a.parent, a.joint_total, a.low[fixed], np.zeros(len(shut)), a.high[upper], -a.low[lower]]
-    limits = np.concatenate([*values, np.zeros(len(open_))])
-    n_exact = sum(part.shape[0] for part in exact)
-    n_within = len(limits) - n_exact
-    if split:
-        link = sparse.hstack([sparse.kron(sparse.eye(k), blocks), -sparse.eye(extra)])
-        padded = sparse.hstack([matrix, sparse.csr_matrix((len(limits), extra))])
-        matrix = sparse.vstack([link, padded])
-        limits = np.concatenate([np.zeros(extra), limits])
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    cones = [clarabel.ZeroConeT(extra + n_exact), clarabel.NonnegativeConeT(n_within)]
-    found = clarabel.DefaultSolver(hessian, linear, sparse.csc_matrix(matrix), limits, cones, settings).solve()
-    counts = np.ascontiguousarray(np.maximum(np.array(found.x)[: k * m].reshape(k, m).T, 0.0))
-    counts[a.shut] = 0.0
-    dual = np.array(found.z)[extra:]
+    values = [a.parent, a.joint_total, a.low[fixed], np.zeros(len(shut))]
+    limits = [a.high[upper], -a.low[lower], np.zeros(len(open_))]
+    found = minimise(goal, sparse.vstack(exact), np.concatenate(values), sparse.vstack(within), np.concatenate(limits))
+    dual = np.array(found.z)[goal.link.shape[0] :]
     parts = np.split(dual, np.cumsum([part.shape[0] for part in exact + within])[:-1])
     rows = np.zeros(a.low.shape)
     rows[fixed] -= parts[2]
     rows[upper] -= parts[4]
     rows[lower] += parts[5]
-    cells = -np.concatenate([parts[0], parts[1]]) * unit
-    solved = str(found.status) in {"Solved", "AlmostSolved", "InsufficientProgress", "MaxIterations"}
-    return counts, Multipliers(cells, rows / scale), int(found.iterations), solved
+    cells = -np.concatenate([parts[0], parts[1]]) * goal.unit
+    return counts_of(a, found.x), Multipliers(cells, rows * goal.unit / a.scale), int(found.iterations), usable(found)
+
+
+def minimise(goal: Objective, exact: Any, values: Floats, within: Any, limits: Floats) -> Any:  # noqa: ANN401
+    """Run clarabel on the objective with exact @ x = values and within @ x <= limits, x without the extra variables."""
+    extra = goal.hessian.shape[0] - exact.shape[1]
+    matrix = sparse.vstack([pad(goal.link, 0), pad(exact, extra), pad(within, extra)], format="csc")
+    start = np.zeros(goal.link.shape[0])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    cones = [clarabel.ZeroConeT(len(start) + len(values)), clarabel.NonnegativeConeT(len(limits))]
+    right = np.concatenate([start, values, limits])
+    return clarabel.DefaultSolver(goal.hessian, goal.linear, matrix, right, cones, settings).solve()
+
+
+def usable(found: Any) -> bool:  # noqa: ANN401
+    """Tell whether clarabel came to a point worth certifying."""
+    return str(found.status) in {"Solved", "AlmostSolved", "InsufficientProgress", "MaxIterations"}
+
+
+def counts_of(a: Arranged, variables: Any) -> Floats:  # noqa: ANN401
+    """Take the counts, of shape (m, k), out of a general solver's variables."""
+    m, k = a.b.shape
+    counts = np.ascontiguousarray(np.maximum(np.array(variables)[: k * m].reshape(k, m).T, 0.0))
+    counts[a.shut] = 0.0
+    return counts
