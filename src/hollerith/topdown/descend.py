@@ -120,6 +120,7 @@ class _Level:
     rules: Rules
     rounding: tuple[tuple[NDArray[np.int32] | None, ...], ...]
     groups: NDArray[np.int32]
+    possible: NDArray[np.int32]  # cells that can hold someone
     joint: Mapping[int, tuple[Joint, ...]]
 
 
@@ -127,6 +128,7 @@ def descend(
     tree: Tree,
     root: Piece,
     rules: Sequence[Rules],
+    possible: NDArray[np.bool_],
     evidence: Evidence,
     keeper: Keeper,
     workers: int,
@@ -141,6 +143,8 @@ def descend(
         The root.
     rules : sequence of Rules
         Of each geolevel.
+    possible : ndarray of bool, shape (cells,)
+        Which cells can hold someone.
     evidence : Evidence
     keeper : Keeper
     workers : int
@@ -153,7 +157,7 @@ def descend(
     solvers = [root.solvers]
     with ThreadPoolExecutor(workers) as pool:
         for number in range(1, len(tree.names)):
-            level = _prepare(tree, number, rules[number])
+            level = _prepare(tree, number, rules[number], possible)
             pieces: list[Piece] = []
             done = 0
             for batch, (first, last) in enumerate(_batches(found[-1], level.starts)):
@@ -171,7 +175,7 @@ def descend(
     return Descent(tuple(found), failsafe, dict(zip(tree.names, solvers, strict=True)))
 
 
-def _prepare(tree: Tree, number: int, rules: Rules) -> _Level:
+def _prepare(tree: Tree, number: int, rules: Rules, possible: NDArray[np.bool_]) -> _Level:
     parents = tree.parents[number]
     starts = np.searchsorted(parents, np.arange(tree.units(number - 1) + 1)).astype(np.int64)
     rounding = tuple(
@@ -181,7 +185,7 @@ def _prepare(tree: Tree, number: int, rules: Rules) -> _Level:
     sizes = len(query.factors[0]) if rules.limits else 1
     groups = np.repeat(np.arange(sizes, dtype=np.int32), query.cells // sizes)
     joint = joint_by_parent(rules.joint, parents.astype(np.int64))
-    return _Level(number, starts, rules, rounding, groups, joint)
+    return _Level(number, starts, rules, rounding, groups, np.flatnonzero(possible).astype(np.int32), joint)
 
 
 def _batches(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
@@ -280,7 +284,7 @@ def _failing(parents: Histogram, level: _Level, first: int, last: int) -> frozen
 
 
 def _families(parents: Histogram, level: _Level, first: int, last: int, failing: frozenset[int]) -> Families:
-    """The live cells of parents: those that hold someone; under the failsafe, all of a group that holds someone."""
+    """The live cells of parents: those that hold someone; under the failsafe, all that can."""
     begin, end = parents.starts[first], parents.starts[last]
     live, starts = parents.cells[begin:end], parents.starts[first : last + 1] - begin
     if failing:
@@ -288,7 +292,7 @@ def _families(parents: Histogram, level: _Level, first: int, last: int, failing:
         for position in range(last - first):
             part = live[starts[position] : starts[position + 1]]
             if position in failing:
-                part = np.flatnonzero(np.isin(level.groups, level.groups[part])).astype(np.int32)
+                part = level.possible
             parts.append(part)
         live = np.concatenate(parts)
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

@@ -152,10 +152,13 @@ def _node(family: Family, terms: Terms, held: tuple[Held, ...]) -> Node:
 def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> Divided:
     """Divide a parent that its children's constraints contradict: bend its cells, as little as possible.
 
+    Within a group of the first attribute cells are alike to the constraints, so it is the parent's group totals that
+    they contradict: the children keep the constraints and the parent's total, not its group totals.
+
     Parameters
     ----------
     family : Family
-        On every cell of the groups where the parent has someone.
+        On every cell that can hold someone.
     passes : sequence of callable
     """
     held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
@@ -164,14 +167,23 @@ def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> Di
     least = 0.0
     for make in passes:
         terms = make()
-        solution, least = solve_failsafe(_node(family, terms, tuple(held)))
+        solution, least = solve_failsafe(_node(family, terms, tuple(held)), None)
         counts = solution.counts
         solvers.append(f"{solution.solver}, failsafe")
         held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
     # What cannot be met in fractions cannot be met in whole persons; the least departure is a whole number or above.
     missed = int(np.ceil(least - _NOISE))
     rounded = round_failsafe(
-        counts, family.parent, family.rounding, family.groups, family.lower, family.upper, _fixed(family), missed
+        counts,
+        family.parent,
+        family.rounding,
+        family.groups,
+        family.lower,
+        family.upper,
+        _fixed(family),
+        missed,
+        None,
+        family.joint,
     )
     return Divided(rounded, tuple(solvers), missed)
 

@@ -18,14 +18,14 @@ from hollerith.topdown.general import (
     usable,
 )
 from hollerith.topdown.node_kernels import sum_of_squares
-from hollerith.topdown.problem import Floats, InfeasibleNode, Node, Solution
+from hollerith.topdown.problem import Floats, InfeasibleNode, Labels, Node, Solution
 
 ALLOWANCE = 1.0
 """Persons by which the sum of departures may exceed the least, as in the production of 2020."""
 
 
-def arrange_without_parent(node: Node) -> tuple[Arranged, Any]:
-    """Arrange a node whose constraints stand whatever its parent says; also the sparse sums of its cells by group."""
+def arrange_without_parent(node: Node, kept: Labels | None) -> tuple[Arranged, Any]:
+    """Arrange a node whose constraints stand whatever its parent says; also the sparse sums of its cells to keep."""
     constraints = constraints_of(node)
     shut = np.zeros((node.live, node.children), dtype=np.bool_)
     bounds = []
@@ -33,13 +33,15 @@ def arrange_without_parent(node: Node) -> tuple[Arranged, Any]:
         shut |= (constraint.high <= 0.0)[:, constraint.labels].T
         low = np.where(constraint.low > 0.0, constraint.low, -np.inf)
         bounds.append(Constraint(constraint.labels, low, np.maximum(constraint.high, 0.0)))
-    groups = np.zeros(node.live, dtype=np.int32) if node.groups is None else node.groups
+    groups = np.zeros(node.live, dtype=np.int32) if kept is None else kept
     shape = (int(groups.max(initial=0)) + 1, node.live)
-    return arrange_node(node, shut, bounds), sparse.csr_matrix((np.ones(node.live), (groups, np.arange(node.live))), shape)
+    return arrange_node(node, shut, bounds), sparse.csr_matrix(
+        (np.ones(node.live), (groups, np.arange(node.live))), shape
+    )
 
 
-def solve_failsafe(node: Node) -> tuple[Solution, float]:
-    """Keep the constraints and the group totals, and depart from the parent's cells as little as they allow.
+def solve_failsafe(node: Node, kept: Labels | None) -> tuple[Solution, float]:
+    """Keep the constraints and some sums of the parent, and depart from the parent's cells as little as they allow.
 
     First v, the least sum over cells of |parent - sum of children| that the constraints permit, is found as a linear
     programme; then the least squares of `Node` are minimised with that sum at most v + 1.
@@ -47,13 +49,15 @@ def solve_failsafe(node: Node) -> tuple[Solution, float]:
     Parameters
     ----------
     node : Node
-        As for `solve`, except that ``parent`` may have zeros: it lists every cell whose group total in the parent is
-        positive. Without ``groups`` all cells form one group.
+        As for `solve`, except that ``parent`` may have zeros: it lists every cell that the children may use.
+    kept : ndarray of int32, shape (m,), or None
+        Which of the parent's sums each cell counts in that the children must meet, such as its totals by group; None
+        for its total alone.
 
     Returns
     -------
     solution : Solution
-        Its ``counts`` sum over the children to the parent's total in every group, but not in every cell. Its
+        Its ``counts`` sum over the children to the sums kept, but not to the parent in every cell. Its
         ``kkt_residual`` is the largest violation of a constraint only, in persons.
     v : float
         The least departure, in persons.
@@ -61,9 +65,9 @@ def solve_failsafe(node: Node) -> tuple[Solution, float]:
     Raises
     ------
     InfeasibleNode
-        If the constraints contradict each other, or the parent's group totals.
+        If the constraints contradict each other, or the sums kept.
     """
-    a, member = arrange_without_parent(node)
+    a, member = arrange_without_parent(node, kept)
     m, k = a.b.shape
     n = k * m
     children = cell_sums(a)
@@ -97,7 +101,7 @@ def solve_failsafe(node: Node) -> tuple[Solution, float]:
     )
     if least.status != 0:
         raise InfeasibleNode(
-            "the constraints on the children contradict each other or the parent's group totals, so that even the "
+            "the constraints on the children contradict each other or the sums of the parent, so that even the "
             "failsafe finds no counts. Check the bounds and the joint totals of this node."
         )
     v = float(least.fun)

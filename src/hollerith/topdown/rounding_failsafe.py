@@ -8,7 +8,7 @@ import numpy as np
 
 from hollerith.topdown.infeasible import InfeasibleNode
 from hollerith.topdown.rounding import Floats, Ints, Labels, Passes, limits_of
-from hollerith.topdown.rounding_program import TOLERANCE, cannot_round, split, start_program, sum_by_label
+from hollerith.topdown.rounding_program import TOLERANCE, Joint, cannot_round, split, start_program, sum_by_label
 
 WIDENINGS = (0, 1, 1 << 20)
 """How far beyond its floor and its ceiling a count may go, tried in this order."""
@@ -23,16 +23,21 @@ def round_failsafe(
     upper: Ints | None,
     fixed: tuple[tuple[Labels, Ints], ...],
     missed: float,
+    kept: Labels | None = None,
+    joint: tuple[Joint, ...] = (),
 ) -> Ints:
     """Round the children of one parent that they cannot sum to.
 
     Parameters
     ----------
     estimate, parent, passes, groups, lower, upper, fixed
-        As of `hollerith.topdown.rounding.round_counts`, but the children need not sum to the parent. Their totals by
-        group do, or their overall total where ``groups`` is None.
+        As of `hollerith.topdown.rounding.round_counts`, but the children need not sum to the parent.
     missed : float
         v, the least sum over cells of |parent - sum of children| that fractional counts reach.
+    kept : ndarray of int32, shape (m,), or None
+        Which of the parent's sums each cell counts in that the children meet; None for its total alone.
+    joint : tuple of (tuple of int, int)
+        Children whose totals together are known.
 
     Returns
     -------
@@ -48,7 +53,7 @@ def round_failsafe(
     """
     counts, fractions = split(estimate)
     limits = limits_of(groups, lower, upper, fixed)
-    kind = groups if groups is not None else np.zeros(len(parent), dtype=np.int32)
+    kind = kept if kept is not None else np.zeros(len(parent), dtype=np.int32)
     size = int(kind.max(initial=0)) + 1
     need = parent - counts.sum(axis=0)
     group_need = sum_by_label(need[None], kind, size)[0]
@@ -71,6 +76,10 @@ def round_failsafe(
         program = program.with_rows(away.tocsr(), np.zeros(1), np.array([missed + 1 + TOLERANCE]))
         for limit in limits:
             program = program.holding(limit.less(counts))
+        for members, total in joint:
+            among = np.where(np.isin(child, members), 0, -1)
+            rest = np.array([total - counts[list(members)].sum()])
+            program = program.with_rows(program.sums(among, 1), rest, rest)
         try:
             return counts + program.solve_passes(passes, fractions.shape)
         except InfeasibleNode:

@@ -166,9 +166,10 @@ def _descend(
     checkpoint: Checkpoint,
     progress: Progress,
 ) -> Descent:
+    possible = ~configuration.impossible()
     root = checkpoint.load(0, 0)
     if root is None:
-        families = root_families(~configuration.impossible())
+        families = root_families(possible)
         gathered = evidence.gather(0, families)
         family = _root_family(configuration, rules[0], families.live)
         try:
@@ -178,7 +179,7 @@ def _descend(
                 "the constraints contradict the invariants at the root; correct group_quarters.csv"
             ) from None
         checkpoint.save(0, 0, root)
-    return descend(world.spine.tree, root, rules, evidence, checkpoint, os.cpu_count() or 1, progress)
+    return descend(world.spine.tree, root, rules, possible, evidence, checkpoint, os.cpu_count() or 1, progress)
 
 
 def _root_family(configuration: Configuration, rules: Rules, live: NDArray[np.int32]) -> Family:
