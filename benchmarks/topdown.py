@@ -1,0 +1,112 @@
+"""TopDown on real blocks and at the size of a state: `python benchmarks/topdown.py [--cook DATA] [--state DATA ...]`.
+
+DATA of Cook County is what `examples/topdown_cook.py` makes: both estimators on the conventional and the optimized
+spine are timed from outside, with start-up, reading, checking and writing; then the errors of both estimators on the
+same noise are compared over replicates, by geolevel and query, and those of places between spines. DATA of a state is
+what `hollerith synth` makes in Parquet: one run of `pl94-2020-us` each, with its stages.
+"""
+
+import argparse
+import json
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from run import timed
+
+from hollerith.privacy.entropy import SeededEntropy
+from hollerith.products.topdown.accuracy import AccuracyRow
+from hollerith.products.topdown.estimate import Options
+from hollerith.products.topdown.trials import trials
+from hollerith.topdown.read_configuration import read_configuration
+
+BAR_SECONDS, BAR_GIGABYTES = 20, 2
+KINDS = ("conventional", "optimized")
+ESTIMATORS = ("topdown", "full-information")
+BARS = {
+    ("tract", "total"): 0.80,
+    ("tract", "votingage"): 0.78,
+    ("tract", "detailed"): 0.78,
+    ("block_group", "total"): 0.95,
+    ("block_group", "detailed"): 0.92,
+    ("block", "total"): 1.01,
+    ("block", "votingage"): 1.01,
+    ("block", "detailed"): 1.01,
+}
+"""Mean absolute error of full information over that of topdown, at most."""
+
+
+def time_cook(data: Path, folder: Path) -> None:
+    """Print a line for each spine and estimator."""
+    print("| spine | estimator | seconds | GB | bar / seconds |\n|---|---|---|---|---|")
+    for kind in KINDS:
+        for estimator in ESTIMATORS:
+            arguments = ("topdown", "run", "cook-2010", str(data), str(folder / "out"), "--overwrite", "--seed", "1")
+            seconds, peak = timed(*arguments, "--spine", kind, "--estimator", estimator)
+            print(f"| {kind} | {estimator} | {seconds:.1f} | {peak:.2f} | {BAR_SECONDS / seconds:.1f} |", flush=True)
+
+
+def errors(data: Path, kind: str, estimator: str, replicates: int) -> dict[tuple[str, str], AccuracyRow]:
+    """Errors over all areas of a kind, by kind and query."""
+    configuration = read_configuration("cook-2010").on_spine("optimized" if kind == "optimized" else "conventional")
+    how = Options("full-information" if estimator == "full-information" else "topdown")
+    rows = trials(configuration, data, how, replicates, None, SeededEntropy(1), lambda _: None, lambda *_: None)
+    return {(row.geolevel, row.query): row for row in rows if row.population == "all"}
+
+
+def compare(data: Path, replicates: int) -> None:
+    """Print errors of both estimators on the same noise, and of places on both spines."""
+    found = {estimator: errors(data, "conventional", estimator, replicates) for estimator in ESTIMATORS}
+    print("\n| areas | query | topdown MAE | full information | ratio | bar |\n|---|---|---|---|---|---|")
+    for key, row in found["topdown"].items():
+        if key[0] not in {"tract", "block_group", "block", "place", "county_subdivision"}:
+            continue
+        other = found["full-information"][key]
+        bar = f"≤ {BARS[key]}" if key in BARS else ""
+        print(f"| {key[0]} | {key[1]} | {row.mae:.3f} | {other.mae:.3f} | {other.mae / row.mae:.3f} | {bar} |")
+    optimized = errors(data, "optimized", "topdown", replicates)
+    print("\n| areas | query | conventional MAE | optimized MAE | ratio | bar |\n|---|---|---|---|---|---|")
+    for key in (("place", "total"), ("place", "votingage"), ("place", "race"), ("block_group", "total")):
+        before, after = found["topdown"][key].mae, optimized[key].mae
+        bar = "≥ 5" if key == ("place", "total") else ""
+        print(f"| {key[0]} | {key[1]} | {before:.2f} | {after:.2f} | {before / after:.2f} | {bar} |")
+
+
+def time_state(data: Path, folder: Path, memory: str | None) -> None:
+    """Print a line for one run at the schema of the 2020 redistricting data, and its stages."""
+    arguments = ("topdown", "run", "pl94-2020-us", str(data), str(folder / "out"), "--overwrite", "--seed", "1")
+    log = folder / "log"
+    options = ("--memory", memory) if memory else ()
+    seconds, peak = timed(*arguments, "--log", str(log), *options)
+    told = json.loads(log.read_text())
+    manifest = json.loads((folder / "out" / "manifest.json").read_text())
+    solvers: defaultdict[str, int] = defaultdict(int)
+    for by in manifest["solvers"].values():
+        for name, number in by.items():
+            solvers[name] += number
+    stages = ", ".join(f"{stage} {took:.1f}" for stage, took in told["seconds"].items())
+    blocks = manifest["tables"]["spine/blocks.csv"]["rows"]
+    print(f"| {told['records']:,} | {blocks:,} | {seconds:.1f} | {peak:.2f} | {stages} | {dict(solvers)} |", flush=True)
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description="TopDown on real blocks and at the size of a state.")
+    parser.add_argument("--cook", type=Path, help="what examples/topdown_cook.py made")
+    parser.add_argument("--replicates", type=int, default=4)
+    parser.add_argument("--state", type=Path, nargs="*", default=[], help="what hollerith synth made")
+    parser.add_argument("--memory")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        if options.cook is not None:
+            time_cook(options.cook, folder)
+            compare(options.cook, options.replicates)
+        if options.state:
+            print("\n| persons | blocks | seconds | GB | stages, s | nodes by solver |\n|---|---|---|---|---|---|")
+        for data in options.state:
+            time_state(data, folder, options.memory)
+
+
+if __name__ == "__main__":
+    main()
