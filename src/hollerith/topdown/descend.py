@@ -20,7 +20,8 @@ from hollerith.topdown.queries import Query
 _VALUES_AT_ONCE: Final = 1 << 21
 """Children times live cells of the parents that are prepared together."""
 
-_PARENTS_AT_ONCE: Final = 4096
+_CHILDREN_AT_ONCE: Final = 1 << 13
+"""Full information holds every cell of each of them."""
 
 
 class Gathered(Protocol):
@@ -195,7 +196,8 @@ def _batches(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
     while first < parents.units:
         before = int(work[first - 1]) if first else 0
         last = int(np.searchsorted(work, before + _VALUES_AT_ONCE, side="right"))
-        last = min(max(last, first + 1), first + _PARENTS_AT_ONCE, parents.units)
+        most = int(np.searchsorted(starts, starts[first] + _CHILDREN_AT_ONCE, side="right")) - 1
+        last = min(max(min(last, most), first + 1), parents.units)
         yield first, last
         first = last
 
