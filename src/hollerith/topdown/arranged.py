@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hollerith.topdown.node_kernels import Flags, Positions, arrange, linear_term
+from hollerith.topdown.arrange_kernels import arrange, linear_term
+from hollerith.topdown.node_kernels import Flags, Positions
 from hollerith.topdown.problem import Floats, InfeasibleNode, Labels, Node
 
 NEAR = 1e-6
@@ -75,7 +76,7 @@ def check(node: Node, constraint: Constraint) -> Floats:
         If the bounds of the children, added up, leave the parent's answer out, or a lower bound exceeds an upper one.
     """
     low = np.maximum(constraint.low, 0.0)
-    answers = np.bincount(constraint.labels, weights=node.parent, minlength=low.shape[1])
+    answers: Floats = np.bincount(constraint.labels, node.parent, low.shape[1]).astype(np.float64)
     least = low.sum(axis=0)
     most = constraint.high.sum(axis=0)
     near = NEAR * (1.0 + 1e-6 * answers)

@@ -18,7 +18,7 @@ from hollerith.topdown.general import (
     usable,
 )
 from hollerith.topdown.node_kernels import sum_of_squares
-from hollerith.topdown.problem import Floats, InfeasibleNode, Labels, Node, Solution
+from hollerith.topdown.problem import InfeasibleNode, Labels, Node, Solution
 
 ALLOWANCE = 1.0
 """Persons by which the sum of departures may exceed the least, as in the production of 2020."""

@@ -1,14 +1,16 @@
 """Solve one node: alternating directions to find the active set, then the exact solution on it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hollerith.topdown.alternate_kernels import alternate
 from hollerith.topdown.arranged import Arranged, arrange_node, shut_and_binding
 from hollerith.topdown.certificate import Multipliers, certify
 from hollerith.topdown.general import interior_point, is_infeasible
-from hollerith.topdown.node_kernels import Flags, alternate, settle
+from hollerith.topdown.node_kernels import Flags
 from hollerith.topdown.problem import Floats, InfeasibleNode, Node, Solution
+from hollerith.topdown.settle_kernels import settle
 
 ROOM = 60_000_000
 """How many numbers (8 bytes each) the inverses on an active set may take; above, only alternating steps are made."""
@@ -18,6 +20,9 @@ ROUNDS = 24
 
 FIRST = 20
 """Alternating steps before the first active set; each further attempt doubles the steps."""
+
+DOUBT = 300
+"""Alternating steps after which a linear programme is asked whether the node is feasible at all."""
 
 LAST = 5000
 """Alternating steps after which a general solver takes over."""
@@ -95,6 +100,53 @@ def finish(a: Arranged, state: State, done: int) -> Solution | None:
     return certify(a, x, start, done + rounds, "active-set")
 
 
+def advance(a: Arranged, state: State, steps: int, tolerance: float) -> tuple[int, float]:
+    """Make alternating steps; returns how many, and the largest residual in persons."""
+    state.rho, taken, primal, dual = alternate(
+        a.parent,
+        a.b,
+        a.scale,
+        a.starts,
+        a.whole,
+        a.single,
+        a.blocks,
+        a.form,
+        a.pull,
+        a.overlap,
+        a.row_of,
+        a.strength,
+        a.low,
+        a.high,
+        a.joint,
+        a.joint_row,
+        a.joint_total,
+        a.shut,
+        state.z,
+        state.u,
+        state.tau,
+        state.y,
+        state.w,
+        state.rho,
+        steps,
+        1e-2 * tolerance,
+    )
+    return taken, max(primal, dual)
+
+
+def better(one: Solution | None, other: Solution) -> Solution:
+    """Choose the solution nearer to optimal."""
+    return other if one is None or other.kkt_residual < one.kkt_residual else one
+
+
+def refuse_if_infeasible(a: Arranged) -> None:
+    """Raise InfeasibleNode if every choice of counts violates a constraint."""
+    if is_infeasible(a):
+        raise InfeasibleNode(
+            "no counts of the children satisfy the parent and the constraints. Use the failsafe, or correct the "
+            "constraints."
+        )
+
+
 def solve(node: Node, tolerance: float = 1e-6) -> Solution:
     """Find the counts of the children that fit their measurements best.
 
@@ -120,61 +172,26 @@ def solve(node: Node, tolerance: float = 1e-6) -> Solution:
     best: Solution | None = None
     done = 0
     steps = FIRST
-    asked = not binding and not node.joint
+    sure = not binding and not node.joint
     while done < LAST:
-        state.rho, taken, primal, dual = alternate(
-            a.parent,
-            a.b,
-            a.scale,
-            a.starts,
-            a.whole,
-            a.single,
-            a.blocks,
-            a.form,
-            a.pull,
-            a.overlap,
-            a.row_of,
-            a.strength,
-            a.low,
-            a.high,
-            a.joint,
-            a.joint_row,
-            a.joint_total,
-            a.shut,
-            state.z,
-            state.u,
-            state.tau,
-            state.y,
-            state.w,
-            state.rho,
-            steps,
-            1e-2 * tolerance,
-        )
+        taken, residual = advance(a, state, steps, tolerance)
         done += taken
         found = finish(a, state, done)
-        if found is None and max(primal, dual) < tolerance:
+        if found is None and residual < tolerance:
             found = certify(a, state.z.copy(), multipliers_of(a, state), done, "admm")
-        if found is not None and (best is None or found.kkt_residual < best.kkt_residual):
-            best = found
+        if found is not None:
+            best = better(best, found)
         if best is not None and best.kkt_residual <= tolerance:
             return best
-        if not asked and done > 300 and primal > 1e3 * tolerance:
-            asked = True
-            if is_infeasible(a):
-                raise InfeasibleNode(
-                    "no counts of the children satisfy the parent and the constraints. Use the failsafe, or correct "
-                    "the constraints."
-                )
+        if not sure and done > DOUBT and residual > 1e3 * tolerance:
+            sure = True
+            refuse_if_infeasible(a)
         steps = done
     counts, multipliers, taken, solved = interior_point(a)
+    final = better(best, certify(a, state.z, multipliers_of(a, state), done, "admm"))
     if solved:
-        found = certify(a, counts, multipliers, taken, "clarabel")
-        if best is None or found.kkt_residual < best.kkt_residual:
-            best = found
-    if best is None:
-        best = certify(a, state.z, multipliers_of(a, state), done, "admm")
-    if best.kkt_residual <= tolerance:
-        return best
-    if is_infeasible(a):
-        raise InfeasibleNode("no counts of the children satisfy the parent and the constraints.")
-    return Solution(best.counts, best.objective, best.kkt_residual, best.iterations, f"{best.solver} (not certified)")
+        final = better(final, certify(a, counts, multipliers, taken, "clarabel"))
+    if final.kkt_residual <= tolerance:
+        return final
+    refuse_if_infeasible(a)
+    return replace(final, solver=f"{final.solver} (not certified)")
