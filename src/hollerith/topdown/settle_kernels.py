@@ -377,7 +377,10 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
             for j in range(k):
                 state = bound[label, j]
                 y = rows[label, j]
-                violation = max(violation, low[label, j] - y, y - high[label, j])
+                if state == 0:
+                    violation = max(violation, low[label, j] - y, y - high[label, j])
+                else:
+                    violation = max(violation, abs(y - (high[label, j] if state == 1 else low[label, j])))
                 if state == 2:
                     continue
                 reached = y - anchor[label, j] / (stiff * curved[j])
@@ -415,7 +418,7 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                         for i in range(m):
                             gap -= x[i, j]
                 violation = max(violation, abs(gap))
-            if violation < 1e-10 * size_of or (violation > 0.9 * violated and violation < 1e-7):
+            if violation < 1e-11 * size_of or (violation > 0.5 * violated and violation < 1e-8):
                 return turn + 1, 0
             # The set is right for constraints that yield: now stiffen them (the method of multipliers).
             violated = violation
