@@ -223,7 +223,7 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
             next_check *= 2
             change = np.sqrt(np.sqrt(primal2 / max(dual2 * rho * rho, 1e-300)))
             change = min(max(change, 0.2), 5.0)
-            if change > 1.7 or change < 0.6:
+            if change > 3.0 or change < 0.33:
                 rho *= change
                 for i in range(m):
                     tau[i] /= change
