@@ -135,7 +135,7 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     done = 0
     primal = 0.0
     dual = 0.0
-    next_check = 10
+    next_check = 10 if iterations > 20 else 25
     for _ in range(iterations):
         done += 1
         for p in range(n_profiles):
