@@ -26,7 +26,18 @@ from hollerith.topdown.solve import solve
 
 Floats = NDArray[np.float64]
 SHAPE = (8, 2, 2, 63)
-ALIKE: dict[str, float] = {"": 100, "3": 400, "2": 400, "1": 400, "0": 400, "23": 225, "13": 400, "12": 400, "123": 144, "0123": 81}
+ALIKE: dict[str, float] = {
+    "": 100,
+    "3": 400,
+    "2": 400,
+    "1": 400,
+    "0": 400,
+    "23": 225,
+    "13": 400,
+    "12": 400,
+    "123": 144,
+    "0123": 81,
+}
 """Variances by attributes kept."""
 
 TRACT = {
