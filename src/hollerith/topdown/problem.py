@@ -20,7 +20,7 @@ class Held:
     labels : ndarray of int32, shape (m,)
         Which answer each live cell counts in.
     values : ndarray of float64, shape (k, size)
-        The answers to stay near, in persons. Answers without a live cell ask for nothing.
+        The answers to stay near, in persons. An answer without a live cell is 0, and must be held near 0.
     slack : float
         In persons; 0 holds the answers exactly.
     """
@@ -91,12 +91,13 @@ class Solution:
         The weighted sum of squares over the answers given, the constant included.
     kkt_residual : float
         The largest violation of the conditions of optimality, in persons: of the constraints themselves, and of
-        stationarity and of the signs of the multipliers divided by the curvature of the cell.
+        stationarity and of the signs of the multipliers divided by the scale of the child, about its
+        least curvature.
     iterations : int
         Of the solver named.
     solver : str
-        What found the counts: "copy", "active-set", "admm" or "clarabel"; "(not certified)" is appended where the
-        residual stayed above the tolerance.
+        What found the counts: "active-set", "admm" or "clarabel"; "(not certified)" is appended where the residual
+        stayed above the tolerance.
     """
 
     counts: Floats
