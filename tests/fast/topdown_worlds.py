@@ -41,22 +41,27 @@ def make_world(seed: int, shape: tuple[int, ...], *, quarters: bool = False, sta
                 for group in range(1, 1 + int(rng.integers(1, 3))):
                     for block in range(int(rng.integers(1, 6))):
                         world.blocks.append(f"{state:02}{county:03}{tract:06}{group}{group}{block:03}")
-    cells = int(np.prod(shape))
     for block in world.blocks:
         area = ("0100" if rng.random() < 0.2 else "9999", f"{rng.integers(3):05}", f"{rng.integers(1, 4):05}")
         world.areas.append((area[0], "99999" if area[1] == "00000" else area[1], area[2]))
         there = [int(rng.random() < 0.8) * int(rng.integers(1, 30)), *(int(rng.random() < 0.15) for _ in range(7))]
         world.facilities[block] = there
-        for cell in range(cells):
-            first = cell // (cells // shape[0])
-            if quarters and not there[first]:
-                continue
-            if rng.random() < 0.3:
-                world.counts[block, cell] = int(rng.integers(1, 12))
-        for g in range(1, shape[0]) if quarters else ():
-            if there[g]:
-                world.counts[block, g * (cells // shape[0])] = int(rng.integers(1, 20))
+        _fill(world, block, rng, quarters=quarters)
     return world
+
+
+def _fill(world: World, block: str, rng: np.random.Generator, *, quarters: bool) -> None:
+    """Put people into a block, with group quarters only where there are facilities, and then someone in each."""
+    cells = int(np.prod(world.shape))
+    inner, there = cells // world.shape[0], world.facilities[block]
+    for cell in range(cells):
+        if quarters and not there[cell // inner]:
+            continue
+        if rng.random() < 0.3:
+            world.counts[block, cell] = int(rng.integers(1, 12))
+    for g in range(1, world.shape[0]) if quarters else ():
+        if there[g]:
+            world.counts[block, g * inner] = int(rng.integers(1, 20))
 
 
 def write_world(world: World, folder: Path, *, quarters: bool = False) -> Path:

@@ -1,8 +1,8 @@
 """Written measurements of TopDown less exact answers follow the law their variance states.
 
 By geolevel, query and share the noise of all units and answers is pooled over seeded runs and compared with the
-exact probabilities of the discrete Gaussian by a chi-square test. About 60 tests, each alarming falsely with 1e-9: below 1e-6.
-The seeds are fixed.
+exact probabilities of the discrete Gaussian by a chi-square test. About 60 tests, each alarming falsely with 1e-9:
+below 1e-6. The seeds are fixed.
 """
 
 import sys

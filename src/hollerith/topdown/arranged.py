@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hollerith.topdown.arrange_kernels import arrange, linear_term
+from hollerith.topdown.infeasible import InfeasibleNode
 from hollerith.topdown.node_kernels import Flags, Positions
-from hollerith.topdown.problem import Floats, InfeasibleNode, Labels, Node
+from hollerith.topdown.problem import Floats, Labels, Node
 
 NEAR = 1e-6
 """Persons by which sums may miss each other before a node is infeasible; parents and bounds are whole or held."""

@@ -17,8 +17,9 @@ from hollerith.topdown.general import (
     row_sums,
     usable,
 )
+from hollerith.topdown.infeasible import InfeasibleNode
 from hollerith.topdown.node_kernels import sum_of_squares
-from hollerith.topdown.problem import InfeasibleNode, Labels, Node, Solution
+from hollerith.topdown.problem import Labels, Node, Solution
 
 ALLOWANCE = 1.0
 """Persons by which the sum of departures may exceed the least, as in the production of 2020."""
@@ -40,7 +41,7 @@ def arrange_without_parent(node: Node, kept: Labels | None) -> tuple[Arranged, A
     )
 
 
-def solve_failsafe(node: Node, kept: Labels | None) -> tuple[Solution, float]:
+def solve_failsafe(node: Node, kept: Labels | None = None) -> tuple[Solution, float]:
     """Keep the constraints and some sums of the parent, and depart from the parent's cells as little as they allow.
 
     First v, the least sum over cells of |parent - sum of children| that the constraints permit, is found as a linear

@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hollerith.topdown.problem import Floats, InfeasibleNode, Node
+from hollerith.topdown.infeasible import InfeasibleNode
+from hollerith.topdown.problem import Floats, Node
 from hollerith.topdown.queries import margin
 from hollerith.topdown.solve import solve
 

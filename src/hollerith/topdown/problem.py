@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.topdown.infeasible import InfeasibleNode as InfeasibleNode
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int32]
 

@@ -8,8 +8,9 @@ from hollerith.topdown.alternate_kernels import alternate
 from hollerith.topdown.arranged import Arranged, arrange_node, shut_and_binding
 from hollerith.topdown.certificate import Multipliers, certify
 from hollerith.topdown.general import interior_point, is_infeasible
+from hollerith.topdown.infeasible import InfeasibleNode
 from hollerith.topdown.node_kernels import Flags
-from hollerith.topdown.problem import Floats, InfeasibleNode, Node, Solution
+from hollerith.topdown.problem import Floats, Node, Solution
 from hollerith.topdown.settle_kernels import settle
 
 ROOM = 60_000_000
