@@ -22,6 +22,8 @@ $(STAMP): uv.lock pyproject.toml
 	@$(BIN)/uv export --quiet --frozen --all-extras --all-groups --no-emit-project --output-file $(VENV)/requirements.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(VENV)/requirements.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@echo "Compiling, half a minute ..."
+	@$(BIN)/python tools/compile_kernels.py
 	@touch $@
 
 setup: $(STAMP)
