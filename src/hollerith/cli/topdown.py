@@ -1,6 +1,7 @@
 """`hollerith topdown plan|run|accuracy`: the TopDown Algorithm."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -107,8 +108,13 @@ def _run(options: argparse.Namespace) -> None:
 
     configuration, plan = _configured(options)
     how = Options(options.estimator, resume=options.resume, noisy_measurements=options.noisy_measurements)
-    with geolevels("topdown run") as (announce, progress):
-        manifest = run(configuration, plan, request_of(options), how, entropy_of(options), announce, progress)
+    request = request_of(options)
+    try:
+        with geolevels("topdown run") as (announce, progress):
+            manifest = run(configuration, plan, request, how, entropy_of(options), announce, progress)
+    except KeyboardInterrupt:
+        print(f"topdown run: finished work is kept beside {request.out}; go on with --resume", file=sys.stderr)
+        raise
     print_release(options, manifest)
 
 
