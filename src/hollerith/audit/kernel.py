@@ -36,7 +36,7 @@ def log_density(residuals: Residuals, points: Floats, bandwidth: float) -> Float
     if is_grid and residuals.are_whole and points.size * residuals.values.size > _MANY:
         convolved = _convolved(residuals, points, bandwidth)
         if convolved is not None:
-            return np.log(convolved) + constant
+            return np.asarray(np.log(convolved) + constant, dtype=np.float64)
     rows = max(1, _PIECE // residuals.values.size)
     logs = np.log(residuals.times)
     parts = []
@@ -45,7 +45,7 @@ def log_density(residuals: Residuals, points: Floats, bandwidth: float) -> Float
         exponents = logs - distance * distance / 2
         highest = exponents.max(axis=1)
         parts.append(highest + np.log(np.exp(exponents - highest[:, None]).sum(axis=1)))
-    return np.concatenate(parts) + constant
+    return np.asarray(np.concatenate(parts) + constant, dtype=np.float64)
 
 
 def _convolved(residuals: Residuals, points: Floats, bandwidth: float) -> Floats | None:

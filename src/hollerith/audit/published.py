@@ -123,7 +123,7 @@ def reproduce(replicates: int = REPLICATES) -> Iterator[Row]:
     """Table SA1 as printed, row by row: (b) and (c) with the value of the row ignored."""
     panels: tuple[tuple[str, Sequence[float]], ...] = (("a", _EPSILONS), ("b", _BANDWIDTHS), ("c", _PERCENTILES))
     for panel, values in panels:
-        generator = np.random.RandomState(_SEED)  # noqa: NPY002 (the printed figures come from the legacy generator)
+        generator = np.random.RandomState(_SEED)
         for value in values:
             epsilon = value if panel == "a" else _ONE_EPSILON
             yield _summary(
@@ -135,7 +135,7 @@ def honour(replicates: int = REPLICATES) -> Iterator[Row]:
     """Panels (b) and (c) as they would be if their values were used, on the same draws."""
     for panel, values in (("b", _BANDWIDTHS), ("c", _PERCENTILES)):
         for value in values:
-            generator = np.random.RandomState(_SEED)  # noqa: NPY002 (as in `reproduce`)
+            generator = np.random.RandomState(_SEED)
             arguments = (value, PERCENTILE) if panel == "b" else (BANDWIDTH, value)
             yield _summary(
                 panel,

@@ -45,6 +45,11 @@ class Residuals:
         """Whether every residual is a whole number."""
         return bool((self.values == np.rint(self.values)).all())
 
+    @property
+    def offsets(self) -> Floats:
+        """Parts of the residuals after the point, each once; few where they lie on lattices of whole steps."""
+        return np.unique(np.round(self.values - np.floor(self.values), 6) % 1)
+
     def percentile(self, level: float) -> float:
         """A percentile, linear between order statistics as numpy's is.
 
@@ -62,7 +67,7 @@ class Residuals:
         return low + (high - low) * float(place - np.floor(place))
 
 
-def residuals_of(exact: ArrayLike, noisy: ArrayLike, name: str = "the counts") -> Residuals:
+def residuals_of(exact: ArrayLike, noisy: ArrayLike, name: str = "the counts", unchanged: int = 0) -> Residuals:
     """Subtract exact from noisy counts, and check that a density can be estimated from what is left.
 
     Parameters
@@ -70,6 +75,8 @@ def residuals_of(exact: ArrayLike, noisy: ArrayLike, name: str = "the counts") -
     exact, noisy : array_like, shape (counts,)
     name : str
         What the counts are, for messages.
+    unchanged : int
+        Further counts that are the same in both.
 
     Raises
     ------
@@ -83,16 +90,19 @@ def residuals_of(exact: ArrayLike, noisy: ArrayLike, name: str = "the counts") -
     for which, counts in zip(("exact", "noisy"), pair, strict=True):
         if (bad := np.flatnonzero(~np.isfinite(counts))).size:
             raise InputError(f"{name}: the {which} count at position {bad[0] + 1} is not a finite number (NaN or inf)")
-    return checked(pair[1] - pair[0], name)
+    return checked(pair[1] - pair[0], name, unchanged)
 
 
-def checked(differences: Floats, name: str = "the counts") -> Residuals:
+def checked(differences: Floats, name: str = "the counts", unchanged: int = 0) -> Residuals:
     """Group differences by value, and refuse those of which no density can be estimated; see `residuals_of`."""
-    if differences.size < FEWEST:
-        raise InputError(
-            f"{name}: {differences.size} residuals are too few to estimate a density; at least {FEWEST} are needed"
-        )
+    number = differences.size + unchanged
+    if number < FEWEST:
+        raise InputError(f"{name}: {number} residuals are too few to estimate a density; at least {FEWEST} are needed")
+    # To nine decimals, so that what is the same but for rounding is one value.
+    differences = np.round(np.append(differences, 0.0) if unchanged else differences, 9)
     values, times = np.unique(differences, return_counts=True)
+    if unchanged:
+        times[np.searchsorted(values, 0.0)] += unchanged - 1
     if values.size == 1:
         raise InputError(
             f"{name}: all residuals are the same, so they have no density: the counts were shifted, or not changed"

@@ -530,6 +530,84 @@ def shaded_map(shapes: Sequence[Mapping[str, Any]], width: int, height: int) -> 
     )
 
 
+def dots_about_zero(points: Rows, width: int, *, x: str, y: str) -> Spec:
+    """Dots above and below zero, against a count on an axis that is linear near zero and logarithmic further out.
+
+    Parameters
+    ----------
+    points : rows of x (zero or more), y
+    width : int
+    x, y : str
+        Titles of the axes.
+    """
+    across = {
+        "field": "x",
+        "type": "quantitative",
+        "title": x,
+        "scale": {"type": "symlog", "constant": 10, "nice": False},
+        "axis": {"values": [0, *(10**power for power in range(1, 10))], "format": ",d", "labelOverlap": "greedy"},
+    }
+    up = {"field": "y", "type": "quantitative", "title": y, "axis": {"tickCount": 7}}
+    return _layers(
+        [
+            {
+                "data": {"values": [{"y": 0}]},
+                "mark": {"type": "rule", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6},
+                "encoding": {"y": up},
+            },
+            {
+                "data": {"values": list(points)},
+                "mark": {"type": "point", "filled": True, "size": 10, "opacity": 0.6, "color": BLUE},
+                "encoding": {"x": across, "y": up},
+            },
+        ],
+        width,
+        round(0.75 * width) if width < _NARROW else round(0.42 * width),
+    )
+
+
+def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> Spec:
+    """A curve with a band about it, and horizontal lines to compare with.
+
+    Parameters
+    ----------
+    rows : rows of x, y, low, high
+    marks : rows of y, colour
+    width : int
+    x, y : str
+        Titles of the axes.
+    """
+    across = {
+        "field": "x",
+        "type": "quantitative",
+        "title": x,
+        "scale": {"nice": False, "zero": False},
+        "axis": {"format": ",d", "tickCount": _ticks(width)},
+    }
+    up = {"field": "y", "type": "quantitative", "title": y, "axis": {"tickCount": 7}}
+    return _layers(
+        [
+            {
+                "data": {"values": list(rows)},
+                "mark": {"type": "area", "color": GREY, "opacity": 0.3},
+                "encoding": {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}},
+            },
+            {
+                "data": {"values": list(marks)},
+                "mark": {"type": "rule", "strokeWidth": 1.5, "strokeDash": [5, 3]},
+                "encoding": {"y": up, "color": {"field": "colour", "type": "nominal", "scale": None, "legend": None}},
+            },
+            {
+                "data": {"values": list(rows)},
+                "mark": {"type": "line", "color": BLUE, "strokeWidth": 2.5},
+                "encoding": {"x": across, "y": up},
+            },
+        ],
+        width,
+        round(0.75 * width) if width < _NARROW else round(0.42 * width),
+    )
+
+
 def _chart(rows: Rows, width: int, height: int, **parts: Any) -> Spec:  # noqa: ANN401 (the language is untyped)
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",

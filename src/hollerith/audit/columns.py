@@ -1,0 +1,81 @@
+"""Columns of numbers from a CSV or Parquet file. Messages give places, never values: the counts may be confidential."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from hollerith.audit.residuals import Floats
+from hollerith.errors import InputError
+
+
+def read_numbers(path: Path, names: Sequence[str]) -> tuple[Floats, ...]:
+    """Read columns of numbers by their names.
+
+    Parameters
+    ----------
+    path : Path
+        Parquet by its name, otherwise CSV with a header, separated by ``|`` or ``,``.
+    names : sequence of str
+        As the file spells them.
+
+    Returns
+    -------
+    tuple of ndarray of float64, shape (rows,)
+
+    Raises
+    ------
+    InputError
+        If there is no such file or column, or a field is no finite number.
+    """
+    with duckdb.connect(":memory:") as database:
+        header = _open(database, path)
+        for name in names:
+            if name not in header:
+                raise InputError(f"{path}: no column {name!r}; it has {', '.join(header)}")
+        read = [f"TRY_CAST({_quoted(name)} AS DOUBLE) AS c{i}" for i, name in enumerate(names)]
+        try:
+            found = database.execute(f"SELECT {', '.join(read)} FROM rows ORDER BY line").fetchnumpy()
+        except duckdb.Error:
+            raise InputError(f"{path} could not be read to its end") from None
+    columns = []
+    for i, name in enumerate(names):
+        column = np.ma.filled(np.ma.asarray(found[f"c{i}"], dtype=np.float64), np.nan)
+        if (bad := np.flatnonzero(~np.isfinite(column))).size:
+            place = f"row {bad[0] + 1}" if path.suffix == ".parquet" else f"line {bad[0] + 2}"
+            raise InputError(f"{path}, {place}, column {name}: not a finite number (empty, NaN or a text)")
+        columns.append(np.asarray(column, dtype=np.float64))
+    return tuple(columns)
+
+
+def _open(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
+    """Hold a file as the table ``rows``, with the number of each in ``line``; return its header."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    file = "'" + str(path).replace("'", "''") + "'"
+    try:
+        if path.suffix == ".parquet":
+            source = f"read_parquet({file})"
+        else:
+            with path.open(encoding="utf-8-sig") as opened:
+                first = opened.readline()
+            separator = "|" if "|" in first else ","
+            source = f"read_csv({file}, header = true, all_varchar = true, delim = '{separator}', auto_detect = false"
+            names = [name.strip().strip('"') for name in first.strip().split(separator)]
+            listed = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in names)
+            source += f", columns = {{{listed}}})"
+        database.execute(f"CREATE TABLE rows AS SELECT row_number() OVER () AS line, * FROM {source}")
+        return [str(row[0]) for row in database.execute("DESCRIBE rows").fetchall()][1:]
+    except (duckdb.Error, UnicodeDecodeError):
+        raise InputError(
+            f"{path}: not readable as CSV or Parquet; a CSV needs a header, and every line as many fields as it"
+        ) from None
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,202 @@
+"""Counts of a hierarchy of geounits beside their truth, and the losses published for 1940 to compare with.
+
+A release of TopDown and its truth each hold ``counts/<geolevel>.csv`` (geounit, one column per attribute, count), in
+which absent rows are zero.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+
+from hollerith.audit.series import Series
+from hollerith.errors import InputError
+
+COUNTS: Final = "counts"
+
+TOTAL: Final = "total"
+DETAILED: Final = "detailed"
+
+_PUBLISHED: Final = "results_dp_epl.json"
+_KEY: Final = re.compile(r"(tc|sc)_privacy_loss_(state|county|enum_dist)_(\d+)_(\d+)_max_abs")
+_QUERY_OF_1940: Final = {"tc": TOTAL, "sc": DETAILED}
+
+
+def by_geolevel(release: Path, truth: Path, queries: Sequence[str] | None = None) -> Iterator[Series]:
+    """Pair the counts of a release with their truth, geolevel by geolevel and query by query.
+
+    A query is counted in every geounit that occurs in either, and in every cell that occurs anywhere on its geolevel;
+    a geounit listed by ``spine/geounits.csv`` of the release counts even where all its counts are zero.
+
+    Parameters
+    ----------
+    release, truth : Path
+        Folders.
+    queries : sequence of str, optional
+        ``total``, ``detailed``, or the names of the attributes kept, joined by ``*``. By default the total, each
+        attribute, and all of them.
+
+    Raises
+    ------
+    InputError
+        If the two do not have the same geolevels and attributes, or a count is no whole number.
+    """
+    levels = sorted((release / COUNTS).glob("*.csv"))
+    if not levels:
+        raise InputError(f"{release / COUNTS} holds no counts by geolevel; name a release of TopDown")
+    for path in levels:
+        other = truth / COUNTS / path.name
+        if not other.is_file():
+            raise InputError(f"{other}: no such file, so the counts of {path.stem} cannot be matched")
+        with duckdb.connect(":memory:") as database:
+            attributes = _load(database, path, "noisy")
+            if _load(database, other, "exact") != attributes:
+                raise InputError(f"{other} does not have the columns of {path}, so their counts do not match")
+            units = _units(database, release, path.stem)
+            for query in queries or (TOTAL, *attributes, *([DETAILED] if len(attributes) > 1 else [])):
+                yield _series(database, path.stem, query, _kept(query, attributes, path), units)
+
+
+def _kept(query: str, attributes: Sequence[str], path: Path) -> tuple[str, ...]:
+    if query == TOTAL:
+        return ()
+    kept = tuple(attributes) if query == DETAILED else tuple(query.split("*"))
+    for name in kept:
+        if name not in attributes:
+            raise InputError(f"query {query}: {path} has no attribute {name!r}; it has {', '.join(attributes)}")
+    return kept
+
+
+def _load(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> tuple[str, ...]:
+    """Hold counts as a table; return the attributes."""
+    file = "'" + str(path).replace("'", "''") + "'"
+    try:
+        with path.open(encoding="utf-8-sig") as opened:
+            first = opened.readline().strip()
+        separator = "|" if "|" in first else ","
+        header = first.split(separator)
+        if header[0] != "geounit" or header[-1] != "count" or len(set(header)) != len(header):
+            raise InputError(f"{path}: the columns must be geounit, the attributes, and count")
+        columns = ", ".join(f"'{column}': 'VARCHAR'" for column in header)
+        database.execute(
+            f"CREATE TABLE {name} AS SELECT * FROM read_csv({file}, header = true, delim = '{separator}', quote = '', "
+            f"auto_detect = false, columns = {{{columns}}})"
+        )
+        wrong = database.execute(
+            f"SELECT min(rowid) FROM {name} WHERE NOT coalesce(regexp_full_match(\"count\", '-?[0-9]{{1,15}}'), false)"
+        ).fetchall()[0][0]
+    except (duckdb.Error, UnicodeDecodeError):
+        raise InputError(f"{path} is not readable as counts") from None
+    if wrong is not None:
+        raise InputError(f"{path}, line {wrong + 2}, column count: not a whole number")
+    return tuple(header[1:-1])
+
+
+def _units(database: duckdb.DuckDBPyConnection, release: Path, geolevel: str) -> int:
+    """How many geounits a geolevel has."""
+    found = database.execute(
+        "SELECT count(*) FROM (SELECT geounit FROM noisy UNION SELECT geounit FROM exact)"
+    ).fetchall()[0][0]
+    spine = release / "spine" / "geounits.csv"
+    if not spine.is_file():
+        return int(found)
+    lines = spine.read_text(encoding="utf-8").splitlines()
+    separator = "|" if "|" in lines[0] else ","
+    place = lines[0].split(separator).index("geolevel")
+    return max(int(found), sum(line.split(separator)[place] == geolevel for line in lines[1:]))
+
+
+def _series(
+    database: duckdb.DuckDBPyConnection, geolevel: str, query: str, kept: tuple[str, ...], units: int
+) -> Series:
+    names = [f'"{name}"' for name in kept]
+    columns = ", ".join(["geounit", *names])
+
+    def summed(table: str) -> str:
+        return f'(SELECT {columns}, sum("count"::BIGINT)::DOUBLE AS n FROM {table} GROUP BY ALL)'
+
+    found = database.execute(
+        f"SELECT coalesce(e.n, 0) AS exact, coalesce(r.n, 0) AS noisy FROM {summed('exact')} e "
+        f"FULL OUTER JOIN {summed('noisy')} r USING ({columns}) ORDER BY {columns}"
+    ).fetchnumpy()
+    cells = 1
+    if kept:
+        listed = f"SELECT {', '.join(names)} FROM noisy UNION SELECT {', '.join(names)} FROM exact"
+        cells = int(database.execute(f"SELECT count(*) FROM ({listed})").fetchall()[0][0])
+    exact, noisy = (np.asarray(found[name], dtype=np.float64) for name in ("exact", "noisy"))
+    return Series(f"{geolevel} {query}", exact, noisy, both_zero=units * cells - exact.size)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLoss:
+    """An EPL that Flaxman and Petti published of the Bureau's runs on the 1940 census.
+
+    Attributes
+    ----------
+    geolevel : str
+        "state", "county" or "enum_dist".
+    query : str
+        "total", or "detailed" for counts by voting age, race and ethnicity.
+    epsilon : float
+        Of the whole run.
+    loss : float
+    """
+
+    geolevel: str
+    query: str
+    epsilon: float
+    loss: float
+
+    def as_json(self) -> dict[str, Any]:
+        """With the names of the attributes."""
+        return {"geolevel": self.geolevel, "query": self.query, "epsilon": self.epsilon, "epl": self.loss}
+
+
+def read_published_1940(folder: Path) -> tuple[PublishedLoss, ...]:
+    """Read the published losses, in their order.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds ``results_dp_epl.json``.
+
+    Raises
+    ------
+    InputError
+        If it holds no such results.
+    """
+    path = folder / _PUBLISHED
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        found = [(_KEY.fullmatch(key), float(value)) for key, value in document.items()]
+    except (OSError, ValueError, AttributeError, TypeError):
+        raise InputError(f"{path} is not readable as the published results of 1940") from None
+    rows = tuple(
+        PublishedLoss(match[2], _QUERY_OF_1940[match[1]], float(f"{match[3]}.{match[4]}"), loss)
+        for match, loss in found
+        if match
+    )
+    if not rows:
+        raise InputError(f"{path} holds no published losses")
+    return rows
+
+
+def counterpart(geolevel: str, geolevels: Sequence[str]) -> str | None:
+    """Which geolevel of 1940 compares with one of ours: states and counties by name, enumeration districts our lowest.
+
+    Parameters
+    ----------
+    geolevel : str
+    geolevels : sequence of str
+        All of ours, from the root down or in any order.
+    """
+    same = {"State": "state", "County": "county"}
+    if geolevel in same:
+        return same[geolevel]
+    finest = next((name for name in ("Block", "Block_Group", "Tract") if name in geolevels), None)
+    return "enum_dist" if geolevel == finest else None

@@ -1,0 +1,122 @@
+"""Pairs of exact and noisy counts out of a release and its truth: a series for each table and level."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hollerith.audit.residuals import Floats, Residuals, residuals_of
+from hollerith.errors import InputError
+from hollerith.plan.measurement import Mechanism
+from hollerith.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
+from hollerith.release.folder import read_manifest
+from hollerith.release.tables import read_table
+
+_VALUES: Final = frozenset({"COUNT", "VARIANCE", "MOE", "NOISE_DISTRIBUTION"})
+"""Columns that do not say which count a row is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """Counts with noise of one kind.
+
+    Attributes
+    ----------
+    name : str
+    exact, noisy : ndarray of float64, shape (counts,)
+    law : Law or None
+        Of the noise, where it is known.
+    both_zero : int
+        Further counts that are zero in both.
+    left_out : int
+        Noisy counts without an exact one, left out.
+    """
+
+    name: str
+    exact: Floats
+    noisy: Floats
+    law: Law | None = None
+    both_zero: int = 0
+    left_out: int = 0
+
+    def residuals(self) -> Residuals:
+        """Noisy minus exact counts.
+
+        Raises
+        ------
+        InputError
+            If no density can be estimated from them (`hollerith.audit.residuals`).
+        """
+        return residuals_of(self.exact, self.noisy, self.name, self.both_zero)
+
+
+def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
+    """Pair the tables of a release with those of its truth, such as `phsafe run` and `phsafe exact` write.
+
+    Counts are taken together by table and variance, so that a series has noise of one law. The law is known where the
+    variance is that of a measurement of the plan; sums of measured cells have another. SafeTab chooses the table of a
+    group by noise, so a noisy count may have no exact one; such counts are left out and numbered.
+
+    Raises
+    ------
+    InputError, OutputError
+        If one is no release, or their counts do not match.
+    """
+    manifest = read_manifest(release)
+    exact_manifest = read_manifest(truth)
+    tables, true = (dict(m.get("tables", {})) for m in (manifest, exact_manifest))
+    for name in tables:
+        if name not in true:
+            raise InputError(f"{truth} has no table {name}, so its counts cannot be matched with those of {release}")
+    for name, described in tables.items():
+        noisy, exact = (read_table(folder / Path(name).name) for folder in (release, truth))
+        if "COUNT" not in noisy:
+            raise InputError(f"{release / name} has no column COUNT")
+        if "COUNT" not in exact:
+            raise InputError(f"{truth / name} has no column COUNT")
+        yield from _by_variance(str(described.get("table", Path(name).stem)), noisy, exact, manifest)
+
+
+def _by_variance(
+    table: str, noisy: dict[str, list[str]], exact: dict[str, list[str]], manifest: dict[str, Any]
+) -> Iterator[Series]:
+    keys = [column for column in noisy if column not in _VALUES]
+    truth = dict(zip(zip(*(exact.get(key, []) for key in keys), strict=True), exact["COUNT"], strict=True))
+    may_differ = str(manifest.get("product", "")).startswith("safetab")
+    missing: Counter[tuple[str, str]] = Counter()
+    groups: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    rows = zip(*(noisy[key] for key in keys), strict=True)
+    variances = noisy.get("VARIANCE", [""] * len(noisy["COUNT"]))
+    regions = noisy.get("REGION_TYPE", [""] * len(noisy["COUNT"]))
+    for row, count, variance, region in zip(rows, noisy["COUNT"], variances, regions, strict=True):
+        if row not in truth and may_differ:
+            missing[region, variance] += 1
+            continue
+        if row not in truth:
+            place = ", ".join(f"{key} {value}" for key, value in zip(keys, row, strict=True))
+            raise InputError(f"table {table}: the truth has no count for {place}: the counts do not match")
+        groups.setdefault((region, variance), []).append((float(truth[row]), float(count)))
+    laws = _laws(manifest)
+    for (region, variance), pairs in groups.items():
+        both = np.array(pairs)
+        name = " ".join(filter(None, (table, region, f"variance {float(variance):.6g}" if variance else "")))
+        yield Series(
+            name, both[:, 0], both[:, 1], laws.get((table, variance and float(variance))), 0, missing[region, variance]
+        )
+
+
+def _laws(manifest: dict[str, Any]) -> dict[tuple[str, float | str], Law]:
+    """Laws of the measurements of a plan, by table and variance as a table writes it."""
+    plan = manifest.get("plan", {})
+    found: dict[tuple[str, float | str], Law] = {}
+    for m in plan.get("measurements", ()):
+        if plan.get("mechanism") == Mechanism.ZCDP.value and m.get("rho") not in {None, "Infinity", "0"}:
+            found[m["table"], float(m["sigma2_float"])] = DiscreteGaussian(Fraction(m["sigma2"]))
+        elif plan.get("mechanism") == Mechanism.PURE.value and m.get("epsilon") not in {None, "Infinity", "0"}:
+            scale = Fraction(m["l1_sensitivity"]) / Fraction(m["epsilon"])
+            found[m["table"], float(m["sigma2_float"])] = TwoSidedGeometric(scale)
+    return found
