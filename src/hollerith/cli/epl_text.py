@@ -29,7 +29,7 @@ def _how(finding: Finding) -> str:
         ends = f"[{number(estimate.lower)}, {number(estimate.upper)}] at {estimate.confidence:.0%}"
         first = f"estimated {number(estimate.loss)} {ends}" if finding.known is not None else ends
         by = "neighbouring counts" if estimate.method == "neighbours" else f"bandwidth {estimate.bandwidth:.3g}"
-        parts.append(f"{first}, {by}, range {estimate.low:g} to {estimate.high:g}")
+        parts.append(f"{first}, {by}, range {estimate.low:.4g} to {estimate.high:.4g}")
     if finding.curve is not None:
         parts.append(f"as published, bandwidth {finding.curve.bandwidth:.3g}")
     if finding.residuals is not None:

@@ -22,8 +22,8 @@ from hollerith.report.html import Html, bullets, paragraph, table
 from hollerith.report.numbers import whole
 from hollerith.report.page import Chart, Figure, Page, Section, render
 
-_DOTS: Final = 1200
-_SHOWN: Final = 8
+_DOTS: Final = 500
+_SHOWN: Final = 6
 _BINS: Final = 60
 
 
@@ -129,7 +129,7 @@ def _summary(findings: Sequence[Finding]) -> Html:
             "EPL": [number(f.loss) for f in findings],
             "Interval": [_interval(f) or "–" for f in findings],
             "Bandwidth": [f"{f.request.factor:g} sd" for f in findings],
-            "Range": [f"{f.estimate.low:g} to {f.estimate.high:g}" if f.estimate else "–" for f in findings],
+            "Range": [f"{f.estimate.low:.4g} to {f.estimate.high:.4g}" if f.estimate else "–" for f in findings],
             "Replicates": [
                 f"{number(r.mean)} ({number(r.lower)} to {number(r.upper)}), {r.number} × {r.what}" if r else "–"
                 for r in (f.replicates for f in findings)
@@ -163,7 +163,12 @@ def _sections(i: int, finding: Finding) -> Iterator[Section]:
     yield Section(
         f"series{i + 1}",
         finding.series.name[:1].upper() + finding.series.name[1:],
-        (_scatter(finding), _density(finding, residuals), _curve(finding)),
+        (
+            # Without exact counts that differ there is nothing to draw the residuals against.
+            *([_scatter(finding)] if np.ptp(finding.series.exact) > 0 else []),
+            _density(finding, residuals),
+            _curve(finding),
+        ),
     )
 
 
