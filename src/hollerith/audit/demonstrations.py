@@ -66,9 +66,10 @@ def least_squares(total: Floats, strata: Floats, weight: float) -> Floats:
     t = excess / number if np.isinf(weight) else weight * excess / (1 + weight * number)
     # t of k holds the k-th stratum positive for exactly the first few k, and the last of them is the right one.
     positive = (ordered > t).sum(axis=1)
-    none = -total if np.isinf(weight) else -weight * total
-    chosen = np.where(positive > 0, t[np.arange(len(t)), np.maximum(positive, 1) - 1], none)
-    return np.maximum(strata - chosen[:, None], 0.0)
+    chosen = t[np.arange(len(t)), np.maximum(positive, 1) - 1]
+    if not np.isinf(weight):
+        chosen = np.where(positive > 0, chosen, -weight * total)
+    return np.asarray(np.maximum(strata - chosen[:, None], 0.0), dtype=np.float64)
 
 
 def least_absolute(strata: Floats) -> Floats:

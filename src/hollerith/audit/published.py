@@ -25,9 +25,13 @@ DISTRICTS: Final = 2663
 
 REPLICATES: Final = 100
 _SEED: Final = 123435
-_EPSILONS: Final = (0.001, 0.005, 0.01, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50)
-_BANDWIDTHS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
-_PERCENTILES: Final = (75.0, 85.0, 95.0, 99.0, 99.9)
+_VALUES: Final = {
+    "a": (0.001, 0.005, 0.01, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50),
+    "b": (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0),
+    "c": (75.0, 85.0, 95.0, 99.0, 99.9),
+}
+"""What the rows are printed for: epsilon, bandwidth, percentile."""
+
 _ONE_EPSILON: Final = 0.25
 
 
@@ -119,32 +123,29 @@ WHAT_B_AND_C_ARE: Final = (
 )
 
 
-def reproduce(replicates: int = REPLICATES) -> Iterator[Row]:
+def reproduce(panels: str = "abc", replicates: int = REPLICATES) -> Iterator[Row]:
     """Table SA1 as printed, row by row: (b) and (c) with the value of the row ignored."""
-    panels: tuple[tuple[str, Sequence[float]], ...] = (("a", _EPSILONS), ("b", _BANDWIDTHS), ("c", _PERCENTILES))
-    for panel, values in panels:
+    for panel in panels:
         generator = np.random.RandomState(_SEED)
-        for value in values:
+        for value in _VALUES[panel]:
             epsilon = value if panel == "a" else _ONE_EPSILON
-            yield _summary(
-                panel, value, [published_curve(_draw(generator, epsilon)).largest for _ in range(replicates)]
-            )
+            yield _summary(panel, value, [published_curve(draw(generator, epsilon)).largest for _ in range(replicates)])
 
 
 def honour(replicates: int = REPLICATES) -> Iterator[Row]:
     """Panels (b) and (c) as they would be if their values were used, on the same draws."""
-    for panel, values in (("b", _BANDWIDTHS), ("c", _PERCENTILES)):
-        for value in values:
+    for panel in "bc":
+        for value in _VALUES[panel]:
             generator = np.random.RandomState(_SEED)
             arguments = (value, PERCENTILE) if panel == "b" else (BANDWIDTH, value)
             yield _summary(
                 panel,
                 value,
-                [published_curve(_draw(generator, _ONE_EPSILON), *arguments).largest for _ in range(replicates)],
+                [published_curve(draw(generator, _ONE_EPSILON), *arguments).largest for _ in range(replicates)],
             )
 
 
-def _draw(generator: np.random.RandomState, epsilon: float) -> Residuals:
+def draw(generator: np.random.RandomState, epsilon: float) -> Residuals:
     """Noise of the districts: a difference of geometric draws, whose *success probability* is epsilon / 2."""
     one, other = (generator.geometric(epsilon / 2, size=DISTRICTS) for _ in range(2))
     return checked((one - other).astype(np.float64))

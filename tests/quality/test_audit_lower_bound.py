@@ -1,0 +1,278 @@
+"""The hypothesis-test audit of every system: too little noise is caught, sound releases pass, on neighbouring records.
+
+All noise is seeded, so the verdict is the same every time; without seeds a sound release would be accused with
+probability below 1e-6 per audit. What no such audit can catch, and the law tests beside this file do, is tested, too.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from census_maker import Census, Person, Place, Unit, write_csv
+from numpy.typing import NDArray
+from safetab_worlds import Block, Total, World, an_iteration, random_world, seeded, write_data, write_parameters
+from safetab_worlds import Household as HouseholdRecord
+from safetab_worlds import Person as PersonRecord
+
+from hollerith.audit.lower_bound import LowerBound, lower_bound
+from hollerith.plan.ledger import Ledger
+from hollerith.plan.measurement import Mechanism
+from hollerith.plan.plan import Plan
+from hollerith.populations.parameters import read_iterations
+from hollerith.privacy.entropy import SeededEntropy
+from hollerith.products.phsafe.config import Config
+from hollerith.products.phsafe.count import ExactCounts, count
+from hollerith.products.phsafe.plan import make_plan
+from hollerith.products.phsafe.run import checked_census, measure
+from hollerith.products.phsafe.spec import TABLES
+from hollerith.products.safetab.run import checked_records
+from hollerith.products.safetab_h import config as config_h
+from hollerith.products.safetab_h import plan as plan_h
+from hollerith.products.safetab_h import run as run_h
+from hollerith.products.safetab_h.totals import read_totals
+from hollerith.products.safetab_p import config as config_p
+from hollerith.products.safetab_p import plan as plan_p
+from hollerith.products.safetab_p import run as run_p
+from hollerith.products.safetab_p.measure import Measurer
+
+Floats = NDArray[np.float64]
+RUNS = 6000
+FEW = 1500
+"""Enough where there is no noise at all."""
+
+FORGOTTEN = Fraction(1, 10**9)
+Release = Callable[[Plan, int], Floats]
+"""What one run publishes under a plan, by its number."""
+
+
+Audited = tuple[Plan, tuple[Release, Release]]
+
+
+def scaled(plan: Plan, scale: Fraction, *names: str) -> Plan:
+    """A broken implementation of a plan: the noise of some measurements, or of all, is scaled to something else."""
+    return replace(
+        plan,
+        measurements=tuple(
+            replace(m, calibration=m.calibration * scale) if not names or m.name in names else m
+            for m in plan.measurements
+        ),
+    )
+
+
+def audit(pair: Sequence[Release], implemented: Plan, runs: int = RUNS) -> LowerBound:
+    here, there = (
+        np.stack([release(implemented, 2 * run + side) for run in range(runs)]) for side, release in enumerate(pair)
+    )
+    return lower_bound(here, there)
+
+
+# --- PHSafe ----------------------------------------------------------------------------------------------------------
+
+TAU = 3
+PH2_LEVELS = ("PH2/usa_*", "PH2/state_*")
+
+
+def household(mafid: str, *, with_spouse: bool) -> tuple[Unit, list[Person]]:
+    """A wife, four others and perhaps a husband: with him, all are counted in a household of another kind."""
+    people = [Person("3", mafid, "40", "1", "01", relship) for relship in ("20", "30", "30", "31", "32")]
+    if with_spouse:
+        people.append(Person("3", mafid, "41", "1", "01", "21"))
+    kind = ("1", "02", "1") if with_spouse else ("3", "08", "5")
+    return Unit("2", mafid, str(len(people)), "2", "1", "01", "1", *kind), people
+
+
+def phsafe_counts(folder: Path, config: Config, *, with_spouse: bool) -> ExactCounts:
+    census = Census([], [], [])
+    for mafid, spouse in (("100000001", with_spouse), ("100000002", True), ("100000003", False)):
+        unit, people = household(mafid, with_spouse=spouse)
+        census.units.append(unit)
+        census.persons += people
+        census.geo.append(Place("2", mafid, "02", "001", "000100", "1000", "1", "4", "9", "99999", "9999"))
+    write_csv(folder, census)
+    with checked_census(config, folder) as opened:
+        return count(opened, config, make_plan(config))
+
+
+def phsafe_config() -> Config:
+    budgets = {
+        (table.name, level.key): Fraction({"PH2": "0.5", "PH7": "0.01"}.get(table.name, "0"))
+        for table in TABLES
+        for level in table.levels
+    }
+    return Config(budgets, dict.fromkeys(("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"), TAU), ("02",), Mechanism.ZCDP)
+
+
+@pytest.fixture(scope="module")
+def phsafe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
+    folder = tmp_path_factory.mktemp("phsafe")
+    exact = [phsafe_counts(folder / str(spouse), phsafe_config(), with_spouse=spouse) for spouse in (True, False)]
+    ph2 = [np.concatenate([counts.by_measurement[name].ravel() for name in PH2_LEVELS[:1]]) for counts in exact]
+    assert ((ph2[0] - ph2[1]) ** 2).sum() == 2 * TAU**2, "the neighbours are as far apart as they can be"
+
+    def release_of(counts: ExactCounts) -> Release:
+        def release(plan: Plan, run: int) -> Floats:
+            noisy = measure(Ledger(plan), counts, SeededEntropy(run))
+            return np.concatenate([cells.ravel() for cells in noisy.values()]).astype(np.float64)
+
+        return release
+
+    return release_of(exact[0]), release_of(exact[1])
+
+
+@pytest.mark.parametrize("accounting", ["published", "tight"])
+def test_sound_phsafe_passes(phsafe: tuple[Release, Release], accounting: str) -> None:
+    plan = make_plan(phsafe_config(), accounting=accounting)
+    bound = audit(phsafe, plan)
+    lost = plan.loss(lambda m: m.proven.unbounded if m.table == "PH2" else Fraction(0))
+    assert bound.rho < lost
+    # The audit is no blunt one: it proves a good part of what is lost.
+    assert bound.rho > 0.25 * lost
+
+
+@pytest.mark.parametrize(
+    ("accounting", "scale", "names"),
+    [
+        pytest.param("tight", Fraction(1, 2), (), id="half the variance on a tight plan"),
+        pytest.param("tight", FORGOTTEN, PH2_LEVELS[1:], id="noise forgotten on one level, tight"),
+        pytest.param("published", FORGOTTEN, PH2_LEVELS[:1], id="noise forgotten on one level, published"),
+        pytest.param("published", Fraction(TAU**2, (2 * TAU + 2) ** 2), (), id="tau in place of 2 tau + 2"),
+    ],
+)
+def test_phsafe_with_too_little_noise_is_caught(
+    phsafe: tuple[Release, Release], accounting: str, scale: Fraction, names: tuple[str, ...]
+) -> None:
+    plan = make_plan(phsafe_config(), accounting=accounting)
+    runs = FEW if scale == FORGOTTEN else RUNS
+    assert audit(phsafe, scaled(plan, scale, *names), runs).rho > plan.loss()
+
+
+def test_half_the_variance_on_a_published_plan_is_left_to_the_law_test(phsafe: tuple[Release, Release]) -> None:
+    # The published sensitivity is (2 tau + 2)^2 where 2 tau^2 is all a person can do: half the noise keeps the promise.
+    plan = make_plan(phsafe_config())
+    broken = scaled(plan, Fraction(1, 2))
+    assert broken.loss(lambda m: m.proven.unbounded) < plan.loss()
+    assert audit(phsafe, broken).rho < plan.loss()
+
+
+# --- SafeTab ---------------------------------------------------------------------------------------------------------
+
+CODES = ("1001", "1002", "1003", "1004")
+RACES = (*CODES, "Null", "Null", "Null", "Null")
+HERE = ("01", "001", "000100", "1000")
+
+
+def small_world() -> World:
+    """Four codes that share a group alone and have a group in combination each; one record with all of them."""
+    world = random_world(seeded(3), persons=1, households=1, noise="some")
+    world.codes = [*CODES, "2000"]
+    world.iterations = [
+        an_iteration("0001", 2, "alone"),
+        *(an_iteration(f"001{n}", 2, "any") for n in range(4)),
+        an_iteration("0030", 2, "ethnicity"),
+    ]
+    world.mapping = [("0001", code) for code in CODES] + [(f"001{n}", code) for n, code in enumerate(CODES)]
+    world.mapping.append(("0030", "2000"))
+    world.blocks = [Block(*HERE, "99999", "9999")]
+    world.housing_units, world.totals = None, []
+    world.persons, world.households = [], []
+    config = world.config
+    config.runs, config.states, config.definition = ("us",), ("01",), "zcdp"
+    config.max_race_codes, config.fraction, config.zero_suppression, config.allow_negative = 4, "0.1", None, True
+    config.budgets("0").thresholds(TOTALS_ALONE, 5)
+    for region_type in ("STATE", "COUNTY"):
+        config.p[region_type, 2] = "0.5"
+        for family in (3, 4):
+            config.h[family, region_type, 2] = "0.25"
+    return world
+
+
+def write(folder: Path, world: World) -> tuple[Path, Path]:
+    return write_parameters(folder / "parameters", world), write_data(folder / "data", world)
+
+
+def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Release, Release]]:
+    """Five persons of all groups, or four; a low threshold lets the first stage be seen, a high one the totals."""
+
+    def of(persons: int) -> tuple[Plan, Release]:
+        world = small_world()
+        world.config.thresholds(thresholds, thresholds[0])
+        world.persons = [PersonRecord("30", "1", "False", *HERE, "01", *RACES, "2000")] * persons
+        parameters, data = write(folder / str(persons), world)
+        config, iterations = config_p.read_config(parameters / "config.json"), read_iterations(parameters)
+        with checked_records(data, run_p.KIND, config.settings, iterations, None) as records:
+            areas, found = run_p.counted(records, config, iterations, "us")
+            slices = list(found)
+
+        def release(plan: Plan, run: int) -> Floats:
+            measurer = Measurer(config, iterations, areas, Ledger(plan), SeededEntropy(run), "us")
+            # Of each group its total, and which table it got.
+            groups = {
+                (noisy.level.name, int(area), int(iteration)): (int(cells.sum()), noisy.table)
+                for noisy in measurer.measure(slices)
+                for area, iteration, cells in zip(noisy.areas, noisy.iterations, noisy.counts, strict=True)
+            }
+            return np.array([value for key in sorted(groups) for value in groups[key]], dtype=np.float64)
+
+        return plan_p.make_plan(config, iterations, accounting="tight"), release
+
+    (plan, here), (_, there) = of(5), of(4)
+    return plan, (here, there)
+
+
+def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
+    """Five households of all groups, or four, in the same tables."""
+
+    def of(households: int) -> tuple[Plan, Release]:
+        world = small_world()
+        world.households = [HouseholdRecord(*HERE, "01", *RACES, "2000", "1", "1")] * households
+        areas = {"STATE": "01", "COUNTY": "01001"}
+        world.totals = [Total(area, kind, i.code, "40") for kind, area in areas.items() for i in world.iterations]
+        parameters, data = write(folder / str(households), world)
+        config, iterations = config_h.read_config(parameters / "config.json"), read_iterations(parameters)
+        totals = read_totals(data / "pop-group-totals.txt", config.settings, iterations)
+        with checked_records(data, run_h.KIND, config.settings, iterations, None) as records:
+            counted = run_h.count_levels(records, config, iterations, totals)
+
+        def release(plan: Plan, run: int) -> Floats:
+            groups = run_h.measure_levels(counted, config, Ledger(plan), SeededEntropy(run))
+            return np.concatenate([noisy.counts.ravel() for noisy in groups]).astype(np.float64)
+
+        return plan_h.make_plan(config, iterations, accounting="tight"), release
+
+    (plan, here), (_, there) = of(5), of(4)
+    return plan, (here, there)
+
+
+TOTALS_ALONE = (1000, 2000, 3000)
+HALF_REACH_A_TABLE = (5, 50, 100)
+
+
+@pytest.fixture(scope="module", params=["safetab-p", "safetab-h"])
+def safetab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    folder = tmp_path_factory.mktemp(request.param)
+    return safetab_p(folder, TOTALS_ALONE) if request.param == "safetab-p" else safetab_h(folder)
+
+
+def test_sound_safetab_passes(safetab: Audited) -> None:
+    plan, pair = safetab
+    assert 0.4 * plan.loss() < audit(pair, plan).rho < plan.loss()
+
+
+def test_half_the_variance_of_safetab_is_caught(safetab: Audited) -> None:
+    plan, pair = safetab
+    assert audit(pair, scaled(plan, Fraction(1, 2))).rho > plan.loss()
+
+
+def test_noise_of_safetab_forgotten_on_one_level_is_caught(safetab: Audited) -> None:
+    plan, pair = safetab
+    level = [m.name for m in plan.measurements if m.level == "COUNTY 2"][-1]
+    assert audit(pair, scaled(plan, FORGOTTEN, level), FEW).rho > plan.loss()
+
+
+def test_noise_forgotten_in_the_first_stage_is_caught(tmp_path: Path) -> None:
+    plan, pair = safetab_p(tmp_path, HALF_REACH_A_TABLE)
+    assert audit(pair, plan, FEW).rho < plan.loss()
+    assert audit(pair, scaled(plan, FORGOTTEN, "stage 1/COUNTY 2"), FEW).rho > plan.loss()
