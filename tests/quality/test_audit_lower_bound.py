@@ -4,23 +4,21 @@ All noise is seeded, so the verdict is the same every time; without seeds a soun
 probability below 1e-6 per audit. What no such audit can catch, and the law tests beside this file do, is tested, too.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from census_maker import Census, Person, Place, Unit, write_csv
-from numpy.typing import NDArray
+from mechanism_audit import FEW, FORGOTTEN, RUNS, Audited, Floats, Release, audit, scaled
 from safetab_worlds import Block, Total, World, an_iteration, random_world, seeded, write_data, write_parameters
 from safetab_worlds import Household as HouseholdRecord
 from safetab_worlds import Person as PersonRecord
 
-from hollerith.audit.lower_bound import LowerBound, lower_bound
 from hollerith.plan.ledger import Ledger
-from hollerith.plan.measurement import Mechanism
-from hollerith.plan.plan import Plan
+from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
+from hollerith.plan.plan import Neighbours, Plan
 from hollerith.populations.parameters import read_iterations
 from hollerith.privacy.entropy import SeededEntropy
 from hollerith.products.phsafe.config import Config
@@ -37,37 +35,7 @@ from hollerith.products.safetab_p import config as config_p
 from hollerith.products.safetab_p import plan as plan_p
 from hollerith.products.safetab_p import run as run_p
 from hollerith.products.safetab_p.measure import Measurer
-
-Floats = NDArray[np.float64]
-RUNS = 6000
-FEW = 1500
-"""Enough where there is no noise at all."""
-
-FORGOTTEN = Fraction(1, 10**9)
-Release = Callable[[Plan, int], Floats]
-"""What one run publishes under a plan, by its number."""
-
-
-Audited = tuple[Plan, tuple[Release, Release]]
-
-
-def scaled(plan: Plan, scale: Fraction, *names: str) -> Plan:
-    """A broken implementation of a plan: the noise of some measurements, or of all, is scaled to something else."""
-    return replace(
-        plan,
-        measurements=tuple(
-            replace(m, calibration=m.calibration * scale) if not names or m.name in names else m
-            for m in plan.measurements
-        ),
-    )
-
-
-def audit(pair: Sequence[Release], implemented: Plan, runs: int = RUNS) -> LowerBound:
-    here, there = (
-        np.stack([release(implemented, 2 * run + side) for run in range(runs)]) for side, release in enumerate(pair)
-    )
-    return lower_bound(here, there)
-
+from hollerith.topdown import estimate_node
 
 # --- PHSafe ----------------------------------------------------------------------------------------------------------
 
@@ -276,3 +244,55 @@ def test_noise_forgotten_in_the_first_stage_is_caught(tmp_path: Path) -> None:
     plan, pair = safetab_p(tmp_path, HALF_REACH_A_TABLE)
     assert audit(pair, plan, FEW).rho < plan.loss()
     assert audit(pair, scaled(plan, FORGOTTEN, "stage 1/COUNTY 2"), FEW).rho > plan.loss()
+
+
+# --- TopDown: one node, measured and estimated -----------------------------------------------------------------------
+
+QUERIES = ((0, 0), (1, 0), (1, 1))
+"""The total, the first attribute, and the detailed query of two by two cells."""
+
+
+def node_plan() -> Plan:
+    """What the children of a node are measured by: moving a person from one child to another moves two answers by 1."""
+    far = Sensitivity(unbounded=Fraction(1), bounded=Fraction(2))
+    measurements = tuple(
+        Measurement(f"Block/{name}", name, "Block", cells, Mechanism.ZCDP, Fraction(2), far, far, Fraction(rho))
+        for name, cells, rho in (("total", 1, "0.3"), ("a", 2, "0.2"), ("detailed", 4, "0.5"))
+    )
+    plan = Plan("topdown", "person", Neighbours.BOUNDED, "tight", Fraction(9, 10), Mechanism.ZCDP, measurements)
+    assert plan.loss() == 1
+    return plan
+
+
+def node(*, moved: bool) -> Release:
+    """The estimates of three children whose parent is known exactly: post-processing of what was measured of each."""
+    children = np.array([[30, 25, 40, 35], [20, 45, 30, 25], [50, 20, 25, 30]], dtype=np.int64)
+    parent = children.sum(axis=0).astype(float)
+    if moved:
+        children[0, 1] -= 1
+        children[1, 1] += 1
+    exact = [children.sum(axis=1, keepdims=True), children.reshape(3, 2, 2).sum(axis=2), children]
+
+    def release(plan: Plan, run: int) -> Floats:
+        entropy, ledger = SeededEntropy(run), Ledger(plan)
+        noisy = [ledger.measure(m, counts, entropy) for m, counts in zip(plan.measurements, exact, strict=True)]
+        variances = np.tile([max(float(m.variance), 1e-6) for m in node_plan().measurements], (3, 1))
+        found = estimate_node(parent, (2, 2), QUERIES, np.concatenate(noisy, axis=1), variances)
+        return found.counts.ravel()
+
+    return release
+
+
+@pytest.mark.parametrize(
+    ("scale", "names", "caught"),
+    [
+        pytest.param(Fraction(1), (), False, id="sound"),
+        pytest.param(Fraction(1, 2), (), True, id="half the variance"),
+        pytest.param(FORGOTTEN, ("Block/detailed",), True, id="noise forgotten in a query"),
+    ],
+)
+def test_a_node_of_topdown(scale: Fraction, names: tuple[str, ...], *, caught: bool) -> None:
+    plan = node_plan()
+    bound = audit((node(moved=False), node(moved=True)), scaled(plan, scale, *names))
+    assert (bound.rho > plan.loss()) == caught
+    assert bound.rho > 0.4, "the audit is no blunt one"

@@ -26,6 +26,12 @@ FEWEST: Final = 60
 _SINGLE: Final = 4
 """Statistics that are one coordinate alone."""
 
+_EACH: Final = 20
+"""Runs for each number, where all are weighed together."""
+
+_SHRINKAGE: Final = (0.01, 0.2)
+"""Of the covariance towards its diagonal: numbers that always add up to the same have none of full rank."""
+
 _THRESHOLDS: Final = 60
 _ORDERS: Final = np.concatenate([1 + np.geomspace(0.01, 100, 60)])
 _STEPS: Final = (0.3, 0.5, 0.7, 0.85, 1.0)
@@ -176,7 +182,7 @@ def _choose(here: Floats, there: Floats, number: int, delta: float, tail: float)
 
 
 def _statistics(here: Floats, there: Floats) -> Iterator[tuple[Floats, float]]:
-    """Linear statistics: the log-likelihood ratio of independent normal numbers, and the best numbers alone."""
+    """Linear statistics: log-likelihood ratios of normal numbers, independent or not, and the best numbers alone."""
     difference = here.mean(axis=0) - there.mean(axis=0)
     variance = (here.var(axis=0) + there.var(axis=0)) / 2
     # A number without noise that differs tells the inputs apart at once; it gets a weight that outdoes all others.
@@ -184,6 +190,15 @@ def _statistics(here: Floats, there: Floats) -> Iterator[tuple[Floats, float]]:
     standard = np.abs(difference) / np.sqrt(np.maximum(variance, floor) * (1 / len(here) + 1 / len(there)))
     noise = math.sqrt(2 * math.log(max(2, difference.size))) + 1
     middle = (here.mean(axis=0) + there.mean(axis=0)) / 2
+    together = np.ones(difference.size, dtype=bool) if difference.size <= len(here) // _EACH else standard >= noise
+    if together.sum() > 1:
+        covariance = (np.cov(here[:, together].T) + np.cov(there[:, together].T)) / 2
+        diagonal = np.diag(np.maximum(variance, floor)[together])
+        for share in _SHRINKAGE:
+            weights = np.zeros(difference.size)
+            shrunken = (1 - share) * covariance + share * diagonal
+            weights[together] = np.linalg.solve(shrunken, difference[together])
+            yield weights, float(weights @ middle)
     order = np.argsort(-standard)
     for kept in (standard >= noise, *(np.arange(difference.size) == place for place in order[:_SINGLE])):
         if kept.any():
