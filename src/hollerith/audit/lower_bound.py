@@ -32,6 +32,7 @@ _EACH: Final = 20
 _SHRINKAGE: Final = (0.01, 0.2)
 """Of the covariance towards its diagonal: numbers that always add up to the same have none of full rank."""
 
+_STATISTICS: Final = 1 + len(_SHRINKAGE) + _SINGLE
 _THRESHOLDS: Final = 60
 _ORDERS: Final = np.concatenate([1 + np.geomspace(0.01, 100, 60)])
 _STEPS: Final = (0.3, 0.5, 0.7, 0.85, 1.0)
@@ -153,57 +154,71 @@ class _Choice:
 
 
 def _choose(here: Floats, there: Floats, number: int, delta: float, tail: float) -> _Choice:
-    """Choose statistic, events and function by the bounds they promise for as many runs as are kept."""
-    best: tuple[float, _Choice] | None = None
-    for weights, centre in _statistics(here, there):
-        score = [runs @ weights - centre for runs in (here, there)]
-        events = list(_events(score))
-        # The counts are scaled to the number of runs kept, so that chance is weighed as it will be.
-        ends = []
-        for event in events:
-            shares = [hits / runs for hits, runs in zip(*_count(score, event), strict=True)]
-            ends.append(_ends([round(share * number) for share in shares], [number, number], tail))
-        epsilons = [_epsilon(low, high, delta) for low, high in ends]
-        rhos = [_rho(low, high) for low, high in ends]
-        functions = [_Function(step, clip, sign) for step in _STEPS for clip in _CLIPS for sign in (1, -1)]
-        means = [_by_mean(score, function, tail, number) for function in functions]
-        choice = _Choice(
-            weights,
-            centre,
-            events[int(np.argmax(epsilons))],
-            events[int(np.argmax(rhos))],
-            functions[int(np.argmax(means))],
-        )
-        value = max(*rhos, *means)
-        if best is None or value > best[0]:
-            best = value, choice
-    assert best is not None  # noqa: S101 (there is one statistic at least)
-    return best[1]
+    """Choose statistic, events and function by the bounds they promise for as many runs as are kept.
+
+    Statistics are compared on runs that they were not made from: each half of the runs judges those of the other.
+    """
+    halves = [[runs[start::2] for runs in (here, there)] for start in (0, 1)]
+    promised = np.zeros(_STATISTICS)
+    for one, other in (halves, halves[::-1]):
+        for place, (weights, centre) in enumerate(_statistics(one[0], one[1])):
+            promised[place] += _tests([runs @ weights - centre for runs in other], number, delta, tail)[0]
+    weights, centre = _statistics(here, there)[int(np.argmax(promised))]
+    _, of_epsilon, of_rho, of_mean = _tests([r @ weights - centre for r in (here, there)], number, delta, tail)
+    return _Choice(weights, centre, of_epsilon, of_rho, of_mean)
 
 
-def _statistics(here: Floats, there: Floats) -> Iterator[tuple[Floats, float]]:
-    """Linear statistics: log-likelihood ratios of normal numbers, independent or not, and the best numbers alone."""
+def _tests(score: list[Floats], number: int, delta: float, tail: float) -> tuple[float, _Event, _Event, _Function]:
+    """What a score promises for rho, and the events for epsilon and rho and the function that promise most."""
+    events = list(_events(score))
+    # The counts are scaled to the number of runs kept, so that chance is weighed as it will be.
+    ends = []
+    for event in events:
+        shares = [hits / runs for hits, runs in zip(*_count(score, event), strict=True)]
+        ends.append(_ends([round(share * number) for share in shares], [number, number], tail))
+    epsilons = [_epsilon(low, high, delta) for low, high in ends]
+    rhos = [_rho(low, high) for low, high in ends]
+    functions = [_Function(step, clip, sign) for step in _STEPS for clip in _CLIPS for sign in (1, -1)]
+    means = [_by_mean(score, function, tail, number) for function in functions]
+    return (
+        max(*rhos, *means),
+        events[int(np.argmax(epsilons))],
+        events[int(np.argmax(rhos))],
+        functions[int(np.argmax(means))],
+    )
+
+
+def _statistics(here: Floats, there: Floats) -> list[tuple[Floats, float]]:
+    """Linear statistics: log-likelihood ratios of normal numbers, dependent or not, and the best numbers alone.
+
+    Returns
+    -------
+    list of (weights, centre)
+        `_STATISTICS` of them.
+    """
     difference = here.mean(axis=0) - there.mean(axis=0)
     variance = (here.var(axis=0) + there.var(axis=0)) / 2
     # A number without noise that differs tells the inputs apart at once; it gets a weight that outdoes all others.
     floor = 1e-6 * difference**2 + np.finfo(float).tiny
-    standard = np.abs(difference) / np.sqrt(np.maximum(variance, floor) * (1 / len(here) + 1 / len(there)))
-    noise = math.sqrt(2 * math.log(max(2, difference.size))) + 1
-    middle = (here.mean(axis=0) + there.mean(axis=0)) / 2
-    together = np.ones(difference.size, dtype=bool) if difference.size <= len(here) // _EACH else standard >= noise
-    if together.sum() > 1:
-        covariance = (np.cov(here[:, together].T) + np.cov(there[:, together].T)) / 2
-        diagonal = np.diag(np.maximum(variance, floor)[together])
-        for share in _SHRINKAGE:
-            weights = np.zeros(difference.size)
-            shrunken = (1 - share) * covariance + share * diagonal
-            weights[together] = np.linalg.solve(shrunken, difference[together])
-            yield weights, float(weights @ middle)
+    variance = np.maximum(variance, floor)
+    standard = np.abs(difference) / np.sqrt(variance * (1 / len(here) + 1 / len(there)))
     order = np.argsort(-standard)
-    for kept in (standard >= noise, *(np.arange(difference.size) == place for place in order[:_SINGLE])):
-        if kept.any():
-            weights = np.where(kept, difference / np.maximum(variance, floor), 0.0)
-            yield weights, float(weights @ middle)
+    telling = standard >= math.sqrt(2 * math.log(max(2, difference.size))) + 1
+    telling[order[0]] = True
+    weights = [np.where(telling, difference / variance, 0.0)]
+    # Numbers that tell nothing alone may take noise off others, where there are runs enough to know.
+    together = np.ones_like(telling) if difference.size <= len(here) // _EACH else telling
+    for share in _SHRINKAGE:
+        covariance = np.cov(here[:, together].T, ddof=0) + np.cov(there[:, together].T, ddof=0)
+        shrunken = (1 - share) * np.atleast_2d(covariance) / 2 + share * np.diag(variance[together])
+        weighed = np.zeros_like(difference)
+        weighed[together] = np.linalg.solve(shrunken + np.diag(floor[together]), difference[together])
+        weights.append(weighed)
+    for place in range(_SINGLE):
+        alone = np.arange(difference.size) == order[min(place, order.size - 1)]
+        weights.append(np.where(alone, difference / variance, 0.0))
+    middle = (here.mean(axis=0) + there.mean(axis=0)) / 2
+    return [(w, float(w @ middle)) for w in weights]
 
 
 def _events(score: list[Floats]) -> Iterator[_Event]:
