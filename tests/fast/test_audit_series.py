@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hollerith.audit.hierarchy import by_geolevel, counterpart, read_published_1940
-from hollerith.audit.series import release_and_truth
+from hollerith.audit.series import _law, release_and_truth
 from hollerith.cli.main import main
 from hollerith.errors import InputError
 from hollerith.privacy.entropy import SeededEntropy
@@ -274,3 +274,12 @@ def test_our_lowest_geolevel_compares_with_enumeration_districts() -> None:
     ours = ("US", "State", "County", "Tract", "Block_Group", "Block")
     assert [counterpart(name, ours) for name in ours] == [None, "state", "county", None, None, "enum_dist"]
     assert counterpart("Tract", ours[:4]) == "enum_dist"
+
+
+def test_laws_are_found_by_the_tables_that_a_plan_names() -> None:
+    laws = {("T01001-T02003", 4.0): DiscreteGaussian(Fraction(4)), ("T03", 9.0): DiscreteGaussian(Fraction(9))}
+    found = {table: (_law(laws, table, 4.0), _law(laws, table, 9.0)) for table in ("T01001", "T02002", "T03001")}
+    four, nine = laws.values()
+    assert found == {"T01001": (four, None), "T02002": (four, None), "T03001": (None, nine)}
+    assert _law(laws, "T04001", 4.0) is None
+    assert _law(laws, "T01001", 5.0) is None

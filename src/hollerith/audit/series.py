@@ -104,15 +104,23 @@ def _by_variance(
     for (region, variance), pairs in groups.items():
         both = np.array(pairs)
         name = " ".join(filter(None, (table, region, f"variance {float(variance):.6g}" if variance else "")))
-        yield Series(
-            name, both[:, 0], both[:, 1], laws.get((table, variance and float(variance))), 0, missing[region, variance]
-        )
+        law = _law(laws, table, float(variance)) if variance else None
+        yield Series(name, both[:, 0], both[:, 1], law, 0, missing[region, variance])
 
 
-def _laws(manifest: dict[str, Any]) -> dict[tuple[str, float | str], Law]:
+def _law(laws: dict[tuple[str, float], Law], table: str, variance: float) -> Law | None:
+    """The law of a measurement of this table. Plans of SafeTab say T03 for T03001, and T01001-T02003 for all between."""
+    for (measured, its_variance), law in laws.items():
+        first, _, last = measured.partition("-")
+        if its_variance == variance and (table.startswith(measured) or first <= table <= last):
+            return law
+    return None
+
+
+def _laws(manifest: dict[str, Any]) -> dict[tuple[str, float], Law]:
     """Laws of the measurements of a plan, by table and variance as a table writes it."""
     plan = manifest.get("plan", {})
-    found: dict[tuple[str, float | str], Law] = {}
+    found: dict[tuple[str, float], Law] = {}
     for m in plan.get("measurements", ()):
         if plan.get("mechanism") == Mechanism.ZCDP.value and m.get("rho") not in {None, "Infinity", "0"}:
             found[m["table"], float(m["sigma2_float"])] = DiscreteGaussian(Fraction(m["sigma2"]))
