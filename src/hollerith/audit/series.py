@@ -109,7 +109,7 @@ def _by_variance(
 
 
 def _law(laws: dict[tuple[str, float], Law], table: str, variance: float) -> Law | None:
-    """The law of a measurement of this table. Plans of SafeTab say T03 for T03001, and T01001-T02003 for all between."""
+    """The law of a measurement of this table; plans of SafeTab say T03 for T03001, T01001-T02003 for all between."""
     for (measured, its_variance), law in laws.items():
         first, _, last = measured.partition("-")
         if its_variance == variance and (table.startswith(measured) or first <= table <= last):
