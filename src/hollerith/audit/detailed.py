@@ -1,0 +1,121 @@
+"""Attribute privacy loss of SafeTab: the most its plans lose where one record differs in some attributes only.
+
+What a record does to the counts of a level is known: one in each of its groups, in the cell it is in. So no search is
+needed, only the most groups that a record can leave and enter (docs/attribute-loss.md).
+"""
+
+from collections.abc import Collection
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from hollerith.plan.measurement import Measurement
+from hollerith.plan.plan import Plan
+from hollerith.populations.household_tables import FAMILIES
+from hollerith.populations.iterations import CharacteristicIterations, Eligible
+from hollerith.populations.regions import LEVELS
+from hollerith.privacy.exact import Budget
+
+ATTRIBUTES: Final = {
+    "safetab-p": ("Sex", "Age", "Race", "Ethnicity", "Place"),
+    "safetab-h": ("Household type", "Tenure", "Race", "Ethnicity", "Place"),
+}
+"""Attributes of a record of each product; the place is its block."""
+
+_OF_CELLS: Final = {
+    "safetab-p": {"T01001-T02003": frozenset({"Sex", "Age"})},
+    "safetab-h": dict(zip((f.name for f in FAMILIES), (frozenset({"Household type"}), frozenset({"Tenure"})), strict=True)),
+}
+"""By the table of a measurement, the attributes that decide which cell of a group a record is in."""
+
+
+def detailed_loss(
+    plan: Plan, iterations: CharacteristicIterations, race_codes: int, attributes: Collection[str]
+) -> Budget:
+    """The most that a plan of SafeTab loses where any record changes in some attributes, in any way.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of SafeTab-P or SafeTab-H.
+    iterations : CharacteristicIterations
+    race_codes : int
+        How many race codes of a record count.
+    attributes : collection of str
+        Of `ATTRIBUTES`. More attributes never lose less.
+    """
+    levels = {level.name: level for level in LEVELS}
+    chosen = frozenset(attributes)
+
+    def distance(m: Measurement) -> Fraction:
+        level = levels[m.level]
+        eligible = iterations.eligible(level.iteration_level, level.region.granularity)
+        moves = bool(chosen & _OF_CELLS[plan.product].get(m.table, frozenset()))
+        moves = moves or ("Place" in chosen and level.region.base != "nation")
+        return Fraction(
+            cells_moved(eligible, race_codes, race="Race" in chosen, ethnicity="Ethnicity" in chosen, moves=moves)
+        )
+
+    return plan.loss(distance)
+
+
+def cells_moved(eligible: Eligible, race_codes: int, *, race: bool, ethnicity: bool, moves: bool) -> int:
+    """Most cells of a level that change by one when one record changes.
+
+    Parameters
+    ----------
+    eligible : Eligible
+    race_codes : int
+    race, ethnicity : bool
+        Whether the record's race codes, and its ethnicity code, may change.
+    moves : bool
+        Whether it moves to another cell, or another area, in all groups it stays in.
+    """
+    ethnic = eligible.ethnic[eligible.ethnic >= 0]
+    of_ethnicity = (2 if moves else min(2, len(np.unique(ethnic))) if ethnicity else 0) if len(ethnic) else 0
+    # A record that changes its ethnicity may have had none that counts.
+    if ethnicity and len(ethnic) and not moves:
+        of_ethnicity = 2 if len(np.unique(ethnic)) > 1 else 1
+    most = eligible.stability(race_codes) - int(bool(len(ethnic)))
+    if moves:
+        return 2 * most + of_ethnicity
+    return (_most_apart(eligible, race_codes) if race else 0) + of_ethnicity
+
+
+def _most_apart(eligible: Eligible, race_codes: int) -> int:
+    """Most race groups that are of one of two sets of race codes and not of both.
+
+    A set of codes is in the iterations in combination of its codes, and in an iteration alone if all are in it. Two
+    sets are best without common groups; the iterations in combination are shared out between them.
+    """
+    pairs = np.unique(np.stack([eligible.alone, eligible.in_combination], axis=1), axis=0).tolist()
+    combined = {c for _, c in pairs if c >= 0}
+    # Of two sets that need not be alone in anything.
+    best = min(2 * race_codes, len(combined))
+    within: dict[int, set[int]] = {}
+    for a, c in pairs:
+        if a >= 0:
+            within.setdefault(a, set()).update({c} - {-1})
+    for a, own in within.items():
+        one = 1 + min(race_codes, len(own))
+        # Against a set not alone: what is left of the iterations in combination.
+        best = max(best, 1 + min(2 * race_codes, _shared(own, combined, race_codes)))
+        for b, others in within.items():
+            if a != b:
+                best = max(best, 2 + _two(own, others, race_codes))
+        best = max(best, one)
+    return best
+
+
+def _shared(own: set[int], combined: set[int], most: int) -> int:
+    """Most distinct iterations of a set within ``own`` and another of any."""
+    return _two(own, combined, most)
+
+
+def _two(one: set[int], other: set[int], most: int) -> int:
+    """Most elements of two disjoint choices of at most ``most`` each, one from each set."""
+    both = one & other
+    only_one, only_other = len(one - both), len(other - both)
+    first, second = min(most, only_one), min(most, only_other)
+    return first + second + min(len(both), (most - first) + (most - second))

@@ -1,0 +1,98 @@
+"""The rule behind the numbers of the slides: the stability of a table scaled to the size of the household.
+
+The rule is a reading of the printed numbers, not the authors' own words (docs/attribute-loss.md): a table whose counts
+a secret can change costs its bounded loss times ((2 min(k, tau) + 2) / (2 tau + 2))^2 for a household of k.
+"""
+
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from typing import Final
+
+from hollerith.audit.families import Individual
+from hollerith.audit.household import ADULT, WITH_OWN_CHILDREN
+from hollerith.plan.measurement import Measurement, Mechanism
+from hollerith.plan.plan import Plan
+from hollerith.privacy.exact import Budget
+
+_DENOMINATORS: Final = ("PH1_denom", "PH5_denom", "PH8_denom")
+_CHILDREN: Final = ("PH3", "PH3 by race", "PH6")
+_ALL: Final = ("PH1_num", "PH2", "PH4", "PH7", *_CHILDREN, *_DENOMINATORS)
+_UNION: Final = {"Race", "Ethnicity", "Relation"}
+
+
+def rule(plan: Plan, taus: Mapping[str, int], individual: Individual, attributes: Collection[str]) -> Budget:
+    """The loss by the rule; it grows with the attributes, and never passes the bounded loss of the plan.
+
+    A table counts once however many attributes can change it. A household that moves may be of any size, before or
+    after, and one unit table changes in two places: a move costs the bounded loss of the plan.
+    """
+    terms: set[str] = set()
+    for attribute in attributes:
+        terms.update(_terms(individual, attribute))
+    if "HouseholdID" in attributes:
+        return plan.loss(lambda m: m.sensitivity.bounded)
+    return _sum(plan, taus, terms, individual.size)
+
+
+def rule_of_the_slides(
+    plan: Plan, taus: Mapping[str, int], individual: Individual, secret: str, attributes: Collection[str]
+) -> Budget:
+    """The loss as the printed numbers have it: the rule with three exceptions that it does not justify.
+
+    They are: the sex of a householder with children of age leaves out PH3 and PH6, which the relation alone does
+    not; a move leaves them out for everybody of age; and who lives alone has PH2 in the secret of a multiracial family.
+    """
+    if "HouseholdID" in attributes:
+        terms = {"PH1_num", "PH2", "PH7", "PH1_denom", "PH8_denom"}
+        if individual.size > 1:
+            terms |= {"PH4", "PH5_denom"}
+        if individual.age < ADULT:
+            terms |= set(_CHILDREN)
+        return _sum(plan, taus, terms, None)
+    terms = set[str]().union(*(_terms(individual, attribute) for attribute in attributes))
+    if "Sex" in attributes and individual.age >= ADULT:
+        terms -= set(_CHILDREN)
+    if individual.size == 1 and set(attributes) >= _UNION:
+        terms.add("PH2")
+    return _sum(plan, taus, terms, individual.size)
+
+
+def _terms(i: Individual, attribute: str) -> tuple[str, ...]:
+    """The tables that an attribute can change."""
+    alone, minor = i.size == 1, i.age < ADULT
+    family = () if alone or i.type in (8, 12) else ("PH4", "PH5_denom")
+    children = _CHILDREN if minor or i.type in WITH_OWN_CHILDREN else ()
+    if attribute == "Relation":
+        return () if alone else ("PH2", "PH4", "PH5_denom", *children)
+    if attribute == "Sex":
+        return ("PH2", *(children if not alone else ()))
+    if attribute == "Age":
+        more = () if alone else ("PH2", "PH4", "PH5_denom", "PH6")
+        return ("PH1_num", "PH1_denom", "PH3", "PH3 by race", *more)
+    if attribute in {"Race", "Ethnicity"}:
+        own = ("PH3 by race",) if minor else ()
+        return (*own, "PH1_num", "PH7", "PH1_denom", "PH8_denom", *family) if i.is_householder else own
+    return ("PH7", "PH8_denom") if attribute == "Tenure" else _ALL
+
+
+def _sum(plan: Plan, taus: Mapping[str, int], terms: Collection[str], size: int | None) -> Budget:
+    """Bounded losses of the tables, scaled to a household of ``size``; for None they stand as they are."""
+    chosen = [(m, _term(m)) for m in plan.measurements if _term(m) in terms]
+    total: Budget = Fraction(0)
+    for m, _ in chosen:
+        # One household changes, not two: a denominator costs its unbounded loss.
+        distance = m.sensitivity.unbounded if m.table in _DENOMINATORS else m.sensitivity.bounded
+        total += m.loss(distance * _scale(m, taus, size))
+    return total
+
+
+def _term(m: Measurement) -> str:
+    return "PH3 by race" if m.table == "PH3" and not m.level.endswith("*") else m.table
+
+
+def _scale(m: Measurement, taus: Mapping[str, int], size: int | None) -> Fraction:
+    if size is None or m.table not in taus:
+        return Fraction(1)
+    tau = taus[m.table]
+    share = Fraction(2 * min(size, tau) + 2, 2 * tau + 2)
+    return share**2 if m.mechanism is Mechanism.ZCDP else share
