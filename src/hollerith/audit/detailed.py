@@ -6,6 +6,7 @@ needed, only the most groups that a record can leave and enter (docs/attribute-l
 
 from collections.abc import Collection
 from fractions import Fraction
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -72,12 +73,9 @@ def cells_moved(eligible: Eligible, race_codes: int, *, race: bool, ethnicity: b
     moves : bool
         Whether it moves to another cell, or another area, in all groups it stays in.
     """
-    ethnic = eligible.ethnic[eligible.ethnic >= 0]
-    of_ethnicity = (2 if moves else min(2, len(np.unique(ethnic))) if ethnicity else 0) if len(ethnic) else 0
-    # A record that changes its ethnicity may have had none that counts.
-    if ethnicity and len(ethnic) and not moves:
-        of_ethnicity = 2 if len(np.unique(ethnic)) > 1 else 1
-    most = eligible.stability(race_codes) - int(bool(len(ethnic)))
+    groups = len(np.unique(eligible.ethnic[eligible.ethnic >= 0]))
+    of_ethnicity = min(groups, 1) * 2 if moves else min(groups, 2) if ethnicity else 0
+    most = eligible.stability(race_codes) - min(groups, 1)
     if moves:
         return 2 * most + of_ethnicity
     return (_most_apart(eligible, race_codes) if race else 0) + of_ethnicity
@@ -87,35 +85,19 @@ def _most_apart(eligible: Eligible, race_codes: int) -> int:
     """Most race groups that are of one of two sets of race codes and not of both.
 
     A set of codes is in the iterations in combination of its codes, and in an iteration alone if all are in it. Two
-    sets are best without common groups; the iterations in combination are shared out between them.
+    sets are farthest apart without common groups, so they share out the iterations in combination.
     """
     pairs = np.unique(np.stack([eligible.alone, eligible.in_combination], axis=1), axis=0).tolist()
     combined = {c for _, c in pairs if c >= 0}
-    # Of two sets that need not be alone in anything.
-    best = min(2 * race_codes, len(combined))
-    within: dict[int, set[int]] = {}
-    for a, c in pairs:
-        if a >= 0:
-            within.setdefault(a, set()).update({c} - {-1})
-    for a, own in within.items():
-        one = 1 + min(race_codes, len(own))
-        # Against a set not alone: what is left of the iterations in combination.
-        best = max(best, 1 + min(2 * race_codes, _shared(own, combined, race_codes)))
-        for b, others in within.items():
-            if a != b:
-                best = max(best, 2 + _two(own, others, race_codes))
-        best = max(best, one)
-    return best
+    within: dict[int, set[int]] = {a: {c for b, c in pairs if b == a and c >= 0} for a, _ in pairs if a >= 0}
+    apart = [min(2 * race_codes, len(combined))]
+    apart += [1 + _shared_out(own, combined, race_codes) for own in within.values()]
+    apart += [2 + _shared_out(*two, race_codes) for two in combinations(within.values(), 2)]
+    return max(apart)
 
 
-def _shared(own: set[int], combined: set[int], most: int) -> int:
-    """Most distinct iterations of a set within ``own`` and another of any."""
-    return _two(own, combined, most)
-
-
-def _two(one: set[int], other: set[int], most: int) -> int:
-    """Most elements of two disjoint choices of at most ``most`` each, one from each set."""
-    both = one & other
-    only_one, only_other = len(one - both), len(other - both)
-    first, second = min(most, only_one), min(most, only_other)
-    return first + second + min(len(both), (most - first) + (most - second))
+def _shared_out(one: set[int], other: set[int], most: int) -> int:
+    """Most elements of two choices of at most ``most`` elements each, one from each set, without a common one."""
+    both = len(one & other)
+    first, second = min(most, len(one) - both), min(most, len(other) - both)
+    return first + second + min(both, 2 * most - first - second)

@@ -35,7 +35,7 @@ def rule(plan: Plan, taus: Mapping[str, int], individual: Individual, attributes
 
 
 def rule_of_the_slides(
-    plan: Plan, taus: Mapping[str, int], individual: Individual, secret: str, attributes: Collection[str]
+    plan: Plan, taus: Mapping[str, int], individual: Individual, attributes: Collection[str]
 ) -> Budget:
     """The loss as the printed numbers have it: the rule with three exceptions that it does not justify.
 

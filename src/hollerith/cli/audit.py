@@ -1,6 +1,6 @@
 """`hollerith audit`: what privacy loss was really spent. Each verb has a module of its own."""
 
-from hollerith.cli import audit_epl
+from hollerith.cli import audit_attribute, audit_certificate, audit_epl
 from hollerith.cli.arguments import Commands
 
 
@@ -8,5 +8,5 @@ def add(commands: Commands) -> None:
     """Add the command and its verbs."""
     parser = commands.add_parser("audit", help="what privacy loss was really spent")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for module in (audit_epl,):
+    for module in (audit_epl, audit_attribute, audit_certificate):
         module.add(verbs)
