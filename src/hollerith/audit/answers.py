@@ -1,4 +1,4 @@
-"""The answers of `hollerith audit attribute`: for every individual and secret the printed value, the rule, the search."""
+"""The answers of `hollerith audit attribute`: by individual and secret the printed value, the rule and the search."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,9 @@ class Answer:
         }
 
 
-def answers(costs: Costs, individuals: Sequence[Individual], secrets: Sequence[Secret], *, slides: bool) -> Iterator[Answer]:
+def answers(
+    costs: Costs, individuals: Sequence[Individual], secrets: Sequence[Secret], *, slides: bool
+) -> Iterator[Answer]:
     """Price every secret of every individual; secrets of the same attributes are searched once.
 
     Raises

@@ -162,14 +162,12 @@ def _staying(costs: Costs, individual: Individual, attributes: frozenset[str]) -
     best, changes, tried = Fraction(0), tuple[Change, ...](), 0
     largest = 0.0
     for others in others_of(individual, person_of(individual), least, moving=False):
-        where_to = places(truncated, others)
+        where_to = places(others, truncated=truncated)
         first = [h for p in befores for h in _living(p, others, tenure, individual, where_to)]
         then = [h for p in afters for t in tenures for h in _living(p, others, t, None, where_to)]
         if not first or not then:
             continue
-        unique, where = np.unique(
-            np.array([costs.contribution(h) for h in then]), axis=0, return_index=True
-        )
+        unique, where = np.unique(np.array([costs.contribution(h) for h in then]), axis=0, return_index=True)
         for household in first:
             differences = unique - costs.contribution(household)
             losses = costs.each(differences) @ (costs.nation + costs.state)
@@ -200,21 +198,24 @@ def _moving(costs: Costs, individual: Individual, attributes: frozenset[str]) ->
     tenure = 1 if individual.tenure is None else individual.tenure
     free = "Tenure" in attributes
     left = _Differences(costs)
-    for before in befores:
-        for others in others_of(individual, person_of(individual), least, moving=True):
-            for place in places(truncated, others):
-                for household in _living(before, others, tenure, individual, (place,)):
-                    for people in without(household.people, place):
-                        for new in sorted({*TENURES, tenure}) if free else (tenure,):
-                            left.add(household, Household(people, new))
+    tenures = sorted({*TENURES, tenure}) if free else [tenure]
+    for before, others in product(befores, list(others_of(individual, person_of(individual), least, moving=True))):
+        for place in places(others, truncated=truncated):
+            for household in _living(before, others, tenure, individual, (place,)):
+                for people, new in product(without(household.people, place), tenures):
+                    left.add(household, Household(people, new))
+    return _together(costs, left, _joining(costs, afters, _TENURES_OF_A_TARGET if free else ((1, 1),)))
+
+
+def _joining(costs: Costs, afters: list[Person], tenures: tuple[tuple[int, int], ...]) -> _Differences:
+    """What it does to a unit that somebody moves in; nothing, where the unit is not counted."""
     joined = _Differences(costs)
     joined.add(_EMPTY, _EMPTY)
     for after in sorted({person._replace(relation=HOUSEHOLDER) for person in afters}):
         for people, place in targets(after, costs.taus.values()):
-            for rest in without(people, place):
-                for old, new in _TENURES_OF_A_TARGET if free else ((1, 1),):
-                    joined.add(Household(rest, old), Household(people, new))
-    return _together(costs, left, joined)
+            for rest, (old, new) in product(without(people, place), tenures):
+                joined.add(Household(rest, old), Household(people, new))
+    return joined
 
 
 _EMPTY: Final = Household((), 0)

@@ -19,7 +19,9 @@ from hollerith.products.phsafe.tables import level_of
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-ENTRIES: Final = tuple((table.name, code, cell) for table in TABLES for code in table.iterations for cell in table.cells)
+ENTRIES: Final = tuple(
+    (table.name, code, cell) for table in TABLES for code in table.iterations for cell in table.cells
+)
 """Every table, iteration and basis cell of one region: 204."""
 
 _PLACE: Final = {entry: place for place, entry in enumerate(ENTRIES)}

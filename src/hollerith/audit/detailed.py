@@ -26,7 +26,9 @@ ATTRIBUTES: Final = {
 
 _OF_CELLS: Final = {
     "safetab-p": {"T01001-T02003": frozenset({"Sex", "Age"})},
-    "safetab-h": dict(zip((f.name for f in FAMILIES), (frozenset({"Household type"}), frozenset({"Tenure"})), strict=True)),
+    "safetab-h": dict(
+        zip((f.name for f in FAMILIES), (frozenset({"Household type"}), frozenset({"Tenure"})), strict=True)
+    ),
 }
 """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
 

@@ -166,7 +166,7 @@ def others_of(individual: Individual, person: Person, least_tau: int, *, moving:
         Whether the person leaves, so that race and ethnicity of a successor matter.
     """
     if individual.others is not None:
-        yield from _orders(individual.others, individual.size > least_tau)
+        yield from _orders(individual.others, truncated=individual.size > least_tau)
         return
     wanted = individual.type
     for needed in _needed(individual, person, moving=moving):
@@ -229,7 +229,7 @@ def _filled(needed: Ordered, free: int, *, truncated: bool, every: bool) -> Iter
             yield (*rest, *needed)
 
 
-def _orders(others: Ordered, truncated: bool) -> Iterator[Ordered]:
+def _orders(others: Ordered, *, truncated: bool) -> Iterator[Ordered]:
     """Orders in which given members may be kept: all of them where they are few."""
     if not truncated:
         yield others
@@ -243,7 +243,7 @@ def _orders(others: Ordered, truncated: bool) -> Iterator[Ordered]:
             yield tuple(sorted(others, key=lambda p: (p != first, p == last)))
 
 
-def places(truncated: bool, others: Ordered) -> tuple[int, ...]:
+def places(others: Ordered, *, truncated: bool) -> tuple[int, ...]:
     """Where the person may stand in the order of truncation."""
     return (0, len(others)) if truncated else (len(others),)
 
@@ -269,7 +269,7 @@ def targets(person: Person, taus: Iterable[int]) -> Iterator[tuple[Ordered, int]
                 head = next((p for p in others if p.relation == HOUSEHOLDER), None)
                 own = Person(person.sex, person.age, person.race, person.ethnicity, relation)
                 joined = own if head is None else coupled(own, head)
-                for place in places(size > least, others):
+                for place in places(others, truncated=size > least):
                     people = (*others[:place], joined, *others[place:])
                     if not faults_of(people):
                         yield people, place
@@ -288,4 +288,3 @@ def _hosts(person: Person, relation: int) -> Iterator[Ordered]:
     yield (head,)
     if relation not in COUPLED:
         yield head, Person(MALE, 40, *_USUAL, 21)
-

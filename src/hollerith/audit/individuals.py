@@ -83,8 +83,10 @@ def read_individuals(path: Path) -> Question:
 def _entries(document: Mapping[str, Any], key: str, faults: list[str]) -> list[tuple[str, dict[str, Any]]]:
     """The objects of a list, each with its place; what is no list of objects is a fault."""
     value = document.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value) or (
-        key in document and not value
+    if (
+        not isinstance(value, list)
+        or not all(isinstance(entry, dict) for entry in value)
+        or (key in document and not value)
     ):
         faults.append(f"{key}: must be a list of objects, [[{key}]] in TOML")
         return []
@@ -116,9 +118,13 @@ def _individual(place: str, entry: dict[str, Any], faults: list[str]) -> Individ
     if "members" in entry:
         members = _members(place, entry["members"], faults)
         faults += [
-            f"{place}: {key} is needed where members are given" for key in ("sex", "race", "ethnicity") if key not in told
+            f"{place}: {key} is needed where members are given"
+            for key in ("sex", "race", "ethnicity")
+            if key not in told
         ]
-        faults += [f"{place}: {key} follows from members; leave it out" for key in ("size", "household_type") if key in told]
+        faults += [
+            f"{place}: {key} follows from members; leave it out" for key in ("size", "household_type") if key in told
+        ]
     else:
         faults += [
             f"{place}: {key} is missing; give size and household_type, or all members"
@@ -130,9 +136,14 @@ def _individual(place: str, entry: dict[str, Any], faults: list[str]) -> Individ
     if members is None:
         individual = Individual(
             name=entry["name"],
-            **{key: told[key] for key in ("age", "relation", "size")},
+            age=told["age"],
+            relation=told["relation"],
+            size=told["size"],
             type=told["household_type"],
-            **{key: told.get(key) for key in ("sex", "race", "ethnicity", "tenure")},
+            sex=told.get("sex"),
+            race=told.get("race"),
+            ethnicity=told.get("ethnicity"),
+            tenure=told.get("tenure"),
         )
         reason = reason_against(individual)
     else:
@@ -188,5 +199,3 @@ def _numbers(place: str, entry: Mapping[str, Any], keys: tuple[str, ...], faults
         else:
             found[key] = number
     return found
-
-

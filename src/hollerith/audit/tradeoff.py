@@ -104,7 +104,7 @@ def gaussian_missed(mu: float, type_1: float) -> float:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """delta at epsilon of a shift by mu: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle and Wang 2018)."""
+    """The delta at epsilon of a shift by mu: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle and Wang 2018)."""
     if mu == 0:
         return 0.0
     first = 0.5 * math.erfc((epsilon / mu - mu / 2) / math.sqrt(2))
@@ -115,7 +115,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def _log_erfc(x: float) -> float:
-    """ln erfc(x) for x >= 0; beyond 25 by its asymptotic series, to a relative 1e-8."""
+    """The logarithm of erfc(x) for x >= 0; beyond 25 by its asymptotic series, to a relative 1e-8."""
     if x < 25:
         return math.log(math.erfc(x))
     return -x * x - math.log(x * math.sqrt(math.pi)) + math.log1p(-1 / (2 * x * x) + 3 / (4 * x**4))

@@ -153,10 +153,14 @@ def _safetab(options: argparse.Namespace, folder: Path) -> None:
     iterations = read_iterations(folder)
     if any(key.startswith("privacy_budget_p_") for key in keys):
         of_p = config_p.read_config(folder / CONFIG)
-        planned.append((plan_p.make_plan(of_p, iterations, accounting=options.sensitivity), of_p.settings.max_race_codes))
+        planned.append(
+            (plan_p.make_plan(of_p, iterations, accounting=options.sensitivity), of_p.settings.max_race_codes)
+        )
     if any(key.startswith("privacy_budget_h_") for key in keys):
         of_h = config_h.read_config(folder / CONFIG)
-        planned.append((plan_h.make_plan(of_h, iterations, accounting=options.sensitivity), of_h.settings.max_race_codes))
+        planned.append(
+            (plan_h.make_plan(of_h, iterations, accounting=options.sensitivity), of_h.settings.max_race_codes)
+        )
     if not planned:
         raise ConfigError(f"config {folder / CONFIG}: has no budgets of SafeTab")
     rows: list[dict[str, Any]] = []
@@ -178,8 +182,8 @@ def _safetab(options: argparse.Namespace, folder: Path) -> None:
     symbol = "epsilon" if planned[0][0].mechanism.value == "pure" else "rho"
     print(f"{'product':10} {'a record differs only in':48} {symbol + ', at most':>14}")
     for row in rows:
-        value = "infinite" if row["loss_float"] is None else f"{row['loss_float']:.6f}"
-        print(f"{row['product']:10} {', '.join(row['attributes']):48} {value:>14}")
+        shown = "infinite" if row["loss_float"] is None else f"{row['loss_float']:.6f}"
+        print(f"{row['product']:10} {', '.join(row['attributes']):48} {shown:>14}")
 
 
 def _topdown(options: argparse.Namespace) -> None:
@@ -194,7 +198,9 @@ def _topdown(options: argparse.Namespace) -> None:
         *({"geolevel": name, **loss} for name, loss in described["geolevels"].items()),
     ]
     if options.json:
-        print_json([{"product": configuration.product, "privacy_unit": configuration.privacy_unit, **row} for row in rows])
+        print_json(
+            [{"product": configuration.product, "privacy_unit": configuration.privacy_unit, **row} for row in rows]
+        )
         return
     print(f"{configuration.product}: where one {configuration.privacy_unit} differs only in")
     print(f"{'':34}{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}")

@@ -25,16 +25,21 @@ def _certificate(options: argparse.Namespace) -> None:
     import hollerith
     from hollerith.audit.certificate import certificate
     from hollerith.errors import OutputError
-    from hollerith.release.check import check_checksums
-    from hollerith.release.folder import new_folder, write_manifest
+    from hollerith.release.folder import new_folder, read_manifest, write_manifest
     from hollerith.release.tables import checksum
     from hollerith.report.certificate import certificate_page
 
-    manifest, wrong = check_checksums(options.release)
-    if wrong:
-        raise OutputError(
-            "\n".join([f"{options.release} does not hold together, so it is not certified:", *(f"  {w}" for w in wrong)])
-        )
+    if not options.release.is_dir():
+        raise OutputError(f"{options.release} is no folder; name that of a release")
+    manifest = read_manifest(options.release)
+    files = manifest.get("tables")
+    for name, described in files.items() if isinstance(files, dict) else ():
+        path = options.release / name
+        if not path.is_file() or not isinstance(described, dict) or checksum(path) != described.get("sha256"):
+            raise OutputError(
+                f"{path} is not the file that the manifest describes, so the release is not certified; "
+                f"see hollerith check {options.release}"
+            )
     certified = certificate(manifest)
     with new_folder(options.out, overwrite=options.overwrite, noisy=False) as partial:
         (partial / NUMBERS).write_text(json.dumps(certified, indent=1) + "\n", encoding="utf-8")

@@ -11,6 +11,7 @@ from hollerith.privacy.exact import read_exact
 from hollerith.report.html import Html, bullets, code, element, join, paragraph, table
 from hollerith.report.numbers import loss, percent, power_of_ten, rounded
 from hollerith.report.page import Page, Section, render
+from hollerith.report.phsafe import LEVELS, TABLES
 
 PRODUCTS: Final = {
     "phsafe": "S-DHC (PHSafe)",
@@ -28,6 +29,7 @@ Certificate = Mapping[str, Any]
 
 def certificate_page(certificate: Certificate) -> str:
     """Lay out a certificate (`hollerith.audit.certificate`) as one HTML file that loads nothing."""
+    certificate = {**certificate, "attacker": {**certificate["attacker"], "curves": _merged(certificate)}}
     name = PRODUCTS.get(certificate["product"], certificate["product"])
     status, words = _status(certificate)
     return render(
@@ -56,12 +58,27 @@ def _status(certificate: Certificate) -> tuple[str, str]:
     return "For publication.", "This page follows from the public plan of the release; no record was read to make it."
 
 
+def _merged(certificate: Certificate) -> list[dict[str, Any]]:
+    """Curves that are the same drawn once, under the words of all."""
+    merged: list[dict[str, Any]] = []
+    for curve in certificate["attacker"]["curves"]:
+        same = next((m for m in merged if m["points"] == curve["points"]), None)
+        if same is None:
+            merged.append({**curve, "kinds": [curve["neighbours"]]})
+        else:
+            # "one person record is added", "... is changed": the subject need not be said twice.
+            predicate = curve["change"].split(" is ", 1)[-1]
+            same["change"] += f", or {predicate}"
+            same["kinds"].append(curve["neighbours"])
+    return merged
+
+
 def _key_numbers(certificate: Certificate) -> dict[str, tuple[str, str]]:
     curves = certificate["attacker"]["curves"]
     own = _own(certificate)
     numbers: dict[str, tuple[str, str]] = {}
     if curves:
-        curve = next((c for c in curves if c["neighbours"] == certificate["neighbours"]), curves[0])
+        curve = next((c for c in curves if certificate["neighbours"] in c["kinds"]), curves[0])
         numbers["Best guess of an attacker"] = (
             f"right {_at_most(curve['best_guess'])} of the time",
             f"at most, whether {curve['change']}; a coin is right 50%",
@@ -77,9 +94,7 @@ def _key_numbers(certificate: Certificate) -> dict[str, tuple[str, str]]:
 
 
 def _own(certificate: Certificate) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = next(
-        g for g in certificate["guarantee"] if g["neighbours"] == certificate["neighbours"]
-    )
+    found: Mapping[str, Any] = next(g for g in certificate["guarantee"] if g["neighbours"] == certificate["neighbours"])
     return found
 
 
@@ -104,8 +119,8 @@ def _in_words(certificate: Certificate, name: str) -> Section:
     content: list[Html] = [
         paragraph(
             f"The numbers of this release, {name}, were made from confidential census records. Before publication, "
-            "random noise was added to every count that stands for people, so that nobody can tell with any confidence "
-            f"what the record of {one} said, or whether it was there at all."
+            "random noise was added to the counts. It limits what anybody can find out about the record of "
+            f"{one}: what it said, or whether it was there at all. How narrow the limit is, this page says."
         ),
         paragraph(
             "The promise holds whatever somebody already knows, from any source, now or later, and however much "
@@ -117,17 +132,21 @@ def _in_words(certificate: Certificate, name: str) -> Section:
         content.append(
             paragraph(element("strong", "Some counts carry no noise at all, so this release protects nobody."))
         )
-    for curve in certificate["attacker"]["curves"]:
-        content.append(
-            paragraph(
-                "Suppose somebody knows everything about the census except one thing, whether ",
-                element("em", curve["change"]),
-                ", and thinks both equally likely. Without this release they guess right 50% of the time. With all of "
-                f"it, and the best method there can be, they guess right {_at_most(curve['best_guess'])} of the time "
-                "at most.",
-            )
+    content += [
+        paragraph(
+            "Suppose somebody knows everything about the census except one thing, whether ",
+            element("em", curve["change"]),
+            ", and thinks both equally likely. Without this release they guess right 50% of the time. With all of it, "
+            f"and the best method there can be, they guess right {_at_most(curve['best_guess'])} of the time at most."
+            f"{_WEAK if curve['best_guess'] > _NEAR_CERTAIN else ''}",
         )
+        for curve in certificate["attacker"]["curves"]
+    ]
     return Section("words", "The promise in words", tuple(content))
+
+
+_NEAR_CERTAIN: Final = 0.95
+_WEAK: Final = " That is near to certainty: against somebody who knows so much, this release promises little."
 
 
 def _attacker(certificate: Certificate) -> Section:
@@ -153,8 +172,12 @@ def _attacker(certificate: Certificate) -> Section:
         columns: dict[str, list[object]] = {"Wrong accusations": [percent(p["type_1"]) for p in rows]}
         for curve in attacker["curves"]:
             told = [p for p in curve["points"] if p["type_1"] in _TOLD]
-            columns[f"Misses at least, {_short(curve['neighbours'])}"] = [_at_least(p["type_2"]) for p in told]
-        content.append(element("details", element("summary", "The numbers drawn"), table(columns, "Points of the curves.")))
+            columns[f"Misses at least, {' or '.join(map(_short, curve['kinds']))}"] = [
+                _at_least(p["type_2"]) for p in told
+            ]
+        content.append(
+            element("details", element("summary", "The numbers drawn"), table(columns, "Points of the curves."))
+        )
     notes = {
         "gaussian": "The curves are those of the exact composition of all the noise in the release, with a proven "
         "allowance for its being made of whole numbers (docs/certificate.md).",
@@ -177,7 +200,9 @@ def _short(neighbours: str) -> str:
 
 def _legend(curves: Sequence[Mapping[str, Any]]) -> Html:
     def item(colour: str, words: str) -> Html:
-        mark = element("svg", element("path", d="M-8,-1.5H8V1.5H-8Z", fill=colour), viewBox="-8 -8 16 16", aria_hidden="true")
+        mark = element(
+            "svg", element("path", d="M-8,-1.5H8V1.5H-8Z", fill=colour), viewBox="-8 -8 16 16", aria_hidden="true"
+        )
         return element("li", mark, words)
 
     items = [item(_COLOURS[i % len(_COLOURS)], curve["change"]) for i, curve in enumerate(curves)]
@@ -197,8 +222,13 @@ def picture(curves: Sequence[Mapping[str, Any]]) -> Html:
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x, y = _LEFT + share * _SIDE, _TOP + (1 - share) * _SIDE
         lines += [
-            element("path", d=f"M{at(share, 0)}L{at(share, 1)}M{at(0, share)}L{at(1, share)}", stroke="#8a939c",
-                    stroke_opacity="0.3", fill="none"),
+            element(
+                "path",
+                d=f"M{at(share, 0)}L{at(share, 1)}M{at(0, share)}L{at(1, share)}",
+                stroke="#8a939c",
+                stroke_opacity="0.3",
+                fill="none",
+            ),
             _text(percent(share), x, _TOP + _SIDE + 16, "middle"),
             _text(percent(share), _LEFT - 6, y + 4, "end"),
         ]
@@ -212,8 +242,14 @@ def picture(curves: Sequence[Mapping[str, Any]]) -> Html:
     lines += [
         _text("wrong accusations (type I)", _LEFT + _SIDE / 2, _TOP + _SIDE + 36, "middle"),
         element(
-            "text", "misses (type II), at least", x="12", y=f"{middle:g}", font_size="12", fill="currentColor",
-            text_anchor="middle", transform=f"rotate(-90 12 {middle:g})",
+            "text",
+            "misses (type II), at least",
+            x="12",
+            y=f"{middle:g}",
+            font_size="12",
+            fill="currentColor",
+            text_anchor="middle",
+            transform=f"rotate(-90 12 {middle:g})",
         ),
     ]
     label = "Trade-off curves: the least share of misses for every share of wrong accusations."
@@ -235,8 +271,8 @@ def _guarantee(certificate: Certificate) -> Section:
         paragraph(
             "Formally: the release keeps ",
             "ρ-zero-concentrated differential privacy (zCDP)" if zcdp else "ε-differential privacy",
-            f" with the values below. The privacy unit is a {certificate['privacy_unit']}. The smaller a value, the less "
-            "the release tells about it. “Promised” is the accounting the budgets were set by; “proven at most” is the "
+            f" with the values below. The privacy unit is a {certificate['privacy_unit']}. The smaller a value, the "
+            "less the release tells about it. “Promised” is the accounting the budgets were set by; “proven at most” is the "
             "smaller value that the documents prove for the very same noise.",
         ),
         table(
@@ -274,9 +310,16 @@ def _guarantee(certificate: Certificate) -> Section:
 def _parts(certificate: Certificate) -> Section:
     symbol = "ρ" if certificate["mechanism"] == "zcdp" else "ε"
 
-    def listed(rows: Sequence[Mapping[str, Any]], kind: str, caption: str, note: str = "") -> Html:
-        shown = {kind: [row[kind.lower()] for row in rows], symbol: [loss(_number(row)) for row in rows]}
-        return table(shown, caption, note)
+    def listed(
+        rows: Sequence[Mapping[str, Any]],
+        kind: str,
+        caption: str,
+        note: str = "",
+        words: Mapping[str, str] | None = None,
+    ) -> Html:
+        names = [row[kind.lower()] for row in rows]
+        meaning = {"What it is": [words.get(name, "") for name in names]} if words else {}
+        return table({kind: names, **meaning, symbol: [loss(_number(row)) for row in rows]}, caption, note)
 
     content = [
         paragraph(
@@ -284,8 +327,8 @@ def _parts(certificate: Certificate) -> Section:
             f"{certificate['own_change']}. Where parts are about different records, only the largest counts, so "
             "parts may add up to more than the whole."
         ),
-        listed(certificate["by_table"], "Table", "The loss by table."),
-        listed(certificate["by_level"], "Level", "The loss by level."),
+        listed(certificate["by_table"], "Table", "The loss by table.", words=_table_words(certificate)),
+        listed(certificate["by_level"], "Level", "The loss by level.", words=_level_words(certificate)),
     ]
     if certificate["by_attribute"]:
         content.append(
@@ -298,6 +341,15 @@ def _parts(certificate: Certificate) -> Section:
             )
         )
     return Section("parts", "By table, level and attribute", tuple(content))
+
+
+def _table_words(certificate: Certificate) -> Mapping[str, str] | None:
+    """What each table of the S-DHC counts; other products' names speak for themselves."""
+    return TABLES if certificate["product"] == "phsafe" else None
+
+
+def _level_words(certificate: Certificate) -> Mapping[str, str] | None:
+    return {key: series.name for key, series in LEVELS.items()} if certificate["product"] == "phsafe" else None
 
 
 def _number(row: Mapping[str, Any]) -> Fraction | float:
@@ -368,13 +420,12 @@ def _identities(certificate: Certificate) -> Section:
     files = certificate["files"]
     content: list[Html] = [
         table(
-            {"Software": list(software), "Version": [str(v) for v in software.values()]}, "What the release was made with."
+            {"Software": list(software), "Version": [str(v) for v in software.values()]},
+            "What the release was made with.",
         ),
         paragraph(f"Made at {certificate['created']}."),
     ]
-    parameters = [
-        join(code(key), ": ", _brief(value)) for key, value in certificate["parameters"].items()
-    ]
+    parameters = [join(code(key), ": ", _brief(value)) for key, value in certificate["parameters"].items()]
     if parameters:
         content += [paragraph("Public parameters:"), bullets(*parameters)]
     if files:
