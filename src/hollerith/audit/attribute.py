@@ -147,6 +147,26 @@ def _variants(individual: Individual, attributes: frozenset[str]) -> tuple[list[
     )
 
 
+def _arrivals(individual: Individual, attributes: frozenset[str]) -> list[Person]:
+    """The person where a move ends: as before, and of another class of age and another race and ethnicity.
+
+    These are fewer than `_variants`: in a move, what households as a whole do outweighs by far what one person does.
+    """
+    told = person_of(individual)
+    found = {
+        told._replace(
+            age=age if "Age" in attributes else told.age,
+            race=race if "Race" in attributes else told.race,
+            ethnicity=ethnicity if "Ethnicity" in attributes else told.ethnicity,
+        )
+        for age, (race, ethnicity) in product((told.age, *_AGES_OF_ARRIVAL), ((told.race, told.ethnicity), *RACES[:2]))
+    }
+    return sorted(found)
+
+
+_AGES_OF_ARRIVAL: Final = (8, 40)
+
+
 def _sexes(individual: Individual) -> list[int]:
     known = individual.known_sex
     return [known] if individual.is_householder or individual.others is not None else [1, 2]
@@ -192,7 +212,8 @@ def _living(
 
 def _moving(costs: Costs, individual: Individual, attributes: frozenset[str]) -> Loss:
     """The largest loss where the person moves: out of the household, and into any other or none that is counted."""
-    befores, afters = _variants(individual, attributes - {"Relation"})
+    befores, _ = _variants(individual, attributes)
+    afters = _arrivals(individual, attributes)
     least = min(costs.taus.values())
     truncated = individual.size > least
     tenure = 1 if individual.tenure is None else individual.tenure

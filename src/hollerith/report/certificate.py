@@ -272,8 +272,8 @@ def _guarantee(certificate: Certificate) -> Section:
             "Formally: the release keeps ",
             "ρ-zero-concentrated differential privacy (zCDP)" if zcdp else "ε-differential privacy",
             f" with the values below. The privacy unit is a {certificate['privacy_unit']}. The smaller a value, the "
-            "less the release tells about it. “Promised” is the accounting the budgets were set by; “proven at most” is the "
-            "smaller value that the documents prove for the very same noise.",
+            "less the release tells about it. “Promised” is the accounting the budgets were set by; “proven at most” "
+            "is the smaller value that the documents prove for the very same noise.",
         ),
         table(
             {
