@@ -7,6 +7,7 @@ in the attributes A only; what is searched and what is proven of it is told in d
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Final
 
@@ -85,9 +86,12 @@ class _Differences:
 
     def add(self, before: Household, after: Household) -> None:
         """Note what a change does to the counts."""
+        self.note(Change(before, after), self.costs.contribution(after) - self.costs.contribution(before))
+
+    def note(self, change: Change, difference: Ints) -> None:
+        """Note a change, with what it does to the counts."""
         self.tried += 1
-        difference = self.costs.contribution(after) - self.costs.contribution(before)
-        self.changes.setdefault(difference.tobytes(), (difference, Change(before, after)))
+        self.changes.setdefault(difference.tobytes(), (difference, change))
 
     def ranked(self) -> tuple[NDArray[np.int64], list[Change], NDArray[np.float64]]:
         """The differences from the most to the least costly, with changes and losses."""
@@ -225,18 +229,36 @@ def _moving(costs: Costs, individual: Individual, attributes: frozenset[str]) ->
             for household in _living(before, others, tenure, individual, (place,)):
                 for people, new in product(without(household.people, place), tenures):
                     left.add(household, Household(people, new))
-    return _together(costs, left, _joining(costs, afters, _TENURES_OF_A_TARGET if free else ((1, 1),)))
+    fixed, changing = _joining(costs, tuple(afters))
+    return _together(costs, left, changing if free else fixed)
 
 
-def _joining(costs: Costs, afters: list[Person], tenures: tuple[tuple[int, int], ...]) -> _Differences:
-    """What it does to a unit that somebody moves in; nothing, where the unit is not counted."""
-    joined = _Differences(costs)
-    joined.add(_EMPTY, _EMPTY)
+@lru_cache(maxsize=4)
+def _joining(costs: Costs, afters: tuple[Person, ...]) -> tuple[_Differences, _Differences]:
+    """What it does to a unit that somebody moves in: without and with a change of its tenure.
+
+    It does nothing, where the unit is not counted. Individuals alike, and their secrets, share the answer.
+    """
+    fixed, changing = _Differences(costs), _Differences(costs)
+    fixed.add(_EMPTY, _EMPTY)
+    changing.add(_EMPTY, _EMPTY)
     for after in sorted({person._replace(relation=HOUSEHOLDER) for person in afters}):
         for people, place in targets(after, costs.taus.values()):
-            for rest, (old, new) in product(without(people, place), tenures):
-                joined.add(Household(rest, old), Household(people, new))
-    return joined
+            joined = _by_tenure(costs, people)
+            for rest in without(people, place):
+                left = _by_tenure(costs, rest)
+                for old, new in _TENURES_OF_A_TARGET:
+                    change, difference = Change(left[old][0], joined[new][0]), joined[new][1] - left[old][1]
+                    changing.note(change, difference)
+                    if old == new:
+                        fixed.note(change, difference)
+    return fixed, changing
+
+
+def _by_tenure(costs: Costs, people: Ordered) -> dict[int, tuple[Household, Ints]]:
+    """Households of the same people, by tenure, each with what it adds to the counts."""
+    found = [Household(people, tenure) for tenure in (TENURES[0], TENURES[-1])]
+    return {household.tenure: (household, costs.contribution(household)) for household in found}
 
 
 _EMPTY: Final = Household((), 0)
