@@ -191,16 +191,16 @@ def _staying(costs: Costs, individual: Individual, attributes: frozenset[str]) -
         then = [h for p in afters for t in tenures for h in _living(p, others, t, None, where_to)]
         if not first or not then:
             continue
-        unique, where = np.unique(np.array([costs.contribution(h) for h in then]), axis=0, return_index=True)
+        contributions = np.array([costs.contribution(h) for h in then])
         for household in first:
-            differences = unique - costs.contribution(household)
+            differences = contributions - costs.contribution(household)
             losses = costs.each(differences) @ (costs.nation + costs.state)
             tried += len(then)
             place = int(losses.argmax())
             if losses[place] > largest:
                 largest = float(losses[place])
                 best = costs.exact(differences[place], np.zeros_like(differences[place]))
-                changes = (Change(household, then[int(where[place])]),)
+                changes = (Change(household, then[place]),)
     return Loss(best, changes, same_state=True, tried=tried)
 
 

@@ -65,8 +65,10 @@ class Costs:
         if not household.people:
             return np.zeros(len(ENTRIES), dtype=np.int64)
         unit = unit_record(household.people, household.tenure)
-        counts = np.zeros(len(ENTRIES), dtype=np.int64)
-        counts[list(self._of_unit(unit))] += 1
+        # A list is quicker than an array where single entries are counted.
+        counts = [0] * len(ENTRIES)
+        for place in self._of_unit(unit):
+            counts[place] += 1
         room = list(self._room)
         # Alike people stand side by side more often than not.
         for person, alike in groupby(household.people):
@@ -76,7 +78,7 @@ class Costs:
                 room[table] -= kept
                 for place in entries:
                     counts[place] += kept
-        return counts
+        return np.array(counts, dtype=np.int64)
 
     def loss(self, difference: Ints) -> float:
         """Loss where the counts of one state and of the nation differ so."""
