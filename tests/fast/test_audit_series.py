@@ -241,6 +241,15 @@ def test_hierarchies_that_do_not_match_are_named(tmp_path: Path) -> None:
         list(by_geolevel(tmp_path, exact))
 
 
+def test_a_truth_on_another_spine_is_refused(tmp_path: Path) -> None:
+    for name, geounit in (("noisy", "a"), ("exact", "b")):
+        write_counts(tmp_path / name, "Block", {(geounit, 0, 0): 3})
+        (tmp_path / name / "spine").mkdir()
+        (tmp_path / name / "spine" / "geounits.csv").write_text(f"geolevel|geounit\nBlock|{geounit}\n")
+    with pytest.raises(InputError, match="is another spine than"):
+        list(by_geolevel(tmp_path / "noisy", tmp_path / "exact"))
+
+
 @needs_published
 def test_the_published_losses_are_read_and_stand_beside_ours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

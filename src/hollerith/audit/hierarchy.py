@@ -18,6 +18,7 @@ from hollerith.audit.series import Series
 from hollerith.errors import InputError
 
 COUNTS: Final = "counts"
+SPINE: Final = Path("spine", "geounits.csv")
 
 TOTAL: Final = "total"
 DETAILED: Final = "detailed"
@@ -44,11 +45,14 @@ def by_geolevel(release: Path, truth: Path, queries: Sequence[str] | None = None
     Raises
     ------
     InputError
-        If the two do not have the same geolevels and attributes, or a count is no whole number.
+        If the two do not have the same spine, geolevels and attributes, or a count is no whole number.
     """
     levels = sorted((release / COUNTS).glob("*.csv"))
     if not levels:
         raise InputError(f"{release / COUNTS} holds no counts by geolevel; name a release of TopDown")
+    spines = [folder / SPINE for folder in (release, truth)]
+    if all(path.is_file() for path in spines) and spines[0].read_bytes() != spines[1].read_bytes():
+        raise InputError(f"{spines[1]} is another spine than {spines[0]}; make the truth on the spine of the release")
     for path in levels:
         other = truth / COUNTS / path.name
         if not other.is_file():
@@ -102,7 +106,7 @@ def _units(database: duckdb.DuckDBPyConnection, release: Path, geolevel: str) ->
     found = database.execute(
         "SELECT count(*) FROM (SELECT geounit FROM noisy UNION SELECT geounit FROM exact)"
     ).fetchall()[0][0]
-    spine = release / "spine" / "geounits.csv"
+    spine = release / SPINE
     if not spine.is_file():
         return int(found)
     lines = spine.read_text(encoding="utf-8").splitlines()
