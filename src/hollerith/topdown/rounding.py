@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hollerith.topdown.queries import margin
 from hollerith.topdown.rounding_network import round_on_network
-from hollerith.topdown.rounding_program import TOLERANCE, Joint, Limit, round_by_program, sum_by_label
+from hollerith.topdown.rounding_program import TOLERANCE, Joint, Limit, hold, round_by_program
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -69,9 +69,7 @@ def round_counts(
             continue
         if flowing == len(passes):
             return counts
-        for labels in (labels for queries in passes[:flowing] for labels in queries if labels is not None):
-            held = sum_by_label(counts, labels, int(labels.max(initial=0)) + 1)
-            limits.append(Limit(labels, held, held))
+        limits += [hold(counts, labels) for queries in passes[:flowing] for labels in queries]
         return round_by_program(estimate, parent, passes[flowing:], limits, joint)
     return round_by_program(estimate, parent, passes, limits, joint)
 

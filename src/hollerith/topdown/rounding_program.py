@@ -168,10 +168,15 @@ class Program:
         for queries in passes or ((),):
             out[self.child, self.cell] = program.solve(queries)
             for labels in queries:
-                if labels is not None:
-                    held = sum_by_label(out, labels, int(labels.max(initial=0)) + 1)
-                    program = program.holding(Limit(labels, held, held))
+                program = program.holding(hold(out, labels))
         return out
+
+
+def hold(counts: Ints, labels: Labels | None) -> Limit:
+    """The answers of a query to ``counts``, of shape (k, m), as bounds; None is the detailed query."""
+    each = np.arange(counts.shape[1], dtype=np.int32) if labels is None else labels
+    held = sum_by_label(counts, each, int(each.max(initial=0)) + 1)
+    return Limit(each, held, held)
 
 
 def cannot_round() -> InfeasibleNode:
