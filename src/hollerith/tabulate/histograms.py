@@ -154,6 +154,30 @@ def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facili
         )
 
 
+def check_structural_zeros(counts: BlockCounts, impossible: NDArray[np.bool_]) -> None:
+    """Refuse counts in cells that can hold no record.
+
+    Parameters
+    ----------
+    counts : BlockCounts
+    impossible : ndarray of bool, shape (cells,)
+
+    Raises
+    ------
+    InputError
+        If a block counts records there. The estimate would move them to other cells without a word.
+    """
+    found = counts.histogram
+    wrong = np.unique(found.owners()[impossible[found.cells]])
+    if len(wrong):
+        raise InputError(
+            "the records contradict structural_zeros (confidential: it tells of records):\n"
+            f"  {len(wrong):,} block{'s' * (len(wrong) > 1)}, such as {counts.blocks[wrong[0]]:016d}: the block has "
+            "records in a combination that no record can have\n"
+            "correct the records, or leave the combination out of structural_zeros in [constraints]"
+        )
+
+
 def _read_histogram(folder: Path, schema: Schema, blocks: Ints, memory: int | None) -> BlockCounts:
     source, findings = find_source(folder, HISTOGRAM)
     with open_database(memory) as db:

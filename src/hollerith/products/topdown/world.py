@@ -16,7 +16,12 @@ from hollerith.geography.verify import check_spine
 from hollerith.products.run import input_checksums
 from hollerith.release.tables import checksum
 from hollerith.stages import Stopwatch
-from hollerith.tabulate.histograms import BlockCounts, check_facilities, read_block_counts
+from hollerith.tabulate.histograms import (
+    BlockCounts,
+    check_facilities,
+    check_structural_zeros,
+    read_block_counts,
+)
 from hollerith.topdown.configuration import Configuration
 from hollerith.topdown.histogram import Histogram, Ints
 
@@ -87,6 +92,7 @@ def open_world(configuration: Configuration, data: Path, memory: int | None, clo
     facilities = None if facilities is None else facilities[order]
     clock.start("reading and checking the records")
     counts = read_block_counts(data, configuration.schema, spine.blocks, facilities, memory=memory)
+    check_structural_zeros(counts, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
         check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)
     exact = [counts.histogram]
