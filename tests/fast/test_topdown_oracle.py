@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import LinearConstraint, linprog, milp
+from scipy.optimize import LinearConstraint, milp
 from topdown_worlds import LEVELS, World, configuration, make_world, write_configuration, write_world
 
 from hollerith.cli.main import main
@@ -31,7 +31,7 @@ SLACK = 1e-7
 """Persons by which the general solver may miss a bound: what it held in earlier passes is no more exact than that."""
 
 
-def least_squares(  # noqa: PLR0913
+def least_squares(
     design: Array, target: Array, weight: Array, equal: Array, value: Array, low: Array, high: Array, rows: Array
 ) -> Array:
     """Minimise sum weight (design x - target)^2 over x >= 0 with equal x = value and low <= rows x <= high."""
@@ -174,9 +174,11 @@ def published(level: str, block: str) -> str:
     return block[: {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": 16}[level]]
 
 
-def check_node(release: Release, level: str, parent: Array | None, children: list[str]) -> int:
+def check_node(  # noqa: C901, PLR0912, PLR0915  (the whole stated problem, read from top to bottom)
+    release: Release, level: str, parent: Array | None, children: list[str]
+) -> int:
     """Compare the children of one parent (None for the root) with independent optima; returns how many were."""
-    k, cells = len(children), prod(release.schema.values())
+    k = len(children)
     found = np.stack([release.counts[level][c] for c in children])
     recodes = release.document.get("recodes", {})
     shut = release.zeros() if parent is None else parent == 0
@@ -544,6 +546,33 @@ def test_totals_of_blocks_are_kept(tmp_path: Path, kind: str, rho: str) -> None:
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.parametrize("kind", ["conventional", "aian", "optimized"])
+def test_joint_totals_of_states_bound_the_nation(tmp_path: Path, kind: str) -> None:
+    # The first state has households only, the second prisons only, and their totals are known: so are the nation's
+    # bounds, although each state is two units of the spine.
+    world = World((8, 2))
+    rng = np.random.default_rng(0)
+    for number, (state, first) in enumerate(product(("01", "02", "03"), (1, 2))):
+        for block in range(3):
+            name = f"{state}001{first:06}11{block:03}"
+            world.blocks.append(name)
+            world.areas.append(("0100" if block else "9999", "99999", "99999"))
+            kinds = [[9, 0, 0], [0, 1, 0], [3, 0, 1]][number // 2]
+            world.facilities[name] = [*kinds, 0, 0, 0, 0, 0]
+            for va in (0, 1):
+                world.counts[name, 2 * (number // 2) + va] = int(rng.integers(1, 9))
+    made = configuration((8, 2), rho="1/10", invariants={"State": ["total"]}, constraints={"group_quarters": "a0"})
+    data = write_world(world, tmp_path / "data", quarters=True)
+    config, out = write_configuration(made, tmp_path / "config.json"), tmp_path / "out"
+    assert main(["topdown", "run", str(config), str(data), str(out), "--seed", "1", "--spine", kind]) == 0
+    assert json.loads((out / "manifest.json").read_text())["failsafe"] == []
+    totals: dict[str, int] = {}
+    for row in table(out / "tabulation" / "state.csv"):
+        totals[row["geounit"]] = totals.get(row["geounit"], 0) + int(row["count"])
+    for state in ("01", "02", "03"):
+        assert totals[state] == sum(n for (block, _), n in world.counts.items() if block[:2] == state)
+
+
 def test_records_in_a_structural_zero_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = World((3, 2), ["0100100000111000"], [("9999", "00001", "00002")], {("0100100000111000", 3): 424_242})
     data = write_world(world, tmp_path / "data")
@@ -641,3 +670,38 @@ def node_matrix(shape: tuple[int, ...], kept: tuple[int, ...]) -> Array:
     for size, flag in zip(shape, kept, strict=True):
         out = np.kron(out, np.eye(size) if flag else np.ones((1, size)))
     return out
+
+
+@pytest.mark.parametrize(("mechanism", "budget"), [("zcdp", "2"), ("pure", "40")])
+def test_variances_are_those_of_the_noise_and_units_without_a_share_have_no_rows(
+    tmp_path: Path, mechanism: str, budget: str
+) -> None:
+    made = document(quarters=False, rho=budget)
+    made["mechanism"] = mechanism
+    if mechanism == "pure":
+        made["epsilon"] = made.pop("rho")
+    world = make_world(61, tuple(SHAPES.values()))
+    release = release_of(tmp_path, world, made, "--spine", "optimized", quarters=False)
+    without = 0
+    for level in LEVELS:
+        units = {
+            row["geounit"]: Fraction(row["share"])
+            for row in table(release.out / "spine" / "geounits.csv")
+            if row["geolevel"] == level
+        }
+        without += sum(share == 0 for share in units.values())
+        for name, part in made["queries"][level].items():
+            found = release.measured(level, name)
+            assert set(found) == {unit for unit, share in units.items() if share > 0}
+            for unit, (answers, variance) in found.items():
+                spent = Fraction(budget) * units[unit] * Fraction(part)
+                n = np.arange(-400, 401, dtype=float)
+                power = -(n**2) * float(spent) / 2 if mechanism == "zcdp" else -np.abs(n) * float(spent) / 2
+                law = np.exp(power) / np.exp(power).sum()
+                assert variance == pytest.approx(float(law @ n**2), rel=1e-6, abs=1e-12)
+                cells = {c: k for (b, c), k in world.counts.items() if b == unit} if level == "Block" else {}
+                assert len(answers) == len(matrix(name, release.schema, made["recodes"]))
+                if level == "Block":
+                    true = matrix(name, release.schema, made["recodes"]) @ [cells.get(c, 0) for c in range(12)]
+                    assert np.abs(answers - true).max() <= 12 * np.sqrt(variance) + 6
+    assert without

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hollerith.geography.tree import Tree
 from hollerith.topdown.histogram import Ints
@@ -56,7 +57,9 @@ def facility_limits(facilities: Ints) -> Limits:
     return Limits(lower, facilities * MOST_PERSONS)
 
 
-def limits_by_level(tree: Tree, blocks: Limits, totals: Mapping[int, Ints]) -> tuple[Limits, ...]:
+def limits_by_level(
+    tree: Tree, blocks: Limits, totals: Mapping[int, Ints], joint: Mapping[int, Sequence[Joint]]
+) -> tuple[Limits, ...]:
     """Add the bounds of the blocks up to every geolevel, and draw the consequences of totals that are known.
 
     Parameters
@@ -66,17 +69,35 @@ def limits_by_level(tree: Tree, blocks: Limits, totals: Mapping[int, Ints]) -> t
         Of the last geolevel.
     totals : mapping of int to ndarray of int64
         By geolevel the known total of each unit, or `UNKNOWN`.
+    joint : mapping of int to sequence of Joint
+        By geolevel the units whose totals are known together.
     """
     found: list[Limits] = []
     here = blocks
     for level in range(len(tree.names) - 1, -1, -1):
         if level < len(tree.names) - 1:
             first = np.flatnonzero(np.diff(tree.parents[level + 1], prepend=-1))
-            here = Limits(np.add.reduceat(here.lower, first), np.add.reduceat(here.upper, first))
+            gained = _from_joint(here, joint.get(level + 1, ()), tree.parents[level + 1], tree.units(level))
+            here = Limits(
+                np.add.reduceat(here.lower, first) + gained.lower, np.add.reduceat(here.upper, first) + gained.upper
+            )
         if level in totals:
             here = _with_totals(here, totals[level])
         found.append(here)
     return tuple(reversed(found))
+
+
+def _from_joint(limits: Limits, joint: Sequence[Joint], parents: NDArray[np.integer], units: int) -> Limits:
+    """What totals known together add to the sums of bounds that their parents have; shape (units, groups)."""
+    shape = (units, limits.lower.shape[1])
+    lower, upper = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for one in joint:
+        members = list(one.units)
+        both = Limits(limits.lower[members].sum(axis=0)[None], limits.upper[members].sum(axis=0)[None])
+        tight = _with_totals(both, np.array([one.total]))
+        lower[parents[members[0]]] += (tight.lower - both.lower)[0]
+        upper[parents[members[0]]] += (tight.upper - both.upper)[0]
+    return Limits(lower, upper)
 
 
 def _with_totals(limits: Limits, totals: Ints) -> Limits:

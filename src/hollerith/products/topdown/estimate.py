@@ -146,7 +146,8 @@ def _rules(configuration: Configuration, world: World, known: Mapping[int, Known
     limits: tuple[Limits, ...] | None = None
     if configuration.group_quarters and world.facilities is not None:
         totals = {level: one.totals for level, one in known.items()}
-        limits = limits_by_level(world.spine.tree, facility_limits(world.facilities), totals)
+        joint = {level: one.joint for level, one in known.items()}
+        limits = limits_by_level(world.spine.tree, facility_limits(world.facilities), totals, joint)
     return [
         Rules(
             configuration.passes[level.name].round,
