@@ -122,14 +122,14 @@ def test_bounds_add_up_and_known_totals_tighten_them() -> None:
     blocks = facility_limits(facilities)
     assert blocks.lower.tolist() == [[0, 1, 0], [0, 0, 2]]
     assert blocks.upper.tolist() == [[299997, 99999, 0], [0, 0, 199998]]
-    tract, below = limits_by_level(tree, blocks, {1: np.array([10, UNKNOWN])})
+    tract, below = limits_by_level(tree, blocks, {1: np.array([10, UNKNOWN])}, {})
     # Ten people: nine at most in housing units, as one is in group quarters; all at most in those.
     assert below.lower.tolist() == [[0, 1, 0], [0, 0, 2]]
     assert below.upper.tolist() == [[9, 10, 0], [0, 0, 199998]]
     assert tract.lower.tolist() == [[0, 1, 2]]
     assert tract.upper.tolist() == [[9, 10, 199998]]
     # In the second block everybody is in group quarters of type 2, whatever their number.
-    assert limits_by_level(tree, blocks, {1: np.array([UNKNOWN, 6])})[1].lower.tolist() == [[0, 1, 0], [0, 0, 6]]
+    assert limits_by_level(tree, blocks, {1: np.array([UNKNOWN, 6])}, {})[1].lower.tolist() == [[0, 1, 0], [0, 0, 6]]
 
 
 @given(st.integers(0, 10**6))
