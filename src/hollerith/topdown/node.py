@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,12 @@ from hollerith.topdown.infeasible import InfeasibleNode
 from hollerith.topdown.problem import Floats, Node
 from hollerith.topdown.queries import margin
 from hollerith.topdown.solve import solve
+
+_AIM: Final = 1e-9
+"""KKT residual, in persons, that small nodes are brought to: degenerate ones need more rounds, which cost little."""
+
+_SMALL: Final = 4096
+"""Children times live cells of a small node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +140,7 @@ def estimate_node(
         lower=None if bounds is None else bounds[0],
         upper=None if bounds is None else bounds[1],
     )
-    found = solve(node)
+    found = solve(node, aim=_AIM if children * len(live) <= _SMALL else None)
     counts = np.zeros((children, cells))
     counts[:, live] = found.counts
     return NodeEstimate(counts, found.objective, found.kkt_residual, found.iterations, found.solver)

@@ -148,7 +148,7 @@ def refuse_if_infeasible(a: Arranged) -> None:
         )
 
 
-def solve(node: Node, tolerance: float = 1e-6) -> Solution:
+def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solution:
     """Find the counts of the children that fit their measurements best.
 
     Parameters
@@ -156,6 +156,8 @@ def solve(node: Node, tolerance: float = 1e-6) -> Solution:
     node : Node
     tolerance : float
         Bound on the KKT residual, in persons, below which a solution counts as certified.
+    aim : float, optional
+        A smaller residual to try for as long as the iterations last; by default the tolerance.
 
     Returns
     -------
@@ -175,19 +177,21 @@ def solve(node: Node, tolerance: float = 1e-6) -> Solution:
     steps = FIRST
     sure = not binding and not node.joint
     while done < LAST:
-        taken, residual = advance(a, state, steps, tolerance)
+        taken, residual = advance(a, state, steps, tolerance if aim is None else aim)
         done += taken
         found = finish(a, state, done)
         if found is None and residual < tolerance:
             found = certify(a, state.z.copy(), multipliers_of(a, state), done, "admm")
         if found is not None:
             best = better(best, found)
-        if best is not None and best.kkt_residual <= tolerance:
+        if best is not None and best.kkt_residual <= (tolerance if aim is None else aim):
             return best
         if not sure and done > DOUBT and residual > 1e3 * tolerance:
             sure = True
             refuse_if_infeasible(a)
         steps = done
+    if best is not None and best.kkt_residual <= tolerance:
+        return best
     counts, multipliers, taken, solved = interior_point(a)
     final = better(best, certify(a, state.z, multipliers_of(a, state), done, "admm"))
     if solved:
