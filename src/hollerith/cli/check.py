@@ -32,6 +32,9 @@ def _check(options: argparse.Namespace) -> None:
         # A table that was postprocessed without its manifest is of the product "tables".
         manifest, tables, wrong, unchecked = _safetab(options.release)
         agreeing = agreeing if "plan" in manifest else "the manifest"
+    elif product == "phsafe estimates":
+        manifest, tables, wrong = _estimates(options.release)
+        agreeing = "the manifest"
     else:
         manifest, tables, wrong = _phsafe(options.release)
     status = manifest.get("status")
@@ -71,6 +74,13 @@ def _topdown(release: Path) -> tuple[dict[str, Any], int, list[str]]:
     except (KeyError, TypeError, ValueError, AttributeError):
         wrong.append("the manifest does not hold the schema and geolevels of TopDown")
     return manifest, len(manifest["tables"]), wrong
+
+
+def _estimates(release: Path) -> tuple[dict[str, Any], int, list[str]]:
+    from hollerith.release.check import check_files
+
+    manifest, tables, wrong = check_files(release)
+    return manifest, len(tables), wrong
 
 
 def _phsafe(release: Path) -> tuple[dict[str, Any], int, list[str]]:

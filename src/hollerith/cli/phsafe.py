@@ -1,4 +1,4 @@
-"""`hollerith phsafe validate|plan|run|exact|accuracy`: the S-DHC."""
+"""`hollerith phsafe validate|plan|run|exact|accuracy|estimate`: the S-DHC."""
 
 import argparse
 from collections.abc import Callable
@@ -56,6 +56,31 @@ def add(commands: Commands) -> None:
     _data(accuracy)
     add_accuracy_arguments(accuracy)
     _planning(accuracy)
+
+    estimate = add_verb(verbs, "estimate", "from noisy measurements to published tables with intervals", _estimate)
+    estimate.add_argument("release", type=Path, metavar="RELEASE", help="a release of PHSafe")
+    estimate.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
+    estimate.add_argument(
+        "--puerto-rico", type=Path, metavar="RELEASE", help="the release of Puerto Rico, for tables that show both"
+    )
+    estimate.add_argument(
+        "--confidence", type=share, default=DEFAULT_CONFIDENCE, metavar="C", help="of the credible intervals (0.9)"
+    )
+    estimate.add_argument(
+        "--method", choices=("exact", "original"), default="exact", help="original: round as the Census Bureau did"
+    )
+    estimate.add_argument(
+        "--combine",
+        choices=("independent", "joint"),
+        default="independent",
+        help="joint: use all measurements of the same people together (docs/phsafe-estimates.md)",
+    )
+    estimate.add_argument(
+        "--publish", action="store_true", help="refuse a release that is NOT FOR RELEASE; else OUT is marked so, too"
+    )
+    estimate.add_argument("--format", choices=("csv", "parquet"), default="csv")
+    estimate.add_argument("--overwrite", action="store_true", help="replace earlier estimates in OUT")
+    estimate.add_argument("--json", action="store_true", help="print the manifest")
 
 
 def _verb(
@@ -154,3 +179,25 @@ def _accuracy(options: argparse.Namespace) -> None:
             f"{row.table:11}{row.level:11}{row.cell:5}{row.count:8}{row.expected_moe:10.1f}{row.experimental_moe:10.1f}"
             f"{row.experimental_moe_with_truncation:17.1f}{row.bias_from_truncation:10.2f}"
         )
+
+
+def _estimate(options: argparse.Namespace) -> None:
+    from hollerith.cli.progress import stages
+    from hollerith.products.phsafe.publish import PAGE, Request, publish_estimates
+
+    request = Request(
+        release=options.release,
+        out=options.out,
+        puerto_rico=options.puerto_rico,
+        confidence=options.confidence,
+        method=options.method,
+        combination=options.combine,
+        fmt=options.format,
+        overwrite=options.overwrite,
+        publish=options.publish,
+    )
+    with stages("estimate", 3 + (options.puerto_rico is not None)) as announce:
+        manifest = publish_estimates(request, announce)
+    print_release(options, manifest)
+    if not options.json:
+        print(f"browse the tables: {options.out / PAGE}")

@@ -26,17 +26,24 @@ _EVERYTHING: Final = 1e6
 _OPEN: Final = 8.5
 """Standard deviations from which a window leaves everything in: the rest is below 1e-17."""
 
-_DROP: Final = 38.0
+_DROP: Final = 30.0
 """Where the logarithm of a density has fallen this far, what remains is below rounding."""
 
-_INNER, _OUTER = (np.polynomial.legendre.leggauss(nodes) for nodes in (16, 12))
-_TOLERANCE: Final = 1e-9
+_INNER, _OUTER = (np.polynomial.legendre.leggauss(nodes) for nodes in (28, 14))
+_INNER_TOLERANCE: Final = 1e-6
+_TOLERANCE: Final = 1e-8
 """Of a panel against the whole: the trailing Legendre coefficients, relative."""
 
 _ROUNDING: Final = 1e-14
 """What is added to the tolerance per standard deviation that a measurement lies from zero."""
 
-_HALVINGS: Final = 40
+_ROUGH_PANELS: Final = 64
+"""Where this many panels at once have not converged, rounding is what is seen, and halving them does not help."""
+
+_RAYS: Final = 20_000
+"""Rays worked on at a time: some tens of megabytes."""
+
+_BRACKETINGS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +178,8 @@ class _Line:
             (self.denominator, self.denominator_variance),
             (self.third, within),
         )
-        return np.max([np.abs(value) / np.sqrt(variance) for value, variance in pairs], axis=0)
+        sizes: Numbers = np.stack([np.abs(value) / np.sqrt(variance) for value, variance in pairs]).max(axis=0)
+        return sizes
 
 
 _Window = Callable[[NDArray[np.intp], Numbers], tuple[Numbers, Numbers]]
@@ -197,8 +205,9 @@ class _Ray:
 
     def log(self, t: Numbers) -> Numbers:
         """Logarithm of the integrand; ``t`` has the shape (rays, nodes)."""
-        p, centre, begin, slope, width = (getattr(self, name)[:, None] for name in _Ray.__slots__)
-        return np.log(t) - p * (t - centre) ** 2 / 2 + _log_mass(begin + slope * t, width * t)
+        across = self.width[:, None] * t
+        low = self.begin[:, None] + self.slope[:, None] * t
+        return np.log(t) - self.precision[:, None] * (t - self.centre[:, None]) ** 2 / 2 + _log_mass(low, across)
 
     def slopes(self, t: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """The logarithm of the integrand and its first two derivatives, at one ``t`` per ray."""
@@ -278,8 +287,10 @@ def _integrals(ray: _Ray) -> tuple[Numbers, Numbers]:
     is_open = (lows < -_OPEN) & (highs > _OPEN)
     log, mean = np.empty(is_open.shape), np.empty(is_open.shape)
     log[is_open], mean[is_open] = _without_window(ray.take(is_open))
-    if not is_open.all():
-        log[~is_open], mean[~is_open] = _with_window(ray.take(~is_open))
+    windowed = np.flatnonzero(~is_open)
+    for start in range(0, windowed.size, _RAYS):
+        some = windowed[start : start + _RAYS]
+        log[some], mean[some] = _with_window(ray.take(some))
     return log, mean
 
 
@@ -324,17 +335,16 @@ def _with_window(ray: _Ray) -> tuple[Numbers, Numbers]:
     # Far from the peak of the ratio's density the logarithm is a difference of huge terms; nothing there is needed.
     away = ray.precision * (mode - ray.centre) ** 2
     places = np.abs(ray.begin) + np.abs(ray.centre) * np.sqrt(ray.precision) + away + np.abs(top)
-    tolerance = (right - left) * (_TOLERANCE + _ROUNDING * places)
-    for halving in range(_HALVINGS):
+    tolerance = (right - left) * (_INNER_TOLERANCE + _ROUNDING * places)
+    while rows.size:
         half = (high - low) / 2
         t = (low + high)[:, None] / 2 + half[:, None] * x
         value = np.exp(ray.take(rows).log(t) - top[rows][:, None])
         rough = np.abs(value @ _INNER_TAIL).max(axis=1) * half > tolerance[rows]
-        done = ~rough if halving < _HALVINGS - 1 else np.ones_like(rough)
+        rough &= np.bincount(rows, rough)[rows] <= _ROUGH_PANELS
+        done = ~rough
         np.add.at(zeroth, rows[done], half[done] * (value[done] @ w))
         np.add.at(first, rows[done], half[done] * ((value[done] * t[done]) @ w))
-        if done.all():
-            break
         middle = (low + high)[rough] / 2
         low, high = np.concatenate([low[rough], middle]), np.concatenate([middle, high[rough]])
         rows = np.tile(rows[rough], 2)
@@ -354,14 +364,14 @@ def _mode(ray: _Ray) -> Numbers:
     spread = 1 / np.sqrt(ray.precision)
     low = np.full(spread.shape, _LEAST_DENOMINATOR)
     high = np.maximum(ray.centre, _LEAST_DENOMINATOR) + spread
-    for _ in range(_HALVINGS):
+    for _ in range(_BRACKETINGS):
         rising = ray.slopes(high)[1] > 0
         if not rising.any():
             break
         high = np.where(rising, high + 4 * (high - low), high)
     t = np.clip(ray.centre, low, high)
     at_edge = ray.slopes(low)[1] <= 0
-    for _ in range(2 * _HALVINGS):
+    for _ in range(2 * _BRACKETINGS):
         _, first, second = ray.slopes(t)
         low, high = np.where(first > 0, t, low), np.where(first <= 0, t, high)
         after = t - first / second
@@ -373,9 +383,7 @@ def _mode(ray: _Ray) -> Numbers:
     return t
 
 
-def _vanishing(
-    ray: _Ray, mode: Numbers, top: Numbers, slope: Numbers, curvature: Numbers, side: float
-) -> Numbers:
+def _vanishing(ray: _Ray, mode: Numbers, top: Numbers, slope: Numbers, curvature: Numbers, side: float) -> Numbers:
     """A point beyond which the integrand is negligible, on one side of the mode.
 
     Newton's method for a concave function approaches such a point from outside, so that it may stop at any step.
@@ -427,7 +435,7 @@ def _average(
     tolerance = _TOLERANCE + _ROUNDING * line.size()
     kept: list[tuple[NDArray[np.intp], Numbers, Numbers, Numbers, Numbers]] = []
     total = np.zeros(groups)
-    for halving in range(_HALVINGS):
+    while rows.size:
         half = (high - low) / 2
         ratio = (low + high)[:, None] / 2 + half[:, None] * x
         log, mean = density(np.repeat(rows, x.size), ratio.ravel())
@@ -435,11 +443,10 @@ def _average(
         mass = half * (value @ w)
         so_far = total + np.bincount(rows, mass, minlength=groups)
         rough = np.abs(value @ _OUTER_TAIL).max(axis=1) * half > tolerance[rows] * so_far[rows]
-        done = ~rough if halving < _HALVINGS - 1 else np.ones_like(rough)
+        rough &= np.bincount(rows, rough)[rows] <= _ROUGH_PANELS
+        done = ~rough
         total += np.bincount(rows[done], mass[done], minlength=groups)
         kept.append((rows[done], low[done], high[done], value[done], mean.reshape(ratio.shape)[done]))
-        if done.all():
-            break
         middle = (low + high)[rough] / 2
         low, high = np.concatenate([low[rough], middle]), np.concatenate([middle, high[rough]])
         rows = np.tile(rows[rough], 2)
@@ -507,17 +514,17 @@ def _panels(
         for place in range(steps.size):
             inner = np.where(nearest == place, steps.size, place + 1)
             pair = np.sort(np.stack([ends[:, place], ends[every, inner]]), axis=0)
-            some = (place <= nearest) & (fall[every, inner] > -_DROP - 5) & (pair[1] > pair[0])
+            some = (place <= nearest) & (fall[every, inner] > -_DROP - 10) & (pair[1] > pair[0])
             owners.append(every[some])
             lows.append(pair[0][some])
             highs.append(pair[1][some])
     rows, low, high = np.concatenate(owners), np.concatenate(lows), np.concatenate(highs)
     for kink in kinks:
-        inside = (low < kink) & (high > kink)
-        rows = np.concatenate([rows, rows[inside]])
+        cut = (low < kink) & (high > kink)
+        rows = np.concatenate([rows, rows[cut]])
         low, high = (
-            np.concatenate([low, np.full(int(inside.sum()), kink)]),
-            np.concatenate([np.where(inside, kink, high), high[inside]]),
+            np.concatenate([low, np.full(int(cut.sum()), kink)]),
+            np.concatenate([np.where(cut, kink, high), high[cut]]),
         )
     return rows, low, high
 

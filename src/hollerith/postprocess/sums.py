@@ -1,4 +1,4 @@
-"""The posterior of a sum of counts, each of them a truncated normal: quantiles by inverting the Laplace transform. Public.
+"""The posterior of a sum of truncated normals: quantiles by inverting the Laplace transform. Public.
 
 The transform of one term is ``erfcx((s S - Z) / (S sqrt 2)) / erfcx(-Z / (S sqrt 2))`` with S the standard deviation of
 the noise; of independent terms it is the product. It is entire, so the integral of Bromwich may be taken along a
@@ -53,7 +53,7 @@ def quantiles(measured: Numbers, variances: Numbers, probabilities: Sequence[flo
         return np.stack(found, axis=1)
     total, spread = measured.sum(axis=1), np.sqrt(variances.sum(axis=1))
     normal = np.asarray(special.ndtri(np.asarray(probabilities)))
-    answers = total[:, None] + spread[:, None] * normal
+    answers: Numbers = total[:, None] + spread[:, None] * normal
     rows = np.flatnonzero((measured < _NORMAL_FROM * np.sqrt(variances)).any(axis=1))
     for start in range(0, rows.size, _ROWS):
         some = rows[start : start + _ROWS]

@@ -139,7 +139,7 @@ def _average_table(
     below = tuple(_denominator_parts(measured, ratio, stub.cell) for stub in shell.stubs)
     if ratio.shared:
         denominator, variance = measured.sums(ratio.denominator, below[0])
-        found = averages.parts(
+        found: tuple[averages.Average, ...] = averages.parts(
             measured.counts[shell.source],
             measured.covariances[shell.source],
             denominator,
@@ -186,13 +186,16 @@ def _denominator_parts(measured: Measured, ratio: Ratio, cell: int) -> tuple[int
 
 def _shown(raw: Measured, table: str, parts: tuple[tuple[int, ...], ...]) -> Counts:
     pairs = [raw.sums(table, some) for some in parts]
-    return Counts(np.stack([count for count, _ in pairs], axis=1), np.stack([variance for _, variance in pairs], axis=1))
+    return Counts(
+        np.stack([count for count, _ in pairs], axis=1), np.stack([variance for _, variance in pairs], axis=1)
+    )
 
 
 def _common(measured: Measured, *tables: str) -> Measured:
     """The population groups that all of some tables have: a budget of zero may leave out a level of one."""
-    groups = [g for g in measured.groups[tables[0]] if all(g in set(measured.groups[t]) for t in tables)]
-    rows = {t: [measured.groups[t].index(g) for g in groups] for t in tables}
+    places = {t: {group: row for row, group in enumerate(measured.groups[t])} for t in tables}
+    groups = [g for g in measured.groups[tables[0]] if all(g in places[t] for t in tables)]
+    rows = {t: [places[t][g] for g in groups] for t in tables}
     return Measured(
         measured.manifest,
         {t: tuple(groups) for t in tables},

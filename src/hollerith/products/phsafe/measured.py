@@ -1,4 +1,4 @@
-"""The noisy measurements of a PHSafe release, read back with their checksums verified. Public: reads the release only."""
+"""The noisy measurements of a PHSafe release, read back with their checksums verified. Public: reads no record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,7 +60,9 @@ def read_measured(release: Path) -> Measured:
     """
     manifest, tables, wrong = check_files(release)
     if manifest.get("product") != "phsafe":
-        raise OutputError(f"{release} is a release of {manifest.get('product')!r}; estimates are made from one of PHSafe")
+        raise OutputError(
+            f"{release} is a release of {manifest.get('product')!r}; estimates are made from one of PHSafe"
+        )
     try:
         plan, states = manifest["plan"], tuple(manifest["parameters"]["states"])
         wrong += _without_noise(tables)
@@ -97,9 +99,7 @@ def _is_positive(text: str) -> bool:
 
 def _arrays(name: str, columns: Mapping[str, list[str]]) -> tuple[tuple[Group, ...], Numbers, Numbers]:
     iterations = columns.get("ITERATION_CODE", ["*"] * len(columns["COUNT"]))
-    places = [
-        Group(*key) for key in zip(columns["REGION_TYPE"], columns["REGION_ID"], iterations, strict=True)
-    ]
+    places = [Group(*key) for key in zip(columns["REGION_TYPE"], columns["REGION_ID"], iterations, strict=True)]
     groups = tuple(dict.fromkeys(sorted(places, key=lambda g: (g.region_type != "USA", g.region_id, g.iteration))))
     row = {group: place for place, group in enumerate(groups)}
     column = {str(cell): place for place, cell in enumerate(_cells(name))}
