@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hollerith.postprocess.posterior import Numbers
 
@@ -28,7 +29,7 @@ class Projection:
 
     Attributes
     ----------
-    values : float array, shape (quantities,)
+    values : float array, shape (quantities,) or (quantities, releases)
     variances : float array, shape (quantities,)
         As measured.
     gained : float array, shape (identities that count, quantities)
@@ -39,7 +40,7 @@ class Projection:
     variances: Numbers
     gained: Numbers
 
-    def covariances(self, places: np.ndarray) -> Numbers:
+    def covariances(self, places: NDArray[np.intp]) -> Numbers:
         """Covariances within groups of quantities.
 
         Parameters
@@ -64,13 +65,15 @@ def project(values: Numbers, variances: Numbers, identities: Sequence[Identity])
 
     Parameters
     ----------
-    values, variances : float arrays, shape (quantities,)
-        Independent measurements; variances are positive.
+    values : float array, shape (quantities,) or (quantities, releases)
+        Independent measurements, of one release or of many alike.
+    variances : float array, shape (quantities,)
+        Of every release; positive.
     identities : sequence of Identity
     """
     if not identities:
-        return Projection(values, variances, np.zeros((0, values.size)))
-    weights = np.zeros((len(identities), values.size))
+        return Projection(values, variances, np.zeros((0, variances.size)))
+    weights = np.zeros((len(identities), variances.size))
     for row, identity in enumerate(identities):
         weights[row, list(identity)] = list(identity.values())
     # Scaled so that every identity misses by a variance of 1, whatever its terms.
@@ -80,5 +83,5 @@ def project(values: Numbers, variances: Numbers, identities: Sequence[Identity])
     counts = eigenvalues > _DEPENDENT * eigenvalues[-1]
     basis = (vectors[:, counts] / np.sqrt(eigenvalues[counts])).T @ spread
     root = np.sqrt(variances)
-    moved = root * (basis.T @ (basis @ (values / root)))
+    moved = (basis * root).T @ ((basis / root) @ values)
     return Projection(values - moved, variances, basis * root)

@@ -4,11 +4,13 @@ The identities hold for the counts that are measured, after truncation at tau; d
 from the tables' definitions, and says which others hold only before truncation and are left alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hollerith.postprocess.projection import Identity, project
 from hollerith.products.phsafe.measured import Measured, Numbers
@@ -20,8 +22,44 @@ SAME_UNIVERSE: Final = (("PH1_num", "PH7", "PH2"), ("PH1_denom", "PH8_denom"))
 _FAMILIES: Final = (*SAME_UNIVERSE, ("PH3",), ("PH4",), ("PH5_denom",), ("PH6",))
 _RACES: Final = tuple("ABCDEFG")
 
-_Row = tuple[str, int]
-"""A table and the place of a population group in it."""
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Measured tables that identities join, with all their quantities in one row.
+
+    Attributes
+    ----------
+    tables : tuple of str
+    places : mapping of table to int array, shape (groups, basis cells)
+        Where a count stands in the row.
+    identities : tuple of Identity
+    """
+
+    tables: tuple[str, ...]
+    places: Mapping[str, NDArray[np.intp]]
+    identities: tuple[Identity, ...]
+
+    def row(self, arrays: Mapping[str, Numbers]) -> Numbers:
+        """One row of quantities from an array per table, of shape (groups, basis cells)."""
+        return np.concatenate([arrays[name].ravel() for name in self.tables])
+
+
+def families(measured: Measured) -> tuple[tuple[Family, ...], list[str]]:
+    """The identities among the measurements of a release, and why some that could hold are not used."""
+    found, unused = [], []
+    for several in _FAMILIES:
+        tables = tuple(name for name in several if name in measured.counts)
+        if not tables:
+            continue
+        linked, reason = _linked(measured, tables)
+        unused += [reason] if reason else []
+        places, size = {}, 0
+        for name in tables:
+            shape = measured.counts[name].shape
+            places[name] = size + np.arange(shape[0] * shape[1]).reshape(shape)
+            size += shape[0] * shape[1]
+        found.append(Family(tables, places, tuple(_identities(measured, places, linked=linked))))
+    return tuple(found), unused
 
 
 def combine(measured: Measured) -> tuple[Measured, dict[str, Any]]:
@@ -34,36 +72,18 @@ def combine(measured: Measured) -> tuple[Measured, dict[str, Any]]:
         number of identities and what could not be used.
     """
     counts, covariances = dict(measured.counts), dict(measured.covariances)
-    number, unused = 0, list[str]()
-    for family in _FAMILIES:
-        tables = [name for name in family if name in measured.counts]
-        if not tables:
-            continue
-        linked, reason = _linked(measured, tables)
-        unused += [reason] if reason else []
-        start = dict[str, int]()
-        size = 0
-        for name in tables:
-            start[name] = size
-            size += counts[name].size
-        identities = list(_identities(measured, tables, start, linked=linked))
-        number += len(identities)
-        values = np.concatenate([counts[name].ravel() for name in tables])
-        variances = np.concatenate([_variances(measured, name).ravel() for name in tables])
-        found = project(values, variances, identities)
-        for name in tables:
-            places = start[name] + np.arange(counts[name].size).reshape(counts[name].shape)
-            counts[name] = found.values[places]
-            covariances[name] = found.covariances(places)
-    note = {"identities": number, **({"unused": unused} if unused else {})}
+    variances = {name: np.diagonal(each, axis1=1, axis2=2) for name, each in covariances.items()}
+    joined, unused = families(measured)
+    for family in joined:
+        found = project(family.row(counts), family.row(variances), family.identities)
+        for name in family.tables:
+            counts[name] = found.values[family.places[name]]
+            covariances[name] = found.covariances(family.places[name])
+    note = {"identities": sum(len(family.identities) for family in joined), **({"unused": unused} if unused else {})}
     return Measured(measured.manifest, measured.groups, counts, covariances), note
 
 
-def _variances(measured: Measured, name: str) -> Numbers:
-    return np.diagonal(measured.covariances[name], axis1=1, axis2=2)
-
-
-def _linked(measured: Measured, tables: list[str]) -> tuple[bool, str]:
+def _linked(measured: Measured, tables: tuple[str, ...]) -> tuple[bool, str]:
     """Whether tables of one universe may be linked: their persons must have been truncated alike."""
     taus = measured.manifest["parameters"].get("tau", {})
     used = {name: taus.get(name) for name in tables if name in taus}
@@ -73,32 +93,23 @@ def _linked(measured: Measured, tables: list[str]) -> tuple[bool, str]:
     return False, f"tables of persons in households are not linked, for they were truncated at different tau: {listed}"
 
 
-def _identities(measured: Measured, tables: list[str], start: dict[str, int], *, linked: bool) -> Iterator[Identity]:
-    """Identities among the measurements of some tables, by place in one row of all of them."""
-
-    def place(row: _Row, cell: int) -> int:
-        name, group = row
-        return start[name] + group * int(measured.counts[name].shape[1]) + cell
-
+def _identities(measured: Measured, places: Mapping[str, NDArray[np.intp]], *, linked: bool) -> Iterator[Identity]:
+    """Identities among the measurements of some tables."""
     states = tuple(measured.manifest["parameters"]["states"])
-    rows = {name: {group: (name, at) for at, group in enumerate(measured.groups[name])} for name in tables}
-    for name in tables:
-        cells = range(measured.counts[name].shape[1])
+    rows = {name: {group: at for at, group in enumerate(measured.groups[name])} for name in places}
+    for name, at in places.items():
         for whole, parts in _sums(rows[name], states):
-            for cell in cells:
-                yield {place(whole, cell): -1.0, **{place(part, cell): 1.0 for part in parts}}
+            for cell in range(at.shape[1]):
+                yield {int(at[whole, cell]): -1.0, **{int(at[part, cell]): 1.0 for part in parts}}
     if not linked:
         return
-    for group in dict.fromkeys(group for name in tables for group in rows[name]):
-        same = [rows[name][group] for name in tables if group in rows[name]]
+    for group in dict.fromkeys(group for name in places for group in rows[name]):
+        same = [at[rows[name][group]].tolist() for name, at in places.items() if group in rows[name]]
         for one, other in pairwise(same):
-            yield {
-                **{place(one, cell): 1.0 for cell in range(measured.counts[one[0]].shape[1])},
-                **{place(other, cell): -1.0 for cell in range(measured.counts[other[0]].shape[1])},
-            }
+            yield {**dict.fromkeys(one, 1.0), **dict.fromkeys(other, -1.0)}
 
 
-def _sums(rows: dict[Group, _Row], states: tuple[str, ...]) -> Iterator[tuple[_Row, list[_Row]]]:
+def _sums(rows: dict[Group, int], states: tuple[str, ...]) -> Iterator[tuple[int, list[int]]]:
     """Groups that are the sum of others: the nation of its states, everyone of the seven races."""
     for group, row in rows.items():
         if group.region_type == "USA":
