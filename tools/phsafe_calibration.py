@@ -355,20 +355,21 @@ def _figure(value: float | np.floating) -> str:
 
 
 def _draw(cells: list[Cell], path: Path) -> None:
-    """Coverage of each line over its size, one colour per way, with the nominal 90 percent as a rule."""
+    """Mean coverage over size, by half decades, one colour per way, with the nominal 90 percent as a rule."""
     from hollerith.report.svg import VEGA_LITE, renderer  # noqa: PLC0415 (optional)
 
+    kinds = {shell.name: "counts" if shell.ratio is None else "averages" for shell in SHELLS}
+    bins: dict[tuple[str, str, float], list[float]] = {}
+    for c in cells:
+        if c.size:
+            middle = 10 ** ((np.floor(2 * np.log10(c.size)) + 0.5) / 2)
+            bins.setdefault((kinds[c.table], c.way, float(middle)), []).append(100 * c.covered)
     rows = [
-        {
-            "what": ("averages" if SHELLS[int(c.table[2]) - 1].ratio else "counts"),
-            "way": c.way,
-            "size": max(c.size, 1.0),
-            "covered": 100 * c.covered,
-        }
-        for c in cells
+        {"what": what, "way": way, "size": size, "covered": float(np.mean(covered)), "lines": len(covered)}
+        for (what, way, size), covered in bins.items()
     ]
     point = {
-        "mark": {"type": "circle", "size": 14, "opacity": 0.45},
+        "mark": {"type": "line", "point": True, "opacity": 0.85},
         "encoding": {
             "x": {
                 "field": "size",
@@ -377,7 +378,12 @@ def _draw(cells: list[Cell], path: Path) -> None:
                 "title": "true count, or denominator of an average",
                 "axis": {"format": "~s", "tickCount": 6},
             },
-            "y": {"field": "covered", "type": "quantitative", "title": "releases covered, percent"},
+            "y": {
+                "field": "covered",
+                "type": "quantitative",
+                "title": "releases covered, percent",
+                "scale": {"zero": False},
+            },
             "color": {
                 "field": "way",
                 "type": "nominal",

@@ -205,11 +205,14 @@ function at(table, key, place) { const row = table.rows[key]; return row && row.
 function compare(table, place, iteration) {
   const rows = data.areas.filter(([key]) => table.rows[key + "/" + iteration]).map(([key, name]) =>
     [make("th", {scope: "row"}, name), at(table, key + "/" + iteration, place)]);
-  const states = rows.length > 1 ? rows.slice(rows[0][0].textContent === "United States" ? 1 : 0) : rows;
+  // Averages of the nation and of states are alike in size; counts are not, so the nation has a scale of its own.
+  const apart = table.decimals === 0 && rows.length > 1 && rows[0][0].textContent === "United States";
+  const states = rows.slice(apart ? 1 : 0);
   const caption = table.name + ". " + table.stubs[place][0] + ", by area";
-  const words = table.title + " · " + data.iterations[iteration] + ". Bars compare states; the nation is listed first.";
+  const words = table.title + " · " + data.iterations[iteration] +
+    (apart ? ". The bars compare states; the nation's has a scale of its own." : "");
   const whole = grid(table, states, "Area", caption);
-  if (states.length < rows.length) whole.tBodies[0].prepend(line(rows[0][0], rows[0][1], table, rows[0][1][2]));
+  if (apart) whole.tBodies[0].prepend(line(rows[0][0], rows[0][1], table, rows[0][1][2]));
   pick("compared").replaceChildren(make("h2", {}, caption), make("p", {class: "note"}, words), whole);
   pick("compare").showModal();
 }
