@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,9 +34,13 @@ RATIO_COLUMNS = [*COUNT_COLUMNS[:4], *NUM, *DENOM, "RATIO_NOISY", "RATIO_PRED", 
 PH8_COLUMNS = [*COUNT_COLUMNS[:4], *DENOM, *NUM, "RATIO_NOISY", "RATIO_PRED", *ENDS]
 
 
-def make_release(folder: Path, states: list[str], *, seed: str | None) -> Path:
+def make_release(
+    folder: Path, states: list[str], *, seed: str | None, change: Callable[[dict[str, Any]], None] | None = None
+) -> Path:
     config = production_config()
     config["state_filter"] = states
+    if change:
+        change(config)
     if states == ["72"]:
         for levels in config["privacy_budget"].values():
             levels.update({key: 0.0 for key in levels if key.startswith("usa")})
@@ -268,6 +273,30 @@ def test_projection_against_dense_algebra() -> None:
 def test_states_and_races_have_names() -> None:
     assert set(STATE_NAMES) == {*STATES, "72"}
     assert len(set(STATE_NAMES.values())) == 52
+
+
+@pytest.mark.parametrize("combine", ["independent", "joint"])
+def test_a_plan_that_leaves_out_levels_and_tables(tmp_path: Path, combine: str) -> None:
+    def change(config: dict[str, Any]) -> None:
+        config["privacy_defn"] = "puredp"
+        budgets = config["privacy_budget"]
+        budgets["PH5_denom"] = dict.fromkeys(budgets["PH5_denom"], 0)
+        budgets["PH8_denom"]["usa_*"] = 0
+        budgets["PH7"]["state_A-G"] = 0
+
+    release = make_release(tmp_path, ["56"], seed=None, change=change)
+    out = tmp_path / "out"
+    assert main(["phsafe", "estimate", str(release), str(out), "--combine", combine]) == 0
+    manifest, tables, wrong = check_files(out)
+    assert not wrong
+    (source,) = manifest["sources"]
+    assert source["left_out"] == {"PH5": "the release has no measurements of PH5_denom"}
+    assert "approximate" in source["noise"]
+    assert "PH5" not in tables
+    levels = set(zip(tables["PH8"]["REGION_TYPE"], tables["PH8"]["ITERATION_CODE"], strict=True))
+    assert ("USA", "*") not in levels
+    assert ("STATE", "A") not in levels
+    assert ("USA", "A") in levels
 
 
 # Refusals.

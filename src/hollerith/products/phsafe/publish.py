@@ -28,6 +28,10 @@ PAGE: Final = "index.html"
 NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
 FOR_RELEASE: Final = "estimates from noisy measurements"
 
+_NOT_NORMAL: Final = (
+    "two-sided geometric noise is taken as normal of the same variance, as the model has it: intervals are approximate"
+)
+
 Combination = Literal["independent", "joint"]
 
 
@@ -140,6 +144,7 @@ def _described(path: Path, source: Measured, note: dict[str, Any], absent: Any) 
         "plan": source.manifest["plan"],
         "states": list(source.manifest["parameters"]["states"]),
         **({"combined": note} if note else {}),
+        **({"noise": _NOT_NORMAL} if source.manifest["plan"].get("mechanism") == "pure" else {}),
         **({"left_out": dict(absent)} if absent else {}),
     }
 
