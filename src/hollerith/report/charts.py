@@ -510,6 +510,38 @@ def before_and_after(rows: Rows, series: Sequence[Series], width: int, *, x: str
     )
 
 
+def trend(points: Rows, series: Sequence[Series], width: int, *, x: str, y: str) -> Spec:
+    """A line with dots for each series, on a logarithmic axis of shares.
+
+    Parameters
+    ----------
+    points : rows of x (a whole number), y (above 0), series
+    series : sequence of Series
+    width : int
+    x, y : str
+        Titles of the axes.
+    """
+    across = {"field": "x", "type": "quantitative", "title": x, "axis": {"tickMinStep": 1, "grid": False}}
+    values = [row["y"] for row in points] or [1]
+    up = {
+        "field": "y",
+        "type": "quantitative",
+        "title": y,
+        "scale": {"type": "log", "nice": False, "domain": _log_domain(values)},
+        "axis": {**_log_axis(values), "format": "~%"},
+    }
+    encoding = {"x": across, "y": up, "color": _colours(series)}
+    return _layers(
+        [
+            {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": encoding},
+            {"mark": {"type": "point", "filled": True, "size": 30, "opacity": 1}, "encoding": encoding},
+        ],
+        width,
+        round(0.85 * width) if width < _NARROW else round(0.45 * width),
+        data=points,
+    )
+
+
 def shaded_map(shapes: Sequence[Mapping[str, Any]], width: int, height: int) -> Spec:
     """Areas filled with colours.
 

@@ -1,0 +1,99 @@
+"""Make the counts of invented people that the explorer sets margins of error against: src/hollerith/explore/reference.
+
+Run on synthetic censuses only:
+
+    hollerith synth CENSUS --households 600000 --seed 2020 --format parquet
+    python tools/reference_counts.py phsafe CENSUS
+"""
+
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import duckdb
+
+from hollerith.cli.main import main as hollerith
+from hollerith.products.phsafe.production import production_config
+from hollerith.products.phsafe.spec import TABLES
+from hollerith.release.check import check_files
+
+REFERENCE = Path(__file__).parents[1] / "src" / "hollerith" / "explore" / "reference"
+
+HOUSEHOLDS = 126_817_580
+"""Occupied housing units of the 2020 Census, PL 94-171."""
+
+UNIVERSES = {
+    "PH1_num": "p.RTYPE = '3'",
+    "PH2": "p.RTYPE = '3'",
+    "PH3": "p.RTYPE = '3' AND p.QAGE < 18",
+    "PH4": "p.RELSHIP IN ('20', '21', '23', '25', '26', '27', '28', '29', '30', '31', '32', '33') AND u.HHT < '4'",
+    "PH6": "p.RTYPE = '3' AND p.QAGE < 18 AND p.RELSHIP IN ('25', '26', '27')",
+    "PH7": "p.RTYPE = '3'",
+}
+"""Who is counted in a table before truncation."""
+
+
+def rounded(number: float) -> int:
+    """Three digits: more would be an air of precision."""
+    return int(float(f"{number:.3g}"))
+
+
+def phsafe(census: Path) -> None:
+    """Counts without truncation by table, cell, iteration and region, and households by persons counted."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = production_config()
+        config["tau"] = dict.fromkeys(config["tau"], 99_999)
+        path = Path(folder) / "config.json"
+        path.write_text(json.dumps(config))
+        out = Path(folder) / "exact"
+        if hollerith(["phsafe", "exact", str(path), str(census), str(out), "--log", f"{folder}/log"]):
+            sys.exit("no counts")
+        _, tables, wrong = check_files(out)
+        if wrong:
+            sys.exit("; ".join(wrong))
+    db = duckdb.connect()
+    source = f"'{census}/persons.parquet' p JOIN '{census}/units.parquet' u USING (MAFID)"
+    sizes = {}
+    for table, universe in UNIVERSES.items():
+        rows = db.execute(
+            f"SELECT n, count(*) FROM (SELECT count(*) n FROM {source} WHERE {universe} GROUP BY MAFID) "
+            "GROUP BY n ORDER BY n"
+        ).fetchall()
+        sizes[table] = dict(rows)
+    total = sum(sizes["PH1_num"].values())
+    scale = HOUSEHOLDS / total
+    counts: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    for table in TABLES:
+        columns = tables[table.name]
+        cells: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+        for region, iteration, cell, count in zip(
+            columns["REGION_ID"],
+            columns.get("ITERATION_CODE", ["*"] * len(columns["COUNT"])),
+            columns[f"{table.name.upper()}_DATA_CELL"],
+            columns["COUNT"],
+            strict=True,
+        ):
+            cells[cell][iteration][region] = rounded(int(count) * scale)
+        counts[table.name] = cells
+    write(
+        "phsafe",
+        {
+            "source": f"{total:,} invented households, scaled to the {HOUSEHOLDS:,} of 2020",
+            "households_by_persons": {t: {str(n): rounded(h * scale) for n, h in s.items()} for t, s in sizes.items()},
+            "counts": counts,
+        },
+    )
+
+
+def write(name: str, document: object) -> None:
+    """Write a file of reference counts."""
+    REFERENCE.mkdir(exist_ok=True)
+    path = REFERENCE / f"{name}.json"
+    path.write_text(json.dumps(document, separators=(",", ":")) + "\n")
+    print(path, path.stat().st_size)
+
+
+if __name__ == "__main__":
+    {"phsafe": phsafe}[sys.argv[1]](Path(sys.argv[2]))
