@@ -2,21 +2,27 @@
 
 Run on synthetic censuses only:
 
-    hollerith synth CENSUS --households 600000 --seed 2020 --format parquet
-    python tools/reference_counts.py phsafe CENSUS
+    hollerith synth NATION --households 600000 --seed 2020 --format parquet
+    hollerith synth STATE --households 1680000 --states 41 --seed 2020 --format parquet
+    python tools/reference_counts.py phsafe NATION
+    python tools/reference_counts.py safetab NATION STATE
 """
 
 import json
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import duckdb
 
 from hollerith.cli.main import main as hollerith
+from hollerith.populations.household_tables import HOUSEHOLD_TYPE
+from hollerith.populations.parameters import read_iterations
 from hollerith.products.phsafe.production import production_config
 from hollerith.products.phsafe.spec import TABLES
+from hollerith.products.safetab.demonstration_parameters import write_parameters
+from hollerith.products.settings import STATES
 from hollerith.release.check import check_files
 
 REFERENCE = Path(__file__).parents[1] / "src" / "hollerith" / "explore" / "reference"
@@ -87,6 +93,49 @@ def phsafe(census: Path) -> None:
     )
 
 
+def safetab(nation: Path, state: Path) -> None:
+    """Population groups by persons and by households and level: those of the nation scaled, of a state as they are."""
+    found: dict[str, dict[str, Counter[int]]] = {"persons": defaultdict(Counter), "households": defaultdict(Counter)}
+    for census, scale in ((nation, HOUSEHOLDS / 600_000), (state, 1.0)):
+        with tempfile.TemporaryDirectory() as folder:
+            parameters = Path(folder) / "parameters"
+            write_parameters(parameters)
+            path = parameters / "config.json"
+            config = json.loads(path.read_text())
+            config["state_filter_us"] = list(STATES) if census == nation else ["41"]
+            path.write_text(json.dumps(config))
+            iterations = {i.code: i for i in read_iterations(parameters).iterations}
+            totals = Path(folder) / "p" / "T01001.csv"
+            for product, more in (("p", []), ("h", ["--totals", str(totals)])):
+                out = Path(folder) / product
+                command = [f"safetab-{product}", "exact", str(parameters), str(census), str(out)]
+                if hollerith([*command, *more, "--log", f"{folder}/{product}.log"]):
+                    sys.exit("no counts")
+                _, tables, _ = check_files(out)
+                kind = "persons" if product == "p" else "households"
+                for name in ["T01001"] if product == "p" else [t.name for t in HOUSEHOLD_TYPE.tables]:
+                    columns = tables[name]
+                    cells = columns.get("T3_DATA_CELL", ["0"] * len(columns["COUNT"]))
+                    rows = zip(columns["REGION_TYPE"], columns["ITERATION_CODE"], cells, columns["COUNT"], strict=True)
+                    for region, code, cell, count in rows:
+                        if cell != "0" or (region == "USA") != (census == nation) or int(count) <= 0:
+                            continue
+                        level = f"{region} {iterations[code].level}"
+                        only = " detailed-only" if iterations[code].detailed_only else ""
+                        found[kind][level + only][rounded(int(count) * scale)] += 1
+    write(
+        "safetab",
+        {
+            "source": "invented people: a nation of 600,000 households, scaled to 2020, and one state in full size of "
+            "1,680,000 households, in the groups of the demonstration",
+            **{
+                kind: {level: sorted(sizes.items()) for level, sizes in levels.items()}
+                for kind, levels in found.items()
+            },
+        },
+    )
+
+
 def write(name: str, document: object) -> None:
     """Write a file of reference counts."""
     REFERENCE.mkdir(exist_ok=True)
@@ -96,4 +145,4 @@ def write(name: str, document: object) -> None:
 
 
 if __name__ == "__main__":
-    {"phsafe": phsafe}[sys.argv[1]](Path(sys.argv[2]))
+    {"phsafe": phsafe, "safetab": safetab}[sys.argv[1]](*map(Path, sys.argv[2:]))

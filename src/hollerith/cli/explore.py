@@ -22,6 +22,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--counts", type=Path, metavar="RELEASE", help="a release of phsafe whose counts errors are set against"
     )
+    parser.add_argument(
+        "--parameters", type=Path, metavar="FOLDER", help="the codes and iterations of SafeTab (the demonstration's)"
+    )
     parser.set_defaults(command=_explore)
 
 
@@ -41,6 +44,6 @@ def _explore(options: argparse.Namespace) -> None:
             f"the explorer needs the package {error.name}; install it: pip install 'hollerith[explore]'"
         ) from None
     try:
-        serve(options.port, browser=not options.no_browser, counts=options.counts)
+        serve(options.port, browser=not options.no_browser, counts=options.counts, parameters=options.parameters)
     except OSError as error:
         raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None

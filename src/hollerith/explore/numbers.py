@@ -77,3 +77,18 @@ def budget_of(
         faults.append(Fault(name, f"{which} is out of reach: {symbol} must be between 1e-15 and 1e15"))
         return None
     return budget
+
+
+def share(field: str, text: str, what: str, faults: list[Fault], *, zero: bool) -> Fraction | None:
+    """A decimal below 1, and above 0 or, where ``zero``, at least 0. It must be one that a configuration can hold."""
+    try:
+        value = read_exact(text)
+    except ValueError:
+        value = Fraction(-1)
+    if not isinstance(value, Fraction) or not 0 <= value < 1 or (value == 0 and not zero):
+        faults.append(Fault(field, f"{what} must be a number {'from' if zero else 'above'} 0 and below 1"))
+        return None
+    if Fraction(repr(float(value))) != value:
+        faults.append(Fault(field, f"{what} must be a decimal of at most 15 digits"))
+        return None
+    return value

@@ -13,16 +13,19 @@ from hollerith.report.page import Section
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A setting with a label; a choice where it has choices, else a text."""
+    """A setting with a label; a choice where it has choices, else a text. Those of a group are folded away together."""
 
     key: str
     label: str
     hint: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As the page reads it."""
-        return {"key": self.key, "label": self.label, "hint": self.hint, "choices": dict(self.choices)}
+        return {"key": self.key, "label": self.label, "hint": self.hint, "choices": dict(self.choices)} | (
+            {"group": self.group} if self.group else {}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,11 @@ class Form:
             "title": self.title,
             "intro": self.intro,
             "fields": {f.key: f.as_json() for f in self.fields},
-            "general": [f.key for f in self.fields if f.key not in of_rows],
+            "general": [f.key for f in self.fields if f.key not in of_rows and not f.group],
+            "groups": {
+                group: [f.key for f in self.fields if f.group == group]
+                for group in dict.fromkeys(f.group for f in self.fields if f.group)
+            },
             "corner": self.corner,
             "solving": self.solving,
             "columns": [{"key": key, "label": label} for key, label in self.columns.items()],

@@ -10,17 +10,23 @@ import uvicorn
 
 from hollerith.explore.phsafe import Phsafe
 from hollerith.explore.product import Product
-from hollerith.explore.reference import phsafe_reference
+from hollerith.explore.reference import iterations_of, phsafe_reference, safetab_reference
+from hollerith.explore.safetab import SafetabH, SafetabP
 from hollerith.explore.server import HOST, make_app
 
 
-def all_products(counts: Path | None = None) -> Mapping[str, Product]:
+def all_products(counts: Path | None = None, parameters: Path | None = None) -> Mapping[str, Product]:
     """Every product of the page, with public counts beside them."""
-    found: tuple[Product, ...] = (Phsafe(phsafe_reference(counts)),)
+    iterations, sizes = iterations_of(parameters), safetab_reference()
+    found: tuple[Product, ...] = (
+        Phsafe(phsafe_reference(counts)),
+        SafetabP(iterations, sizes),
+        SafetabH(iterations, sizes),
+    )
     return {product.key: product for product in found}
 
 
-def serve(port: int, *, browser: bool, counts: Path | None = None) -> None:
+def serve(port: int, *, browser: bool, counts: Path | None = None, parameters: Path | None = None) -> None:
     """Serve until interrupted. The address goes to stdout as soon as it can be asked.
 
     Raises
@@ -28,7 +34,7 @@ def serve(port: int, *, browser: bool, counts: Path | None = None) -> None:
     OSError
         If the port is taken.
     """
-    products = all_products(counts)
+    products = all_products(counts, parameters)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((HOST, port))

@@ -53,6 +53,9 @@ export function build(form, settings, symbol, changed) {
   const set = (key, value) => changed.field(key, value);
   document.getElementById("general").replaceChildren(
     ...form.general.map((key) => fieldNode(form.fields[key], settings.fields[key], set)));
+  document.getElementById("groups").replaceChildren(...Object.entries(form.groups).map(([words, keys]) =>
+    element("details", {}, element("summary", {}, words), element("div", { class: "fields" },
+      ...keys.map((key) => fieldNode(form.fields[key], settings.fields[key], set))))));
   const columns = form.columns.filter((c) => form.rows.some((r) => r.cells[c.key]));
   const all = (names, label) => element("input", {
     type: "checkbox", "data-all": names.join("\n"), "aria-label": `Measure all of ${label}`,
@@ -89,7 +92,7 @@ export function build(form, settings, symbol, changed) {
 
 // Show the settings themselves, where they did not come from the keyboard.
 export function showSettings(settings) {
-  for (const node of document.querySelectorAll("#general [data-field], #grid [data-field]")) {
+  for (const node of document.querySelectorAll("#general [data-field], #groups [data-field], #grid [data-field]")) {
     if (node !== document.activeElement || node.tagName === "SELECT") node.value = settings.fields[node.dataset.field];
   }
   for (const node of document.querySelectorAll("#grid [data-entry]")) {
@@ -136,6 +139,7 @@ export function showFaults(faults) {
     }
     place.textContent = place.textContent ? `${place.textContent} ${message}` : message;
     place.hidden = false;
+    if (place.closest("details")) place.closest("details").open = true;
     const marked = [...document.querySelectorAll("[data-field],[data-entry]")].filter(
       (n) => (n.dataset.field ?? n.dataset.entry) === field && n.type !== "checkbox");
     for (const node of marked) node.setAttribute("aria-invalid", "true");
