@@ -18,6 +18,7 @@ from hollerith.cli.product import (
     print_plan,
     print_release,
     request_of,
+    solve_targets,
 )
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.config import Config, read_config
@@ -101,7 +102,21 @@ def _validate(options: argparse.Namespace) -> None:
 
 def _plan(options: argparse.Namespace) -> None:
     config, plan = _configured(options)
-    print_plan(options, plan, lambda: production_plan(puerto_rico=config.is_puerto_rico))
+    more = None
+    if options.targets is not None:
+        from hollerith.products.phsafe.targets import config_document, entries, needs, with_budgets
+
+        budgets = solve_targets(
+            options,
+            entries(config),
+            lambda margins: needs(config, margins, options.sensitivity),
+            options.confidence,
+            config.mechanism,
+        )
+        config = with_budgets(config, budgets)
+        plan = make_plan(config, accounting=options.sensitivity, confidence=options.confidence)
+        more = {"configuration": config_document(config)}
+    print_plan(options, plan, lambda: production_plan(puerto_rico=config.is_puerto_rico), more)
 
 
 def _run(options: argparse.Namespace) -> None:

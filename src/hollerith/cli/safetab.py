@@ -18,6 +18,7 @@ from hollerith.cli.product import (
     print_plan,
     print_release,
     request_of,
+    solve_targets,
 )
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
@@ -144,17 +145,49 @@ def _validate(
 
 
 def _plan_p(options: argparse.Namespace) -> None:
+    from hollerith.products.safetab_p.plan import make_plan
     from hollerith.products.safetab_p.production import production_plan
 
     config, iterations, plan = _planned_p(options)
-    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations))
+    more = None
+    if options.targets is not None:
+        from hollerith.products.safetab_p.targets import config_document, entries, needs, pass_of, with_budgets
+
+        budgets = solve_targets(
+            options,
+            entries(config, iterations),
+            lambda margins: needs(config, iterations, margins, options.sensitivity),
+            options.confidence,
+            config.settings.mechanism,
+            pass_of,
+        )
+        config = with_budgets(config, budgets)
+        plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+        more = {"configuration": config_document(config)}
+    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations), more)
 
 
 def _plan_h(options: argparse.Namespace) -> None:
+    from hollerith.products.safetab_h.plan import make_plan
     from hollerith.products.safetab_h.production import production_plan
 
     config, iterations, plan = _planned_h(options)
-    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations))
+    more = None
+    if options.targets is not None:
+        from hollerith.products.safetab_h.targets import config_document, entries, needs, pass_of, with_budgets
+
+        budgets = solve_targets(
+            options,
+            entries(config, iterations),
+            lambda margins: needs(config, iterations, margins, options.sensitivity),
+            options.confidence,
+            config.settings.mechanism,
+            pass_of,
+        )
+        config = with_budgets(config, budgets)
+        plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+        more = {"configuration": config_document(config)}
+    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations), more)
 
 
 def _run_p(options: argparse.Namespace) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hollerith.cli.arguments import Commands, share
-from hollerith.cli.product import add_plan_arguments, add_verb, delta_of, print_plan
+from hollerith.cli.product import add_plan_arguments, add_verb, delta_of, print_plan, solve_targets
+from hollerith.errors import ConfigError
 
 if TYPE_CHECKING:
     from hollerith.plan.plan import Plan
@@ -50,16 +51,36 @@ def _plan(options: argparse.Namespace) -> None:
     from hollerith.topdown.production import production_configuration
 
     configuration, plan = _configured(options)
+    solved: dict[str, Any] = {}
+    if options.targets is not None:
+        configuration = _solved(options, configuration, plan)
+        plan = make_plan(configuration, confidence=plan.confidence)
+        from hollerith.topdown.targets import configuration_document
+
+        solved = {"configuration": configuration_document(options.config, configuration)}
     semantics = semantics_of(configuration)
     more = {
         "invariants": {level: [query.name for query in queries] for level, queries in configuration.invariants.items()},
         "semantics": semantics.as_json(configuration.mechanism, delta_of(options)),
+        **solved,
     }
 
     def production() -> "Plan":
         return make_plan(production_configuration(configuration))
 
     print_plan(options, plan, production, more, _semantics_text(configuration, semantics, delta_of(options)))
+
+
+def _solved(options: argparse.Namespace, configuration: "Configuration", plan: "Plan") -> "Configuration":
+    from fractions import Fraction
+
+    from hollerith.privacy.exact import INFINITE
+    from hollerith.topdown.targets import entries, needs, with_budgets
+
+    if configuration.budget == INFINITE:
+        raise ConfigError("--targets: the configuration's budget is infinite; there is nothing to solve")
+    budgets = solve_targets(options, entries(configuration), needs, plan.confidence, configuration.mechanism)
+    return with_budgets(configuration, {name: Fraction(budget) for name, budget in budgets.items()})
 
 
 def _semantics_text(configuration: "Configuration", semantics: "Semantics", delta: float) -> list[str]:

@@ -121,9 +121,14 @@ class Phsafe:
             cost_section(chosen.config.taus, reference.households, reference.households_source),
         )
 
-    def need(self, chosen: Chosen, entry: str, margin: Fraction) -> Iterable[Need]:
-        """The count an entry pays for."""
-        return needs(chosen.config, {entry: margin}, cast("Accounting", chosen.plan.accounting))
+    def needs(self, chosen: Chosen, margins: Mapping[str, Fraction]) -> Iterable[Need]:
+        """The counts that entries pay for."""
+        return needs(chosen.config, margins, cast("Accounting", chosen.plan.accounting))
+
+    def pass_of(self, entry: str) -> str:
+        """There is one pass."""
+        del entry
+        return ""
 
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
         """The median count of each table and level."""

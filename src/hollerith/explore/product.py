@@ -146,8 +146,12 @@ class Product(Protocol):
         """What to show of them."""
         ...
 
-    def need(self, chosen: Chosen, entry: str, margin: Fraction) -> Iterable[Need]:
-        """The counts an entry pays for, each with this margin of error."""
+    def needs(self, chosen: Chosen, margins: Mapping[str, Fraction]) -> Iterable[Need]:
+        """The counts that entries pay for, with these margins of error."""
+        ...
+
+    def pass_of(self, entry: str) -> str:
+        """The pass an entry belongs to; passes protect different people."""
         ...
 
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:

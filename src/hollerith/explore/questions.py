@@ -1,13 +1,14 @@
-"""Solve for it: the questions of the page, answered by `hollerith.plan.targets`."""
+"""Solve for it: the questions of the page, answered as `plan --targets` answers them."""
 
 from collections.abc import Mapping
 from fractions import Fraction
 
+from hollerith.errors import ConfigError
 from hollerith.explore.numbers import positive
 from hollerith.explore.product import Chosen, Product
 from hollerith.explore.scenario import Fault, RefusedError, Settings
 from hollerith.explore.view import solved
-from hollerith.plan.targets import equal_errors, least_budgets
+from hollerith.products.targets import Question, answer
 
 
 def least(product: Product, settings: Settings, chosen: Chosen, targets: Mapping[str, str]) -> Settings:
@@ -21,39 +22,51 @@ def least(product: Product, settings: Settings, chosen: Chosen, targets: Mapping
     }
     if not faults and not wanted:
         faults.append(Fault("targets", "type a margin of error for at least one level that is switched on"))
-    _refuse_unreachable(wanted, faults)
+    faults += [
+        Fault(f"target.{column}", "no useful noise has such a margin of error: it must be between 1e-6 and 1e12")
+        for column, margin in read.items()
+        if margin is not None and not Fraction(1, 10**6) <= margin <= 10**12
+    ]
     if faults:
         raise RefusedError(faults)
-    needs = [need for entry, margin in wanted.items() for need in product.need(chosen, entry, margin)]
-    return solved(settings, least_budgets(needs, chosen.plan.confidence, chosen.plan.mechanism))
+    return _answered(product, settings, chosen, Question(margins=wanted))
 
 
-def equal(
-    product: Product, settings: Settings, chosen: Chosen, total: str, weights: Mapping[str, str]
-) -> tuple[Settings, float]:
+def equal(product: Product, settings: Settings, chosen: Chosen, total: str, weights: Mapping[str, str]) -> Settings:
     """The budgets of a total whose relative errors are equal, or in the proportion of weights by column."""
     faults: list[Fault] = []
     spend = positive("total", total, "the total", faults)
     read = {c: positive(f"weight.{c}", text, "a weight", faults) for c, text in weights.items() if text}
-    if spend is not None and not Fraction(1, 10**9) <= spend <= 10**9:
-        faults.append(Fault("total", "the total must be between 1e-9 and 1e9"))
-    if any(w is not None and not Fraction(1, 10**6) <= w <= 10**6 for w in read.values()):
-        faults.append(Fault("total", "weights must be between 1e-6 and 1e6"))
+    if spend is not None and not Fraction(1, 10**6) <= spend <= 10**9:
+        faults.append(Fault("total", "the total must be between 1e-6 and 1e9"))
+    faults += [
+        Fault(f"weight.{column}", "a weight must be between 0.0001 and 10000")
+        for column, weight in read.items()
+        if weight is not None and not Fraction(1, 10**4) <= weight <= 10**4
+    ]
     sizes = product.sizes(chosen)
-    column_of = {entry: column for (_, column), entry in product.form.cells.items()}
-    chosen_sizes = {
-        entry: sizes[entry] / (read.get(column_of[entry]) or 1) for entry in chosen.budgets if entry in sizes
-    }
-    if len(chosen_sizes) < len(chosen.budgets):
-        unknown = next(entry for entry in chosen.budgets if entry not in sizes)
-        faults.append(Fault("total", f"no count is known to set the error of {unknown} against; switch it off"))
+    if unknown := [entry for entry in chosen.budgets if entry not in sizes]:
+        message = f"no count is known to set the error of {unknown[0]} against; switch it off"
+        faults.append(Fault("total", message))
     if faults or spend is None:
         raise RefusedError(faults)
-    needs = [need for entry, size in chosen_sizes.items() for need in product.need(chosen, entry, size)]
-    answer = equal_errors(needs, spend, chosen.plan.confidence, chosen.plan.mechanism)
-    return solved(settings, answer.budgets), answer.error
+    column_of = {entry: column for (_, column), entry in product.form.cells.items()}
+    weighted = {entry: sizes[entry] / (read.get(column_of[entry]) or 1) for entry in chosen.budgets}
+    return _answered(product, settings, chosen, Question(total=spend, sizes=weighted))
 
 
-def _refuse_unreachable(wanted: Mapping[str, Fraction], faults: list[Fault]) -> None:
-    if any(not Fraction(1, 10**6) <= margin <= 10**12 for margin in wanted.values()):
-        faults.append(Fault("targets", "no useful noise has such a margin of error: it must be between 1e-6 and 1e12"))
+def _answered(product: Product, settings: Settings, chosen: Chosen, question: Question) -> Settings:
+    plan = chosen.plan
+    try:
+        found = answer(
+            question,
+            chosen.budgets,
+            lambda margins: product.needs(chosen, margins),
+            plan.confidence,
+            plan.mechanism,
+            product.pass_of,
+        )
+    except ConfigError as error:
+        raise RefusedError([Fault("total", str(error))]) from None
+    wanted = question.sizes or question.margins
+    return solved(settings, {name: Fraction(budget) for name, budget in found.items() if name in wanted})

@@ -16,7 +16,6 @@ from hollerith.populations.regions import Level
 from hollerith.products.phsafe.spec import TABLES, cell_column
 from hollerith.products.safetab.demonstration_parameters import write_parameters
 from hollerith.products.safetab_p.plan import DETAILED_ONLY
-from hollerith.release.check import check_files
 from hollerith.report.phsafe_reference import CELLS, Counts
 from hollerith.report.safetab_reference import Sizes
 
@@ -71,6 +70,8 @@ def phsafe_reference(release: Path | None = None) -> PhsafeReference:
 
 
 def _counts_of(release: Path) -> Counts:
+    from hollerith.release.check import check_files  # noqa: PLC0415 (it brings a database, which the page does not need)
+
     manifest, tables, wrong = check_files(release)
     if wrong:
         raise InputError(f"{release} does not hold together: {'; '.join(wrong)}")

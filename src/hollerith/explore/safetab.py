@@ -278,10 +278,14 @@ class SafetabH:
             ),
         )
 
-    def need(self, chosen: Chosen, entry: str, margin: Fraction) -> Iterable[Need]:
-        """The count an entry pays for."""
+    def needs(self, chosen: Chosen, margins: Mapping[str, Fraction]) -> Iterable[Need]:
+        """The counts that entries pay for."""
         accounting = cast("Accounting", chosen.plan.accounting)
-        return targets_h.needs(chosen.config, self.iterations, {entry: margin}, accounting)
+        return targets_h.needs(chosen.config, self.iterations, margins, accounting)
+
+    def pass_of(self, entry: str) -> str:
+        """The United States or Puerto Rico."""
+        return targets_h.pass_of(entry)
 
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
         """The median number of households of a group."""
@@ -385,10 +389,14 @@ class SafetabP:
             sizes_section(plan, _cells(plan), self.reference.persons, self.reference.source),
         )
 
-    def need(self, chosen: Chosen, entry: str, margin: Fraction) -> Iterable[Need]:
-        """The count an entry pays for."""
+    def needs(self, chosen: Chosen, margins: Mapping[str, Fraction]) -> Iterable[Need]:
+        """The counts that entries pay for."""
         accounting = cast("Accounting", chosen.plan.accounting)
-        return targets_p.needs(chosen.config, self.iterations, {entry: margin}, accounting)
+        return targets_p.needs(chosen.config, self.iterations, margins, accounting)
+
+    def pass_of(self, entry: str) -> str:
+        """The United States or Puerto Rico."""
+        return targets_p.pass_of(entry)
 
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
         """The median number of persons of a group."""

@@ -192,12 +192,14 @@ def _solve(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, A
         said = f"The smallest total that meets these margins: {show(after)}."
     elif question == "equal":
         total = _texts({"total": {"total": body.get("total", "")}}, "total")["total"]
-        found, error = equal(product, settings, chosen, total, _texts(body, "weights"))
-        product.choose(found)
+        found = equal(product, settings, chosen, total, _texts(body, "weights"))
+        after = product.choose(found)
+        sizes = product.sizes(after)
+        errors = [float(after.margins[name] / sizes[name]) for name in after.margins]
         said = (
-            f"Every relative error is now {percent(error, 3)} over its weight: no other budgets of this total have a "
+            f"Spent: {show(after)}. Relative errors run from {percent(min(errors), 3)} to {percent(max(errors), 3)}; "
         )
-        said += "smaller largest one."
+        said += "no other budgets of this total have a smaller largest one, by their weights."
     elif question == "round":
         found = to_six_decimals(settings, chosen)
         said = f"Budgets are rounded to six decimals, as in 2020: {show(product.choose(found))}."

@@ -113,11 +113,9 @@ def expected_tables(sizes: Sizes, thresholds: Sequence[int], law: Law | None) ->
 
 def _reaches(size: int, threshold: int, law: Law | None) -> float:
     """The chance that a total with its noise is at least the threshold."""
-    if law is None:
-        return float(size >= threshold)
     at = threshold - size - 1
     # Beyond nine standard deviations the chance is below 1e-18.
-    if abs(at) > 9 * max(1.0, law.variance) ** 0.5:
+    if law is None or abs(at) > 9 * max(1.0, law.variance) ** 0.5:
         return float(at < 0)
     return 1 - law.cdf(at)
 
@@ -186,13 +184,7 @@ def sizes_section(
     within: list[Html] = []
     known = [(level, m, sizes[us_level(level)]) for level, m in measured.items() if us_level(level) in sizes]
     if known:
-        parts = [
-            [
-                percent(sum(n for size, n in found if plan.margin(m) <= share * size) / sum(n for _, n in found), 1)
-                for share in (0.1, 0.5)
-            ]
-            for _, m, found in known
-        ]
+        parts = [[percent(_within(found, plan.margin(m) / share), 1) for share in (0.1, 0.5)] for _, m, found in known]
         within = [
             table(
                 {
@@ -218,6 +210,11 @@ def sizes_section(
             *within,
         ),
     )
+
+
+def _within(sizes: Sizes, least: float) -> float:
+    """The share of groups of at least some size."""
+    return sum(groups for size, groups in sizes if size >= least) / sum(groups for _, groups in sizes)
 
 
 def us_level(level: Level) -> str:

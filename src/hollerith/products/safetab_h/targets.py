@@ -22,10 +22,19 @@ NAMES: Final[Mapping[str, tuple[Family, Level]]] = {
 """Every budget by the name of its measurement, such as ``T03/COUNTY 2``."""
 
 
-def entries(config: Config) -> dict[str, Budget]:
-    """Every budget of the passes that are run, by name; zeros included."""
-    levels = config.settings.levels
+def entries(config: Config, iterations: CharacteristicIterations) -> dict[str, Budget]:
+    """Every budget of the passes that are run, by name, where there are groups to count; zeros included."""
+    levels = [
+        level
+        for level in config.settings.levels
+        if iterations.eligible(level.iteration_level, level.region.granularity).iterations
+    ]
     return {name: config.budgets[f.key, level] for name, (f, level) in NAMES.items() if level in levels}
+
+
+def pass_of(name: str) -> str:
+    """The pass of a budget."""
+    return NAMES[name][1].region.run
 
 
 def needs(

@@ -18,9 +18,18 @@ NAMES: Final[Mapping[str, Level]] = {level.name: level for level in LEVELS}
 """Every budget by its level, such as ``COUNTY 2``: its measurements share it."""
 
 
-def entries(config: Config) -> dict[str, Budget]:
-    """Every budget of the passes that are run, by name; zeros included."""
-    return {level.name: config.budgets[level] for level in config.settings.levels}
+def entries(config: Config, iterations: CharacteristicIterations) -> dict[str, Budget]:
+    """Every budget of the passes that are run, by name, where there are groups to count; zeros included."""
+    return {
+        level.name: config.budgets[level]
+        for level in config.settings.levels
+        if iterations.eligible(level.iteration_level, level.region.granularity).iterations
+    }
+
+
+def pass_of(name: str) -> str:
+    """The pass of a budget."""
+    return NAMES[name].region.run
 
 
 def share_of_cells(config: Config, iterations: CharacteristicIterations, level: Level) -> Fraction:
