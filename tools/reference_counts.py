@@ -4,19 +4,25 @@ Run on synthetic censuses only:
 
     hollerith synth NATION --households 600000 --seed 2020 --format parquet
     hollerith synth STATE --households 1680000 --states 41 --seed 2020 --format parquet
+    hollerith synth AREAS --households 368000 --states 46 --seed 2020 --format parquet
     python tools/reference_counts.py phsafe NATION
     python tools/reference_counts.py safetab NATION STATE
+    python tools/reference_counts.py blocks AREAS
 """
 
 import json
 import sys
 import tempfile
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import numpy as np
 
 from hollerith.cli.main import main as hollerith
+from hollerith.geography.build import Request, read_blocks
+from hollerith.geography.settings import production_settings
 from hollerith.populations.household_tables import HOUSEHOLD_TYPE
 from hollerith.populations.parameters import read_iterations
 from hollerith.products.phsafe.production import production_config
@@ -136,6 +142,23 @@ def safetab(nation: Path, state: Path) -> None:
     )
 
 
+def blocks(areas: Path) -> None:
+    """The blocks where somebody lives, with their areas and group quarters: what spines are made of."""
+    settings = replace(production_settings(puerto_rico=False), live=True)
+    request = Request(areas / "GRF-C.txt", areas / "group_quarters.csv", areas / "unused", overwrite=False)
+    reference, quarters = read_blocks(settings, request)
+    path = REFERENCE / "blocks.npz"
+    np.savez_compressed(
+        path,
+        block=np.diff(reference.block, prepend=0),
+        aiannh=reference.aiannh,
+        place=reference.place,
+        cousub=reference.cousub,
+        quarters=quarters,
+    )
+    print(path, path.stat().st_size, len(reference.block))
+
+
 def write(name: str, document: object) -> None:
     """Write a file of reference counts."""
     REFERENCE.mkdir(exist_ok=True)
@@ -145,4 +168,4 @@ def write(name: str, document: object) -> None:
 
 
 if __name__ == "__main__":
-    {"phsafe": phsafe, "safetab": safetab}[sys.argv[1]](*map(Path, sys.argv[2:]))
+    {"phsafe": phsafe, "safetab": safetab, "blocks": blocks}[sys.argv[1]](*map(Path, sys.argv[2:]))

@@ -25,6 +25,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--parameters", type=Path, metavar="FOLDER", help="the codes and iterations of SafeTab (the demonstration's)"
     )
+    parser.add_argument(
+        "--topdown", metavar="CONFIG", help="a configuration of TopDown, a file or a built-in name (pl94-2020-us)"
+    )
     parser.set_defaults(command=_explore)
 
 
@@ -36,14 +39,18 @@ def _port(text: str) -> int:
 
 def _explore(options: argparse.Namespace) -> None:
     try:
-        from hollerith.explore.serve import serve
+        from hollerith.explore.serve import all_products, serve
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("hollerith"):
             raise
         raise ConfigError(
             f"the explorer needs the package {error.name}; install it: pip install 'hollerith[explore]'"
         ) from None
+    products = all_products(options.counts, options.parameters, options.topdown)
     try:
-        serve(options.port, browser=not options.no_browser, counts=options.counts, parameters=options.parameters)
+        serve(products, options.port, browser=not options.no_browser)
     except OSError as error:
         raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
+    except KeyboardInterrupt:
+        # How a page like this is left.
+        return

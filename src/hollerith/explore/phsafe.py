@@ -16,7 +16,7 @@ from hollerith.privacy.exact import show_exact
 from hollerith.products.phsafe.config import LARGEST_TAU, Config
 from hollerith.products.phsafe.plan import make_plan
 from hollerith.products.phsafe.production import TAUS, budgets
-from hollerith.products.phsafe.spec import LEVELS, TABLES, Accounting
+from hollerith.products.phsafe.spec import TABLES, Accounting
 from hollerith.products.phsafe.targets import config_document, needs
 from hollerith.products.settings import MECHANISMS, STATES
 from hollerith.report.page import Section
@@ -41,13 +41,13 @@ _FORM: Final = Form(
         Field("delta", "δ of the ε stated", "1e-10 in 2020"),
         Field("mechanism", "Definition of privacy", choices=MECHANISM_WORDS),
         Field("accounting", "Sensitivities", choices=ACCOUNTING_WORDS),
-        Field("shown", "Relative errors of", choices=_SHOWN),
+        Field("shown", "Show relative errors of", choices=_SHOWN),
         *(Field(f"tau.{name}", "τ", "most persons counted per household") for name in TAUS),
     ),
     rows=tuple(
         Row(t.name, t.name, TABLE_WORDS[t.name], (f"tau.{t.name}",) if t.persons is not None else ()) for t in TABLES
     ),
-    columns={level.key: LEVEL_WORDS[level.key].name for level in LEVELS},
+    columns={key: series.name for key, series in LEVEL_WORDS.items()},
     cells={(t.name, level.key): f"{t.name}/{level.key}" for t in TABLES for level in t.levels},
     corner="Table",
     solving="the median count of each table and level among the counts shown below",
@@ -135,7 +135,7 @@ class Phsafe:
         del chosen
         return {f"{t}/{level}": Fraction(size) for (t, level), size in typical_sizes(self.reference.counts).items()}
 
-    def configuration(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
+    def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
         """The Bureau's config.json."""
         del settings
         return "config.json", json.dumps(config_document(chosen.config), indent=1) + "\n"

@@ -55,6 +55,8 @@ class Form:
         Heading of the rows.
     solving : str
         Which size the relative errors of "spend a total" refer to.
+    shares : bool
+        Whether columns can be given shares of the total.
     """
 
     title: str
@@ -65,6 +67,7 @@ class Form:
     cells: Mapping[tuple[str, str], str]
     corner: str
     solving: str
+    shares: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """As the page reads it."""
@@ -80,6 +83,7 @@ class Form:
             },
             "corner": self.corner,
             "solving": self.solving,
+            "shares": self.shares,
             "columns": [{"key": key, "label": label} for key, label in self.columns.items()],
             "rows": [
                 {
@@ -158,6 +162,6 @@ class Product(Protocol):
         """How large a typical count of each entry is."""
         ...
 
-    def configuration(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
+    def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
         """Name and text of the product's own configuration."""
         ...

@@ -55,6 +55,48 @@ def equal(product: Product, settings: Settings, chosen: Chosen, total: str, weig
     return _answered(product, settings, chosen, Question(total=spend, sizes=weighted))
 
 
+def scaled(product: Product, settings: Settings, chosen: Chosen, total: str) -> Settings:
+    """Every budget times the same, so that each pass costs at most the total, and the dearest exactly that."""
+    del product
+    faults: list[Fault] = []
+    spend = positive("total", total, "the total", faults)
+    if spend is not None and not Fraction(1, 10**6) <= spend <= 10**9:
+        faults.append(Fault("total", "the total must be between 1e-6 and 1e9"))
+    if faults or spend is None:
+        raise RefusedError(faults)
+    factor = spend / Fraction(chosen.plan.loss())
+    return solved(settings, {name: budget * factor for name, budget in chosen.budgets.items()})
+
+
+def shared(product: Product, settings: Settings, chosen: Chosen, shares: Mapping[str, str]) -> Settings:
+    """The same total with other shares of columns; columns without one share the rest as they did."""
+    faults: list[Fault] = []
+    total = Fraction(chosen.plan.loss())
+    column_of = {entry: column for (_, column), entry in product.form.cells.items()}
+    old: dict[str, Fraction] = {}
+    for name, budget in chosen.budgets.items():
+        old[column_of[name]] = old.get(column_of[name], Fraction(0)) + budget
+    read = {
+        column: value / 100
+        for column, text in shares.items()
+        if text and (value := positive(f"share.{column}", text.removesuffix("%"), "a share", faults)) is not None
+    }
+    faults += [Fault(f"share.{c}", "nothing of this level is switched on") for c in read if c not in old]
+    given, rest = sum(read.values(), Fraction(0)), [column for column in old if column not in read]
+    if not read and not faults:
+        faults.append(Fault("shares", "give the share of at least one level, in percent"))
+    elif (rest and given >= 1) or (not rest and given != 1):
+        wanted = "must stay below 100" if rest else "must be 100"
+        faults.append(
+            Fault("shares", f"the shares given add up to {float(100 * given):g} percent; together they {wanted}")
+        )
+    if faults:
+        raise RefusedError(faults)
+    left = sum((old[column] for column in rest), Fraction(0))
+    new = {c: total * read[c] if c in read else total * (1 - given) * old[c] / left for c in old}
+    return solved(settings, {n: budget * new[column_of[n]] / old[column_of[n]] for n, budget in chosen.budgets.items()})
+
+
 def _answered(product: Product, settings: Settings, chosen: Chosen, question: Question) -> Settings:
     plan = chosen.plan
     try:

@@ -4,12 +4,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from hollerith.errors import InputError
+from hollerith.geography.reference import Reference
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.parameters import read_iterations
 from hollerith.populations.regions import Level
@@ -18,6 +22,7 @@ from hollerith.products.safetab.demonstration_parameters import write_parameters
 from hollerith.products.safetab_p.plan import DETAILED_ONLY
 from hollerith.report.phsafe_reference import CELLS, Counts
 from hollerith.report.safetab_reference import Sizes
+from hollerith.report.topdown_reference import Blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +139,18 @@ def iterations_of(parameters: Path | None) -> CharacteristicIterations:
     with TemporaryDirectory() as folder:
         write_parameters(Path(folder) / "parameters")
         return read_iterations(Path(folder) / "parameters")
+
+
+@cache
+def blocks() -> Blocks:
+    """The blocks of an invented state, to try spines on."""
+    with as_file(files("hollerith.explore") / "reference" / "blocks.npz") as path, np.load(path) as found:
+        reference = Reference(
+            np.cumsum(found["block"]),
+            found["aiannh"],
+            found["cousub"],
+            found["place"],
+            MappingProxyType({}),
+        )
+        quarters = found["quarters"]
+    return Blocks(reference, quarters, f"an invented state of 368,000 households in {len(quarters):,} blocks")

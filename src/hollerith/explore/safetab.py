@@ -296,7 +296,7 @@ class SafetabH:
             if (found := self.reference.households.get(us_level(level)))
         }
 
-    def configuration(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
+    def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
         """The Bureau's config.json."""
         del settings
         return "config.json", json.dumps(targets_h.config_document(chosen.config), indent=1) + "\n"
@@ -384,7 +384,12 @@ class SafetabP:
             "which only totals are made."
         )
         return (
-            *level_sections(plan, kinds, kind_of={m.name: m.name.partition("/")[0] for m in plan.measurements}),
+            *level_sections(
+                plan,
+                kinds,
+                kind_of={m.name: m.name.partition("/")[0] for m in plan.measurements},
+                beside=plan_p.DETAILED_ONLY,
+            ),
             tables_section(rows, names, "Which table groups get", "tables", words),
             sizes_section(plan, _cells(plan), self.reference.persons, self.reference.source),
         )
@@ -405,7 +410,7 @@ class SafetabP:
             level.name: median_size(found) for level in LEVELS if (found := self.reference.persons.get(us_level(level)))
         }
 
-    def configuration(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
+    def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
         """The Bureau's config.json."""
         del settings
         return "config.json", json.dumps(targets_p.config_document(chosen.config), indent=1) + "\n"

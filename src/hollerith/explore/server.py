@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 import hollerith
 from hollerith.explore.bundle import make_bundle
 from hollerith.explore.product import Chosen, Product
-from hollerith.explore.questions import equal, least
+from hollerith.explore.questions import equal, least, scaled, shared
 from hollerith.explore.scenario import Fault, RefusedError, Scenario, Settings, read_name, read_scenario, read_settings
 from hollerith.explore.view import as_csv, to_six_decimals, view
 from hollerith.privacy.exact import show_exact
@@ -200,13 +200,19 @@ def _solve(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, A
             f"Spent: {show(after)}. Relative errors run from {percent(min(errors), 3)} to {percent(max(errors), 3)}; "
         )
         said += "no other budgets of this total have a smaller largest one, by their weights."
+    elif question == "scale":
+        found = scaled(product, settings, chosen, _texts({"total": {"total": body.get("total", "")}}, "total")["total"])
+        said = f"Every budget was scaled alike: {show(product.choose(found))}."
+    elif question == "shares":
+        found = shared(product, settings, chosen, _texts(body, "shares"))
+        said = f"The total is as it was, {show(product.choose(found))}; levels have the shares you gave."
     elif question == "round":
         found = to_six_decimals(settings, chosen)
         said = f"Budgets are rounded to six decimals, as in 2020: {show(product.choose(found))}."
     elif question == "production":
         found, said = product.production(settings), "These are the production settings of 2020."
     else:
-        raise RefusedError([Fault("question", "must be least, equal, round or production")])
+        raise RefusedError([Fault("question", "must be least, equal, scale, shares, round or production")])
     return {"settings": found.as_json(), "said": said}
 
 
@@ -256,7 +262,7 @@ def _export(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, 
     if body.get("form") == "csv":
         name = _file_name(read_name(body.get("name")))
         return {"filename": f"{name}.{product.key}.csv", "content": as_csv(chosen.plan)}
-    filename, content = product.configuration(settings, chosen)
+    filename, content = product.export(settings, chosen)
     return {"filename": filename, "content": content}
 
 

@@ -81,9 +81,9 @@ def answer(
         sizes = {name: size for name, size in question.sizes.items() if pass_of(name) == own}
         kept = sum((b for name, b in budgets.items() if pass_of(name) == own and name not in sizes), Fraction(0))
         if not isinstance(kept, Fraction) or kept >= question.total:
+            spent = f"{float(kept):g}" if isinstance(kept, Fraction) else "an infinite budget"
             raise ConfigError(
-                f"targets: the entries without a size keep {'an infinite budget' if kept == INFINITE else float(kept)}, "
-                "which leaves nothing of the total; give them sizes, or a budget of 0"
+                f"total: entries without a size keep {spent}, which leaves nothing; give them sizes, or budgets of 0"
             )
         found = dict(equal_errors(needs(sizes), question.total - kept, confidence, mechanism).budgets)
         changed |= {name: _down(budget, question.decimals) for name, budget in found.items()}

@@ -139,26 +139,32 @@ def relative_section(plan: Plan, counts: Counts, name: str, cell: int, source: s
 
 
 def _share_within(plan: Plan, counts: Counts) -> list[Html]:
-    """For every measurement, how many counts are known to a tenth of themselves."""
-    rows = []
+    """For every table and level, how many counts are known to a tenth of themselves."""
+    used = [key for key in LEVELS if any(m.level == key for m in plan.measurements)]
+    rows: dict[str, list[str]] = {}
     for m in plan.measurements:
-        margin = plan.margin(m)
-        level = next(level for level in SPEC_LEVELS if level.key == m.level)
-        values = [
-            count
-            for of_cell in counts[m.table].values()
-            for code in level.iterations
-            for region, count in of_cell.get(code, {}).items()
-            if (region == "1") == (level.region_type == "USA")
-        ]
-        if values:
-            within = [sum(margin <= share * count for count in values) / len(values) for share in (0.01, 0.1, 0.5)]
-            rows.append((m.table, LEVELS[m.level].name, whole(len(values)), *(percent(share) for share in within)))
+        margin, values = plan.margin(m), _counts_of_level(counts, m.table, m.level)
+        shown = percent(sum(margin <= 0.1 * count for count in values) / len(values)) if values else "–"
+        rows.setdefault(m.table, ["–"] * len(used))[used.index(m.level)] = shown
     if not rows:
         return []
-    names = ("Table", "Level", "Counts", "within 1%", "within 10%", "within 50%")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    return [table(columns, "Shares of all counts whose margin of error is at most 1, 10 and 50 percent of themselves")]
+    columns: dict[str, list[str]] = {
+        "Table": list(rows),
+        **{LEVELS[key].name: [of_table[i] for of_table in rows.values()] for i, key in enumerate(used)},
+    }
+    return [table(columns, "How many of the counts have a margin of error of at most a tenth of themselves")]
+
+
+def _counts_of_level(counts: Counts, name: str, key: str) -> list[int]:
+    """All counts of the cells of a table at a level."""
+    level = next(level for level in SPEC_LEVELS if level.key == key)
+    return [
+        count
+        for of_cell in counts[name].values()
+        for code in level.iterations
+        for region, count in of_cell.get(code, {}).items()
+        if (region == "1") == (level.region_type == "USA")
+    ]
 
 
 def typical_sizes(counts: Counts) -> dict[tuple[str, str], int]:
@@ -166,14 +172,7 @@ def typical_sizes(counts: Counts) -> dict[tuple[str, str], int]:
     found = {}
     for of_table in TABLES:
         for level in of_table.levels:
-            values = sorted(
-                count
-                for of_cell in counts[of_table.name].values()
-                for code in level.iterations
-                for region, count in of_cell.get(code, {}).items()
-                if (region == "1") == (level.region_type == "USA")
-            )
-            if values:
+            if values := sorted(_counts_of_level(counts, of_table.name, level.key)):
                 found[of_table.name, level.key] = max(1, values[len(values) // 2])
     return found
 

@@ -11,7 +11,7 @@ from hollerith.populations.regions import LEVELS, Level
 from hollerith.privacy.laws import Law
 from hollerith.report.charts import GREY, Series, log_dots, share_bars, stacked_bars
 from hollerith.report.html import Html, paragraph, table
-from hollerith.report.numbers import loss, percent, rounded, whole
+from hollerith.report.numbers import confidence_percent, loss, percent, rounded, whole
 from hollerith.report.page import Chart, Figure, Section
 from hollerith.report.safetab import level_name
 from hollerith.report.shades import shades
@@ -23,7 +23,9 @@ _LEVELS: Final = {level.name: level for level in LEVELS}
 _COLOURS: Final = ("#2f6fb0", "#d9982a", "#3fa0c9", "#cf5a1e", "#8180d6")
 
 
-def level_sections(plan: Plan, kinds: Mapping[str, str], *, kind_of: Mapping[str, str]) -> tuple[Section, ...]:
+def level_sections(
+    plan: Plan, kinds: Mapping[str, str], *, kind_of: Mapping[str, str], beside: str = ""
+) -> tuple[Section, ...]:
     """The budgets and the margins of a plan by level.
 
     Parameters
@@ -33,13 +35,20 @@ def level_sections(plan: Plan, kinds: Mapping[str, str], *, kind_of: Mapping[str
         What the parts of a level's budget are called, in order.
     kind_of : mapping of measurement to kind
         Measurements left out are not drawn.
+    beside : str, optional
+        A kind whose measurements are not added to the others of a level, because no record meets both: left out of
+        the bars.
     """
     series = tuple(Series(words, colour) for words, colour in zip(kinds.values(), _COLOURS, strict=False))
     drawn = [(m, kinds[kind_of[m.name]]) for m in plan.measurements if m.name in kind_of]
     names = {m.name: level_name(_LEVELS[m.level]) for m, _ in drawn}
-    budgets = [{"category": names[m.name], "series": words, "value": float(m.budget)} for m, words in drawn]
+    budgets = [
+        {"category": names[m.name], "series": words, "value": float(m.budget)}
+        for m, words in drawn
+        if kind_of[m.name] != beside
+    ]
     margins = [{"category": names[m.name], "series": words, "value": plan.margin(m)} for m, words in drawn]
-    confidence = percent(float(plan.confidence), 0 if (plan.confidence * 100).denominator == 1 else 2)
+    confidence = confidence_percent(plan.confidence)
     symbol = "ρ" if plan.mechanism is Mechanism.ZCDP else "ε"
     data = {
         "Level": [names[m.name] for m, _ in drawn],

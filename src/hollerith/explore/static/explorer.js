@@ -147,7 +147,7 @@ async function solve(question) {
   try {
     const answer = await ask("/api/solve", {
       product, settings: now().settings, question, total: at("total").value,
-      targets: texts("targets"), weights: texts("weights"),
+      targets: texts("targets"), weights: texts("weights"), shares: texts("shares"),
     });
     document.activeElement?.blur();
     change(answer.settings);
@@ -211,6 +211,8 @@ function wire() {
     const last = earlier.pop();
     if (last) change(JSON.parse(last), { remember: false });
   });
+  press("scale", () => solve("scale"));
+  at("sharing").addEventListener("submit", (event) => { event.preventDefault(); solve("shares"); });
   press("production", () => solve("production"));
   press("save", () => fetchFile("/api/save"));
   press("export", () => fetchFile("/api/export", { form: "configuration" }));

@@ -88,6 +88,8 @@ export function build(form, settings, symbol, changed) {
       element("p", { class: "fault", "data-fault": `${kind}.${c.key}`, hidden: true }))));
   asked("targets", "target", "no target");
   asked("weights", "weight", "1");
+  asked("shares", "share", "as now");
+  document.getElementById("sharing").hidden = !form.shares;
 }
 
 // Show the settings themselves, where they did not come from the keyboard.
