@@ -39,14 +39,15 @@ def _port(text: str) -> int:
 
 def _explore(options: argparse.Namespace) -> None:
     try:
-        from hollerith.explore.serve import all_products, serve
+        from hollerith.explore.serve import serve
+        from hollerith.explore.shelf import Shelf
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("hollerith"):
             raise
         raise ConfigError(
             f"the explorer needs the package {error.name}; install it: pip install 'hollerith[explore]'"
         ) from None
-    products = all_products(options.counts, options.parameters, options.topdown)
+    products = Shelf(options.counts, options.parameters, options.topdown)
     try:
         serve(products, options.port, browser=not options.no_browser)
     except OSError as error:

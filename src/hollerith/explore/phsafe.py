@@ -10,6 +10,7 @@ from hollerith.explore.numbers import between, budget_of, choice, whole
 from hollerith.explore.product import Chosen, Field, Form, Row
 from hollerith.explore.reference import PhsafeReference
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
+from hollerith.explore.shelf import TITLES
 from hollerith.plan.targets import Need
 from hollerith.populations.regions import PUERTO_RICO
 from hollerith.privacy.exact import show_exact
@@ -32,12 +33,12 @@ ACCOUNTING_WORDS: Final = {"published": "as published: 2τ + 2", "tight": "tight
 _SHOWN: Final = {f"{name} {cell}": f"{name}: {words}" for name, cells in CELLS.items() for cell, words in cells.items()}
 
 _FORM: Final = Form(
-    title="PHSafe (S-DHC)",
+    title=TITLES["phsafe"],
     intro="How much noise should the tables on households carry? Type a budget ρ, or the margin of error you want; "
     "each follows the other. Clear a box to leave a count out. You start from the production settings of 2020.",
     fields=(
         Field("area", "Area", choices=AREAS),
-        Field("confidence", "Confidence of the margins, percent", "90 in 2020; z is then 1.645"),
+        Field("confidence", "Confidence, percent", "90 in 2020; z is then 1.645"),
         Field("delta", "δ of the ε stated", "1e-10 in 2020"),
         Field("mechanism", "Definition of privacy", choices=MECHANISM_WORDS),
         Field("accounting", "Sensitivities", choices=ACCOUNTING_WORDS),

@@ -9,8 +9,9 @@ from typing import Final, cast
 
 from hollerith.explore.numbers import between, budget_of, choice, share, whole
 from hollerith.explore.product import Chosen, Field, Form, Row
-from hollerith.explore.reference import SafetabReference
+from hollerith.explore.reference_safetab import SafetabReference
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
+from hollerith.explore.shelf import TITLES
 from hollerith.plan.measurement import Measurement
 from hollerith.plan.plan import Plan
 from hollerith.plan.targets import Need
@@ -47,7 +48,7 @@ _LARGEST_THRESHOLD: Final = 10**9
 
 _COMMON: Final = (
     Field("race_codes", "Race codes of a record that count", f"1 to {MOST_RACE_CODES}; {MOST_RACE_CODES} in 2020"),
-    Field("confidence", "Confidence of the margins, percent", "95 in 2020; z is then 1.96"),
+    Field("confidence", "Confidence, percent", "95 in 2020; z is then 1.96"),
     Field("delta", "δ of the ε stated", "1e-10 in 2020"),
     Field("mechanism", "Definition of privacy", choices=_MECHANISMS),
     Field("accounting", "Sensitivities", choices=_ACCOUNTING),
@@ -148,7 +149,7 @@ _H_THRESHOLDS: Final = {
 _P_THRESHOLDS: Final = "Thresholds: noisy totals from which a group gets 4, 9 and 23 ages"
 
 _FORM_H: Final = Form(
-    title="SafeTab-H (Detailed DHC-B)",
+    title=TITLES["safetab-h"],
     intro="How much noise should the tables of households by detailed race and ethnicity carry? Type a budget ρ, or "
     "the margin of error you want; each follows the other. Clear a box to leave a level out. You start from the "
     "production settings of 2020.",
@@ -169,7 +170,7 @@ _FORM_H: Final = Form(
 )
 
 _FORM_P: Final = Form(
-    title="SafeTab-P (Detailed DHC-A)",
+    title=TITLES["safetab-p"],
     intro="How much noise should the tables of persons by detailed race and ethnicity carry? Type a budget ρ for a "
     "level, or the margin of error of its cells; each follows the other. Clear a box to leave a level out. You start "
     "from the production settings of 2020.",

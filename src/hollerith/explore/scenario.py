@@ -1,7 +1,7 @@
 """A scenario: what somebody chose on the page, as the page sends it and as a file keeps it. Read strictly."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -178,14 +178,16 @@ def read_name(value: object) -> str:
     return value.strip()
 
 
-def read_scenario(text: str, known: Mapping[str, Settings]) -> Scenario:
+def read_scenario(text: str, known: Collection[str], start: Callable[[str], Settings]) -> Scenario:
     """Read the file of a scenario.
 
     Parameters
     ----------
     text : str
-    known : mapping of product to Settings
-        What the settings of each product look like.
+    known : collection of str
+        The products.
+    start : callable
+        From a product to what its settings look like.
 
     Raises
     ------
@@ -206,7 +208,7 @@ def read_scenario(text: str, known: Mapping[str, Settings]) -> Scenario:
         raise RefusedError([Fault("file", f"the product must be one of {', '.join(known)}")])
     name = read_name(document.get("name"))
     try:
-        settings = read_settings(document.get("settings"), known[product])
+        settings = read_settings(document.get("settings"), start(product))
     except RefusedError as refused:
         raise RefusedError(
             Fault("file", f"{fault.field}: {fault.message}".removeprefix(": ")) for fault in refused.faults

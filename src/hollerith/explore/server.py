@@ -17,6 +17,7 @@ from hollerith.explore.bundle import make_bundle
 from hollerith.explore.product import Chosen, Product
 from hollerith.explore.questions import equal, least, scaled, shared
 from hollerith.explore.scenario import Fault, RefusedError, Scenario, Settings, read_name, read_scenario, read_settings
+from hollerith.explore.shelf import Shelf
 from hollerith.explore.view import as_csv, to_six_decimals, view
 from hollerith.privacy.exact import show_exact
 from hollerith.report.numbers import percent
@@ -51,12 +52,12 @@ _LARGEST: Final = 1 << 20
 Call = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(products: Mapping[str, Product], port: int) -> FastAPI:
+def make_app(products: Shelf, port: int) -> FastAPI:
     """Make the application.
 
     Parameters
     ----------
-    products : mapping of key to Product
+    products : Shelf
     port : int
         Under which it will be asked: part of the host that requests must name.
     """
@@ -79,10 +80,15 @@ def make_app(products: Mapping[str, Product], port: int) -> FastAPI:
         return {
             "version": hollerith.__version__,
             "charts": make_bundle(),
-            "products": [
-                {"key": p.key, "form": p.form.as_json(), "settings": p.start().as_json()} for p in products.values()
-            ],
+            "products": [{"key": key, "title": title} for key, title in products.titles.items()],
         }
+
+    @app.get("/api/products/{key}")
+    def form(key: str) -> Response:
+        if key not in products:
+            return _plain(404, "there is no such product")
+        product = products[key]
+        return JSONResponse({"form": product.form.as_json(), "settings": product.start().as_json()})
 
     _add(app, "/api/view", lambda body: _view(products, body))
     _add(app, "/api/solve", lambda body: _solve(products, body))
@@ -236,7 +242,7 @@ def _load(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, An
     text = body.get("text")
     if not isinstance(text, str):
         raise RefusedError([Fault("file", "must be the text of a scenario")])
-    scenario = read_scenario(text, {key: product.start() for key, product in products.items()})
+    scenario = read_scenario(text, products, lambda key: products[key].start())
     said = ""
     try:
         now = show_exact(products[scenario.product].choose(scenario.settings).plan.loss())

@@ -12,6 +12,7 @@ from hollerith.errors import ConfigError
 from hollerith.explore.numbers import between, budget_of
 from hollerith.explore.product import Chosen, Field, Form, Row
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
+from hollerith.explore.shelf import TITLES
 from hollerith.plan.targets import Need
 from hollerith.privacy.exact import INFINITE, show_exact
 from hollerith.report.page import Section
@@ -23,13 +24,9 @@ from hollerith.topdown.read_configuration import read_configuration
 from hollerith.topdown.targets import configuration_document, entries, needs, with_budgets
 
 _FIELDS: Final = (
-    Field("confidence", "Confidence of the margins, percent", "90; z is then 1.645"),
+    Field("confidence", "Confidence, percent", "90; z is then 1.645"),
     Field("delta", "δ of the ε stated", "1e-10 in 2020"),
 )
-TITLES: Final = {
-    "pl94-2020-us": "TopDown, persons",
-    "h1-2020-us": "TopDown, housing units",
-}
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,9 @@ class TopDown:
         levels = self.configuration.levels
         queries = {q.name: q.size for level in levels for q, _ in self.configuration.queries[level]}
         return Form(
-            title=TITLES.get(self.source, f"TopDown, {Path(self.source).stem}"),
+            title=TITLES[self.key]
+            if self.source in ("pl94-2020-us", "h1-2020-us")
+            else f"TopDown, {Path(self.source).stem}",
             intro="How should the budget be shared out among geolevels and queries? Type the budget of a query, or the "
             "margin of error of its noisy answers; shares follow. Clear a box to leave a query out. You start from "
             f"{self.source}.",

@@ -115,8 +115,7 @@ def _share(budget: Fraction, total: Budget) -> str:
 
 def short(budget: Fraction) -> str:
     """A budget to six decimals, as in 2020, or to six digits where that is too few."""
-    text = f"{float(budget):.{_DIGITS}f}"
-    return text if budget >= Fraction(1, 1000) else f"{float(budget):.{_DIGITS}g}"
+    return f"{float(budget):.{_DIGITS}f}" if budget >= Fraction(1, 10**5) else f"{float(budget):.{_DIGITS}g}"
 
 
 def _section(section: Section, *, narrow: bool) -> dict[str, Any]:
@@ -261,7 +260,12 @@ def solved(settings: Settings, budgets: Mapping[str, Fraction]) -> Settings:
 
 
 def to_six_decimals(settings: Settings, chosen: Chosen) -> Settings:
-    """Settings whose budgets are rounded as those of 2020 were; what would become 0 keeps six digits."""
+    """Settings whose budgets are rounded as those of 2020 were, to the nearest; but none becomes 0."""
+    least = Fraction(1, 10**_DIGITS)
+    rounded_budgets = {name: max(round(budget, _DIGITS), least) for name, budget in chosen.budgets.items()}
     return settings.with_entries(
-        {name: Entry(on=True, by="budget", value=short(budget)) for name, budget in chosen.budgets.items()}
+        {
+            name: Entry(on=True, by="budget", value=f"{float(budget):.{_DIGITS}f}")
+            for name, budget in rounded_budgets.items()
+        }
     )

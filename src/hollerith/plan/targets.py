@@ -15,7 +15,10 @@ from hollerith.plan.measurement import Mechanism
 from hollerith.privacy.laws import TwoSidedGeometric
 
 _STEP: Final = Fraction(1, 10**15)
-"""By how much a budget under pure DP, which has no exact solution, is raised at a time, relative to itself."""
+"""By how much a budget under pure DP, which has no exact solution, is first raised, relative to itself."""
+
+_NEAR: Final = Fraction(1, 10**12)
+"""How near to the largest relative error that could be had the search stops, relative to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def budget_for_margin(margin: Fraction, sensitivity: Fraction, confidence: Fract
     """The least budget of one measurement whose margin of error is at most ``margin``.
 
     Exact under zCDP: ``z^2 d / (2 MOE^2)``. Under pure DP the two-sided geometric law of parameter a = epsilon / L1
-    has variance ``1 / (2 sinh(a / 2)^2)``; its solution is irrational, and rounded up in the 15th digit.
+    has variance ``1 / (2 sinh(a / 2)^2)``; its solution is irrational, and rounded up where its margin would be missed.
 
     Raises
     ------
@@ -70,9 +73,10 @@ def budget_for_margin(margin: Fraction, sensitivity: Fraction, confidence: Fract
     if mechanism is Mechanism.ZCDP:
         return rho
     sigma = float(margin) / margin_of_error(1, confidence)
-    epsilon = Fraction(2 * math.asinh(1 / (math.sqrt(2) * sigma))) * sensitivity
+    exact = Fraction(2 * math.asinh(1 / (math.sqrt(2) * sigma))) * sensitivity
+    epsilon, step = exact, _STEP
     while margin_of_error(TwoSidedGeometric(sensitivity / epsilon).variance, confidence) > margin:
-        epsilon += epsilon * _STEP
+        epsilon, step = exact * (1 + step), 2 * step
     return epsilon
 
 
@@ -134,7 +138,7 @@ def equal_errors(
         low /= 2
     while spent(budgets(high)) > total:
         high *= 2
-    while (high - low) > high * _STEP * 10:
-        middle = Fraction(float((low + high) / 2))
+    while high - low > high * _NEAR:
+        middle = (low + high) / 2
         low, high = (middle, high) if spent(budgets(middle)) > total else (low, middle)
     return EqualErrors(budgets(high), float(high))

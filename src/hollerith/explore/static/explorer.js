@@ -2,7 +2,7 @@
 
 import { loadVega, showSections } from "/charts.js";
 import { build, element, showEntries, showFaults, showSettings } from "/grid.js";
-import { Faults, ask, describe, download } from "/server.js";
+import { Faults, ask, download, get } from "/server.js";
 
 const at = (name) => document.getElementById(name);
 const KEY = "hollerith-explorer";
@@ -76,7 +76,15 @@ function rebuild() {
     "The percentage is its part of the total.";
 }
 
-function open(key) {
+// A product is fetched when it is first opened, and then kept.
+async function fetched(key) {
+  if (products[key].form) return;
+  Object.assign(products[key], await get(`/api/products/${key}`));
+  scenarios[key] ??= { name: "My scenario", settings: products[key].settings, against: null };
+}
+
+async function open(key) {
+  await fetched(key);
   product = key;
   earlier = [];
   const { form } = products[key];
@@ -181,7 +189,7 @@ async function chosenFile() {
     if (wanted === "here") {
       if (loaded.product !== product) {
         history.replaceState(null, "", `#${loaded.product}`);
-        open(loaded.product);
+        await open(loaded.product);
       }
       now().name = loaded.name;
       at("name").value = loaded.name;
@@ -231,9 +239,9 @@ function wire() {
   for (const question of ["least", "equal", "round"]) {
     at(question).addEventListener("submit", (event) => { event.preventDefault(); solve(question); });
   }
-  window.addEventListener("hashchange", () => {
+  window.addEventListener("hashchange", async () => {
     const key = location.hash.slice(1);
-    if (products[key] && key !== product) { open(key); at("title").focus(); }
+    if (products[key] && key !== product) { await open(key); at("title").focus(); }
   });
   NARROW.addEventListener("change", refresh);
   const others = new BroadcastChannel(KEY);
@@ -247,20 +255,17 @@ function wire() {
 }
 
 async function start() {
-  const told = await describe();
+  const told = await get("/api/products");
   loadVega(told.charts);
   at("version").textContent = `Version ${told.version}.`;
   products = Object.fromEntries(told.products.map((p) => [p.key, p]));
   const old = remembered(at("version").textContent);
-  for (const p of told.products) {
-    const found = old?.scenarios?.[p.key];
-    scenarios[p.key] = found ?? { name: "My scenario", settings: p.settings, against: null };
-  }
+  scenarios = old?.scenarios ?? {};
   at("products").replaceChildren(...told.products.map((p) => element("li", {},
-    element("a", { href: `#${p.key}`, "data-key": p.key }, p.form.title))));
+    element("a", { href: `#${p.key}`, "data-key": p.key }, p.title))));
   wire();
   const key = location.hash.slice(1);
-  open(products[key] ? key : products[old?.product] ? old.product : told.products[0].key);
+  await open(products[key] ? key : products[old?.product] ? old.product : told.products[0].key);
 }
 
 start().catch((error) => { at("banner").textContent = `The explorer could not start: ${error.message}`; });

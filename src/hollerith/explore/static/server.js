@@ -27,8 +27,8 @@ export async function ask(path, body) {
   return response.json();
 }
 
-export async function describe() {
-  const response = await fetch("/api/products");
+export async function get(path) {
+  const response = await fetch(path);
   return response.json();
 }
 
