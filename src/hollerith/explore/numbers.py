@@ -7,7 +7,7 @@ from typing import Final
 from hollerith.explore.scenario import Entry, Fault
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.targets import budget_for_margin
-from hollerith.privacy.exact import read_exact
+from hollerith.privacy.exact import Budget, read_exact
 
 _LEAST: Final = Fraction(1, 10**15)
 """Smaller budgets, and larger than its inverse, are refused by every configuration: the noise would not fit."""
@@ -29,16 +29,29 @@ def positive(field: str, text: str, what: str, faults: list[Fault]) -> Fraction 
     return None
 
 
-def between(field: str, text: str, what: str, low: int, high: int, faults: list[Fault]) -> Fraction | None:
-    """A number strictly between two others."""
-    try:
-        value = read_exact(text.strip().removesuffix("%"))
-    except ValueError:
-        value = Fraction(low)
-    if isinstance(value, Fraction) and low < value < high:
+def between(field: str, text: str, what: str, faults: list[Fault]) -> Fraction | None:
+    """A number strictly between 0 and 1, and not so near to them that a double could not tell."""
+    value = _exact_or(text, Fraction(-1))
+    if isinstance(value, Fraction) and 0 < value < 1 and 0.0 < float(value) < 1.0:
         return value
-    faults.append(Fault(field, f"{what} must be a number above {low} and below {high}"))
+    faults.append(Fault(field, f"{what} must be a number above 0 and below 1, such as 1e-10"))
     return None
+
+
+def confidence_of(field: str, text: str, faults: list[Fault]) -> Fraction | None:
+    """A confidence level in percent, as such."""
+    value = _exact_or(text.strip().removesuffix("%"), Fraction(-1))
+    if isinstance(value, Fraction) and 1 <= value <= Fraction("99.999999"):
+        return value
+    faults.append(Fault(field, "confidence must be a percentage from 1 to 99.999999"))
+    return None
+
+
+def _exact_or(text: str, other: Fraction) -> Budget:
+    try:
+        return read_exact(text)
+    except ValueError:
+        return other
 
 
 def whole(field: str, text: str, what: str, low: int, high: int, faults: list[Fault]) -> int | None:
@@ -81,10 +94,7 @@ def budget_of(
 
 def share(field: str, text: str, what: str, faults: list[Fault], *, zero: bool) -> Fraction | None:
     """A decimal below 1, and above 0 or, where ``zero``, at least 0. It must be one that a configuration can hold."""
-    try:
-        value = read_exact(text)
-    except ValueError:
-        value = Fraction(-1)
+    value = _exact_or(text, Fraction(-1))
     if not isinstance(value, Fraction) or not 0 <= value < 1 or (value == 0 and not zero):
         faults.append(Fault(field, f"{what} must be a number {'from' if zero else 'above'} 0 and below 1"))
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
 
-from hollerith.explore.numbers import between, budget_of, choice, whole
+from hollerith.explore.numbers import between, budget_of, choice, confidence_of, whole
 from hollerith.explore.product import Chosen, Field, Form, Row
 from hollerith.explore.reference import PhsafeReference
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
@@ -76,8 +76,8 @@ class Phsafe:
         faults: list[Fault] = []
         fields = settings.fields
         area = choice("area", fields["area"], AREAS, faults)
-        percent = between("confidence", fields["confidence"], "confidence", 0, 100, faults)
-        delta = between("delta", fields["delta"], "δ", 0, 1, faults)
+        percent = confidence_of("confidence", fields["confidence"], faults)
+        delta = between("delta", fields["delta"], "δ", faults)
         mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], MECHANISM_WORDS, faults)]
         accounting = cast("Accounting", choice("accounting", fields["accounting"], ACCOUNTING_WORDS, faults))
         choice("shown", fields["shown"], _SHOWN, faults)

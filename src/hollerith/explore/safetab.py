@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final, cast
 
-from hollerith.explore.numbers import between, budget_of, choice, share, whole
+from hollerith.explore.numbers import between, budget_of, choice, confidence_of, share, whole
 from hollerith.explore.product import Chosen, Field, Form, Row
 from hollerith.explore.reference_safetab import SafetabReference
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
@@ -20,6 +20,7 @@ from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIter
 from hollerith.populations.person_tables import AGE_TABLES
 from hollerith.populations.regions import LEVELS, PR, REGION_TYPES, US, Level, Run
 from hollerith.privacy.exact import show_exact
+from hollerith.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from hollerith.products.safetab.plan import Accounting, sensitivity
 from hollerith.products.safetab.settings import Settings as Common
 from hollerith.products.safetab_h import config as config_h
@@ -84,8 +85,8 @@ def _read(settings: Settings, on: Iterable[Level], faults: list[Fault]) -> _Read
     """Read the common fields; the passes are those of the levels that are on."""
     fields = settings.fields
     codes = whole("race_codes", fields["race_codes"], "the number of race codes", 1, MOST_RACE_CODES, faults)
-    percent = between("confidence", fields["confidence"], "confidence", 0, 100, faults)
-    delta = between("delta", fields["delta"], "δ", 0, 1, faults)
+    percent = confidence_of("confidence", fields["confidence"], faults)
+    delta = between("delta", fields["delta"], "δ", faults)
     mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], _MECHANISMS, faults)]
     accounting = cast("Accounting", choice("accounting", fields["accounting"], _ACCOUNTING, faults))
     negative = choice("negative", fields["negative"], _NEGATIVE, faults)
@@ -374,7 +375,7 @@ class SafetabP:
         }
         stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(plan_p.STAGE_1)}
         rows = {
-            level: expected_tables(self.reference.persons[level.name], config.thresholds[level], m.law)
+            level: expected_tables(self.reference.persons[level.name], config.thresholds[level], _noise(m))
             for level, m in stage_1.items()
             if level.region.run == US and level.name in self.reference.persons
         }
@@ -418,6 +419,12 @@ class SafetabP:
 
 
 _LEVELS: Final = {level.name: level for level in LEVELS}
+
+
+def _noise(m: Measurement) -> DiscreteGaussian | TwoSidedGeometric | None:
+    """The noise of a measurement; None where there is none."""
+    law = m.law
+    return law if isinstance(law, DiscreteGaussian | TwoSidedGeometric) else None
 
 
 def _cells(plan: Plan) -> dict[Level, Measurement]:

@@ -61,7 +61,7 @@ def make_app(products: Shelf, port: int) -> FastAPI:
     port : int
         Under which it will be asked: part of the host that requests must name.
     """
-    app = FastAPI(title="Hollerith explorer", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(title="Hollerith explorer", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     hosts = {f"{name}:{port}" for name in (HOST, "localhost")} | ({HOST, "localhost"} if port == 80 else set())
 
     @app.middleware("http")
@@ -177,7 +177,11 @@ def _view(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, An
         name, other = read_name(given.get("name")), read_settings(given.get("settings"), product.start())
     else:
         raise RefusedError([Fault("against", "must be a scenario")])
-    against = (name, other, product.choose(other))
+    try:
+        against = (name, other, product.choose(other))
+    except RefusedError as refused:
+        message = f"the scenario beside this one, {name}, cannot be used: {refused}"
+        raise RefusedError([Fault("against", message)]) from None
     return view(product, settings, chosen, against, narrow=body.get("narrow") is True)
 
 

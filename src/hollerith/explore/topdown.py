@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hollerith.errors import ConfigError
-from hollerith.explore.numbers import between, budget_of
+from hollerith.explore.numbers import between, budget_of, confidence_of
 from hollerith.explore.product import Chosen, Field, Form, Row
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
 from hollerith.explore.shelf import TITLES
@@ -100,8 +100,8 @@ class TopDown:
     def choose(self, settings: Settings) -> Chosen:
         """Understand settings."""
         faults: list[Fault] = []
-        percent = between("confidence", settings.fields["confidence"], "confidence", 0, 100, faults)
-        delta = between("delta", settings.fields["delta"], "δ", 0, 1, faults)
+        percent = confidence_of("confidence", settings.fields["confidence"], faults)
+        delta = between("delta", settings.fields["delta"], "δ", faults)
         mechanism = self.configuration.mechanism
         budgets = dict.fromkeys(settings.entries, Fraction(0))
         for name, entry in settings.entries.items():

@@ -98,7 +98,8 @@ def _entry(entry: Entry, chosen: Chosen, name: str) -> dict[str, Any]:
     if not entry.on or budget is None:
         return {"on": entry.on, "budget": "", "budget_exact": "", "margin": "", "margin_exact": "", "share": ""}
     margin = chosen.margins[name]
-    typed = entry.value.strip() if len(entry.value.strip()) <= _SHORT else ""
+    value = entry.value.strip()
+    typed = value if len(value) <= _SHORT and "/" not in value else ""
     return {
         "on": True,
         "budget": (entry.by == "budget" and typed) or short(budget),

@@ -2,19 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hollerith.plan.margin import z_value
 from hollerith.plan.measurement import Measurement, Mechanism
 from hollerith.plan.plan import Plan
 from hollerith.populations.regions import LEVELS, Level
-from hollerith.privacy.laws import Law
+from hollerith.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from hollerith.report.charts import GREY, Series, log_dots, share_bars, stacked_bars
 from hollerith.report.html import Html, paragraph, table
 from hollerith.report.numbers import confidence_percent, loss, percent, rounded, whole
 from hollerith.report.page import Chart, Figure, Section
 from hollerith.report.safetab import level_name
 from hollerith.report.shades import shades
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Noise = DiscreteGaussian | TwoSidedGeometric
 
 Sizes = Sequence[tuple[int, int]]
 """Pairs of a size and how many population groups have it."""
@@ -104,7 +112,7 @@ def level_sections(
     )
 
 
-def expected_tables(sizes: Sizes, thresholds: Sequence[int], law: Law | None) -> list[float]:
+def expected_tables(sizes: Sizes, thresholds: Sequence[int], law: Noise | None) -> list[float]:
     """How many groups are expected in each of the tables that thresholds divide them into, the coarsest first.
 
     Parameters
@@ -115,18 +123,32 @@ def expected_tables(sizes: Sizes, thresholds: Sequence[int], law: Law | None) ->
     law : Law or None
         Of the noise of the totals that decide; None where totals decide as they are.
     """
-    reached = [sum(groups * _reaches(size, threshold, law) for size, groups in sizes) for threshold in thresholds]
-    at_least = [float(sum(groups for _, groups in sizes)), *reached]
+    size, groups = np.array([*sizes, (0, 0)], dtype=np.int64).T
+    reached = [float(groups @ _survival(law, threshold - size)) for threshold in thresholds]
+    at_least = [float(groups.sum()), *reached]
     return [here - there for here, there in zip(at_least, [*reached, 0.0], strict=True)]
 
 
-def _reaches(size: int, threshold: int, law: Law | None) -> float:
-    """The chance that a total with its noise is at least the threshold."""
-    at = threshold - size - 1
-    # Beyond nine standard deviations the chance is below 1e-18.
-    if law is None or abs(at) > 9 * max(1.0, law.variance) ** 0.5:
-        return float(at < 0)
-    return 1 - law.cdf(at)
+_SUMMED: Final = 2_000.0
+"""Up to this standard deviation chances are summed; beyond, the normal with continuity correction is within 1e-8."""
+
+
+def _survival(law: Noise | None, at: Ints) -> Floats:
+    """The chance that noise is at least so much, for each of some numbers."""
+    if law is None:
+        return (at <= 0).astype(np.float64)
+    sigma = max(1.0, law.variance**0.5)
+    reach = int(10 * sigma) + 20
+    if sigma > _SUMMED:
+        normal = NormalDist(0, sigma)
+        distinct, place = np.unique(np.clip(at, -reach, reach), return_inverse=True)
+        return np.array([1 - normal.cdf(k - 0.5) for k in distinct.tolist()])[place]
+    k = np.arange(-reach, reach + 1)
+    exponent = float(law.exponent)
+    weights = np.exp(-exponent * (k * k if law.curvature == 2 else np.abs(k)))
+    from_here = np.cumsum(weights[::-1])[::-1] / weights.sum()
+    found: Floats = np.append(from_here, 0.0)[np.clip(at + reach, 0, 2 * reach + 1)]
+    return found
 
 
 def tables_section(
