@@ -26,9 +26,9 @@ from hollerith.report.phsafe import TABLES as TABLE_WORDS
 from hollerith.report.phsafe import plan_sections
 from hollerith.report.phsafe_reference import CELLS, cost_section, relative_section, typical_sizes
 
-AREAS: Final = {"us": "50 states, DC and the nation", "pr": "Puerto Rico"}
-MECHANISM_WORDS: Final = {"zcdp": "zCDP, discrete Gaussian noise", "puredp": "pure DP, two-sided geometric noise"}
-ACCOUNTING_WORDS: Final = {"published": "as published: 2τ + 2", "tight": "tight, as proven in docs/phsafe-privacy.md"}
+AREAS: Final = {"us": "States, DC and nation", "pr": "Puerto Rico"}
+MECHANISM_WORDS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
+ACCOUNTING_WORDS: Final = {"published": "as published: 2τ + 2", "tight": "tight: least proven"}
 
 _SHOWN: Final = {f"{name} {cell}": f"{name}: {words}" for name, cells in CELLS.items() for cell, words in cells.items()}
 

@@ -42,13 +42,13 @@ from hollerith.report.safetab_reference import (
     us_level,
 )
 
-_ACCOUNTING: Final = {"published": "as published", "tight": "tight: least that the code files allow"}
-_MECHANISMS: Final = {"zcdp": "zCDP, discrete Gaussian noise", "puredp": "pure DP, two-sided geometric noise"}
+_ACCOUNTING: Final = {"published": "as published", "tight": "tight: least proven"}
+_MECHANISMS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
 _NEGATIVE: Final = {"yes": "stay as they are", "no": "become 0"}
 _LARGEST_THRESHOLD: Final = 10**9
 
 _COMMON: Final = (
-    Field("race_codes", "Race codes of a record that count", f"1 to {MOST_RACE_CODES}; {MOST_RACE_CODES} in 2020"),
+    Field("race_codes", "Most race codes of a record", f"1 to {MOST_RACE_CODES}; {MOST_RACE_CODES} in 2020"),
     Field("confidence", "Confidence, percent", "95 in 2020; z is then 1.96"),
     Field("delta", "δ of the ε stated", "1e-10 in 2020"),
     Field("mechanism", "Definition of privacy", choices=_MECHANISMS),

@@ -152,7 +152,8 @@ def _add(app: FastAPI, path: str, answer: Callable[[dict[str, Any]], dict[str, A
 
 
 def _faults(faults: tuple[Fault, ...] | list[Fault]) -> Response:
-    return JSONResponse({"faults": [{"field": f.field, "message": f.message} for f in faults]}, 422)
+    # Not an error of HTTP: the page asks as somebody types, and a browser would write each into its console.
+    return JSONResponse({"faults": [{"field": f.field, "message": f.message} for f in faults]})
 
 
 def _product(products: Mapping[str, Product], body: dict[str, Any]) -> Product:

@@ -83,7 +83,9 @@ async function fetched(key) {
   scenarios[key] ??= { name: "My scenario", settings: products[key].settings, against: null };
 }
 
-async function open(key) {
+const open = (key) => busily(() => opened(key));
+
+async function opened(key) {
   await fetched(key);
   product = key;
   earlier = [];
@@ -104,10 +106,25 @@ async function open(key) {
   rebuild();
   showSettings(now().settings);
   keep();
-  refresh();
+  await refresh();
+}
+
+// While an answer is outstanding the page says so: to screen readers, and to whoever drives it.
+let outstanding = 0;
+
+async function busily(work) {
+  outstanding += 1;
+  document.body.setAttribute("aria-busy", "true");
+  try {
+    return await work();
+  } finally {
+    outstanding -= 1;
+    if (!outstanding && !timer) document.body.removeAttribute("aria-busy");
+  }
 }
 
 function refreshSoon() {
+  document.body.setAttribute("aria-busy", "true");
   clearTimeout(timer);
   timer = setTimeout(refresh, 120);
 }
@@ -122,8 +139,13 @@ function tell(faults) {
   for (const name of ["save", "export", "csv", "pin"]) at(name).disabled = hidden;
 }
 
-async function refresh() {
+function refresh() {
   clearTimeout(timer);
+  timer = 0;
+  return busily(answered);
+}
+
+async function answered() {
   asked += 1;
   const mine = asked;
   const { settings, against } = now();
@@ -146,10 +168,13 @@ function showTotals(numbers) {
     element("dt", {}, n.label),
     element("dd", { "data-total": n.label, "data-exact": n.exact, title: n.exact }, n.shown),
     element("dd", { class: "note" }, n.note))));
+  at("total").placeholder = numbers[0]?.shown ?? "";
   at("live").textContent = numbers.slice(0, 1).map((n) => `${n.label}: ${n.shown}`).join("");
 }
 
-async function solve(question) {
+const solve = (question) => busily(() => solved(question));
+
+async function solved(question) {
   const texts = (place) => Object.fromEntries([...at(place).querySelectorAll("input")].map(
     (input) => [input.dataset.column, input.value]));
   try {
@@ -179,7 +204,9 @@ async function fetchFile(path, more) {
 
 let wanted = "here"; // where a chosen file goes
 
-async function chosenFile() {
+const chosenFile = () => busily(readFile);
+
+async function readFile() {
   const file = at("file").files[0];
   at("file").value = "";
   if (!file) return;

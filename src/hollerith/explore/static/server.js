@@ -20,11 +20,12 @@ export async function ask(path, body) {
       { field: "", message: "The explorer does not answer. Start it again in the terminal: hollerith explore" },
     ]);
   }
-  if (response.status === 422) throw new Faults((await response.json()).faults);
   if (!response.ok) {
     throw new Faults([{ field: "", message: `The explorer could not answer (${response.status}). Please report it.` }]);
   }
-  return response.json();
+  const answer = await response.json();
+  if (answer.faults) throw new Faults(answer.faults);
+  return answer;
 }
 
 export async function get(path) {
