@@ -17,6 +17,7 @@ from hollerith.cli.product import (
     print_findings,
     print_plan,
     print_release,
+    report_of,
     request_of,
     solve_targets,
 )
@@ -135,9 +136,16 @@ def _release(options: argparse.Namespace, config: Config, plan: Plan, entropy: "
     from hollerith.cli.progress import stages
     from hollerith.products.phsafe.run import run
 
-    request = request_of(options)
+    request, report = request_of(options), report_of(options)
     with stages("phsafe", _STAGES) as announce:
         manifest = run(config, plan, request, entropy, announce)
+    if report is not None:
+        from hollerith.release.check import check_files
+        from hollerith.report.release import phsafe_sections, write_release_report
+
+        _, tables, _ = check_files(options.out)
+        production = production_plan(puerto_rico=config.is_puerto_rico)
+        write_release_report(report, plan, manifest, phsafe_sections(plan, production, tables))
     print_release(options, manifest)
     # The list of states is public (`TAKEN_AS_PUBLIC`).
     absent = sorted(set(config.states) - set(manifest["parameters"]["states"]))

@@ -68,6 +68,12 @@ def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--ledger", type=Path, metavar="FILE", help="add this run's loss to what was spent on the same data"
     )
+    verb.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="an HTML page on the release: its loss, margins and tables; no truth",
+    )
     verb.add_argument("--dataset", metavar="NAME", help="your name for the data in the ledger")
     verb.add_argument("--limit", type=budget, metavar="L", help="largest loss the ledger may reach for the data")
 
@@ -96,6 +102,16 @@ def request_of(options: argparse.Namespace) -> "Request":
         raise ConfigError("a ledger needs both --ledger FILE and --dataset NAME, and --limit needs a ledger")
     account = Account(file, dataset, limit) if file is not None and dataset is not None else None
     return Request(options.data, options.out, options.format, options.overwrite, options.log, account, options.memory)
+
+
+def report_of(options: argparse.Namespace) -> Path | None:
+    """Where `run` is to write a report, checked before the work; None where none was asked for."""
+    path = getattr(options, "report", None)
+    if path is None:
+        return None
+    from hollerith.report.release import place_of_report
+
+    return place_of_report(path, options.out)
 
 
 def entropy_of(options: argparse.Namespace) -> "Entropy":

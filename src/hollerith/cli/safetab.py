@@ -17,6 +17,7 @@ from hollerith.cli.product import (
     print_findings,
     print_plan,
     print_release,
+    report_of,
     request_of,
     solve_targets,
 )
@@ -222,9 +223,19 @@ def _release_p(
     from hollerith.cli.progress import stages
     from hollerith.products.safetab_p.run import run
 
-    request = request_of(options)
+    request, report = request_of(options), report_of(options)
     with stages("safetab-p", _STAGES) as announce:
         manifest = run(config, iterations, plan, request, entropy, announce)
+    if report is not None:
+        from hollerith.products.safetab_p.plan import DETAILED_ONLY, STAGE_1, STAGE_2
+        from hollerith.products.safetab_p.production import production_plan
+        from hollerith.report.release import safetab_sections, write_release_report
+
+        kinds = {STAGE_1: "choosing the table", STAGE_2: "the counts", DETAILED_ONLY: "groups of totals only"}
+        kind_of = {m.name: m.name.partition("/")[0] for m in plan.measurements}
+        production = production_plan(config.settings.runs, iterations)
+        sections = safetab_sections(plan, production, kinds, kind_of, DETAILED_ONLY)
+        write_release_report(report, plan, manifest, sections)
     print_release(options, manifest)
 
 
@@ -239,9 +250,17 @@ def _release_h(
     from hollerith.products.safetab_h.run import run
     from hollerith.products.safetab_h.totals import find_totals
 
-    request, totals = request_of(options), find_totals(options.data, options.totals)
+    request, report, totals = request_of(options), report_of(options), find_totals(options.data, options.totals)
     with stages("safetab-h", _STAGES) as announce:
         manifest = run(config, iterations, plan, totals, request, entropy, announce)
+    if report is not None:
+        from hollerith.products.safetab_h.production import production_plan
+        from hollerith.report.release import safetab_sections, write_release_report
+
+        kind_of = {m.name: m.table for m in plan.measurements}
+        production = production_plan(config.settings.runs, iterations)
+        sections = safetab_sections(plan, production, {"T03": "household type", "T04": "tenure"}, kind_of)
+        write_release_report(report, plan, manifest, sections)
     print_release(options, manifest)
 
 

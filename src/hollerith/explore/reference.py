@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hollerith.errors import InputError
-from hollerith.products.phsafe.spec import TABLES, cell_column
-from hollerith.report.phsafe_reference import CELLS, Counts
+from hollerith.report.phsafe_reference import Counts, published_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +69,4 @@ def _counts_of(release: Path) -> Counts:
         raise InputError(f"{release} does not hold together: {'; '.join(wrong)}")
     if manifest.get("product") != "phsafe":
         raise InputError(f"{release} is a release of {manifest.get('product')}, and counts of phsafe are needed")
-    counts: dict[str, dict[int, dict[str, dict[str, int]]]] = {t.name: {c: {} for c in CELLS[t.name]} for t in TABLES}
-    for table in TABLES:
-        columns = tables.get(table.name)
-        if columns is None:
-            continue
-        iterations = columns.get("ITERATION_CODE", ["*"] * len(columns["COUNT"]))
-        rows = zip(columns["REGION_ID"], iterations, columns[cell_column(table.name)], columns["COUNT"], strict=True)
-        for region, iteration, cell, count in rows:
-            counts[table.name][int(cell)].setdefault(iteration, {})[region] = max(0, int(count))
-    return counts
+    return published_counts(tables)

@@ -1,11 +1,11 @@
 """Margins of error of a plan of PHSafe beside public counts, and what truncation would cost. It shows no truth."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.spec import LEVELS as SPEC_LEVELS
-from hollerith.products.phsafe.spec import TABLES
+from hollerith.products.phsafe.spec import TABLES, cell_column
 from hollerith.report.charts import Series, trend
 from hollerith.report.html import Html, paragraph, table
 from hollerith.report.numbers import percent, rounded, whole
@@ -80,6 +80,20 @@ STATE_NAMES: Final = {
 # fmt: on
 
 _LEVEL_OF: Final = {(level.region_type, code): level.key for level in SPEC_LEVELS for code in level.iterations}
+
+
+def published_counts(tables: Mapping[str, Mapping[str, Sequence[str]]]) -> Counts:
+    """The counts of a release, by its tables as columns of text; those below zero as 0."""
+    counts: dict[str, dict[int, dict[str, dict[str, int]]]] = {t.name: {c: {} for c in CELLS[t.name]} for t in TABLES}
+    for of_table in TABLES:
+        columns = tables.get(of_table.name)
+        if columns is None:
+            continue
+        iterations = columns.get("ITERATION_CODE", ["*"] * len(columns["COUNT"]))
+        cells = columns[cell_column(of_table.name)]
+        for region, code, cell, count in zip(columns["REGION_ID"], iterations, cells, columns["COUNT"], strict=True):
+            counts[of_table.name][int(cell)].setdefault(code, {})[region] = max(0, int(count))
+    return counts
 
 
 def relative_section(plan: Plan, counts: Counts, name: str, cell: int, source: str) -> Section:
