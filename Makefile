@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test test-fast lint types contracts format bench clean
+.PHONY: help setup demo explore test test-fast lint types contracts format bench clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo   a synthetic census through PHSafe and SafeTab, ending in reports to open"
-	@echo "make test   everything that must pass: lint, types, contracts, tests"
-	@echo "make bench  the benchmarks, as one table"
+	@echo "make demo     a synthetic census through PHSafe and SafeTab, ending in reports to open"
+	@echo "make explore  choose budgets by looking: a local page in the browser"
+	@echo "make test     everything that must pass: lint, types, contracts, tests"
+	@echo "make bench    the benchmarks, as one table"
 
 # uv.lock names packages, versions and hashes but no hosts, so it is exported and installed by name.
 $(STAMP): uv.lock pyproject.toml
@@ -22,12 +23,16 @@ $(STAMP): uv.lock pyproject.toml
 	@$(BIN)/uv export --quiet --frozen --all-extras --all-groups --no-emit-project --output-file $(VENV)/requirements.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(VENV)/requirements.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/python -m hollerith.explore.bundle
 	@touch $@
 
 setup: $(STAMP)
 
 demo: setup
 	@$(BIN)/hollerith demo demo --overwrite
+
+explore: setup
+	@$(BIN)/hollerith explore
 
 test: lint types contracts
 	$(BIN)/python -m pytest -n auto --dist loadfile

@@ -77,18 +77,18 @@ def phsafe(census: Path) -> None:
     total = sum(sizes["PH1_num"].values())
     scale = HOUSEHOLDS / total
     counts: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for table in TABLES:
-        columns = tables[table.name]
+    for measured in TABLES:
+        columns = tables[measured.name]
         cells: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for region, iteration, cell, count in zip(
             columns["REGION_ID"],
             columns.get("ITERATION_CODE", ["*"] * len(columns["COUNT"])),
-            columns[f"{table.name.upper()}_DATA_CELL"],
+            columns[f"{measured.name.upper()}_DATA_CELL"],
             columns["COUNT"],
             strict=True,
         ):
             cells[cell][iteration][region] = rounded(int(count) * scale)
-        counts[table.name] = cells
+        counts[measured.name] = cells
     write(
         "phsafe",
         {
@@ -154,7 +154,7 @@ def blocks(areas: Path) -> None:
         aiannh=reference.aiannh,
         place=reference.place,
         cousub=reference.cousub,
-        quarters=quarters,
+        quarters=np.asarray(quarters),
     )
     print(path, path.stat().st_size, len(reference.block))
 
@@ -168,4 +168,13 @@ def write(name: str, document: object) -> None:
 
 
 if __name__ == "__main__":
-    {"phsafe": phsafe, "safetab": safetab, "blocks": blocks}[sys.argv[1]](*map(Path, sys.argv[2:]))
+    censuses = [Path(argument) for argument in sys.argv[2:]]
+    match sys.argv[1], censuses:
+        case "phsafe", [nation]:
+            phsafe(nation)
+        case "safetab", [nation, state]:
+            safetab(nation, state)
+        case "blocks", [areas]:
+            blocks(areas)
+        case _:
+            sys.exit(__doc__)

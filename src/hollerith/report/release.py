@@ -123,7 +123,7 @@ def safetab_sections(
         return ()
     return (
         *level_sections(plan, kinds, kind_of=kind_of, beside=beside),
-        sizes_section(plan, measured, {}, ""),
+        sizes_section(plan, measured),
         differences_section(plan, production),
     )
 

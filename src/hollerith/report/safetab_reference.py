@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from statistics import NormalDist
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -208,7 +209,10 @@ _SIZES: Final = (10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
 
 
 def sizes_section(
-    plan: Plan, measured: Mapping[Level, Measurement], sizes: Mapping[str, Sizes], source: str
+    plan: Plan,
+    measured: Mapping[Level, Measurement],
+    sizes: Mapping[str, Sizes] = MappingProxyType({}),
+    source: str = "",
 ) -> Section:
     """The margin of error of a group's total as a share of its size, and how many groups are within a tenth."""
     rows = {level_name(level): [plan.margin(m) / size for size in _SIZES] for level, m in measured.items()}
