@@ -160,6 +160,7 @@ def test_a_wrong_number_is_told_by_its_field_and_none_is_shown(watched: Watched)
         assert told in page.locator('[data-fault="PH3/usa_*"]').inner_text()
         assert watched.field("PH3/usa_*", "budget").get_attribute("aria-invalid") == "true"
         assert page.locator("#totals dd").first.is_hidden()
+        assert watched.field("PH3/usa_*", "margin").input_value() == ""
         assert page.get_by_role("button", name="Export configuration").is_disabled()
     watched.field("PH3/usa_*", "budget").fill("0.5")
     watched.settled()

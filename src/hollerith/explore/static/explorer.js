@@ -1,7 +1,7 @@
 // The page: what is chosen, what the server says of it, files, and comparison. Each window keeps its own scenario.
 
 import { loadVega, showSections } from "/charts.js";
-import { build, element, showEntries, showFaults, showSettings } from "/grid.js";
+import { build, element, hideFollowing, showEntries, showFaults, showSettings } from "/grid.js";
 import { Faults, ask, download, get } from "/server.js";
 
 const at = (name) => document.getElementById(name);
@@ -73,7 +73,7 @@ function rebuild() {
   at("total-label").textContent = `Total ${symbol()}`;
   at("grid-note").textContent =
     `Each field holds a budget ${symbol()} and the margin of error (MOE) it buys, at the confidence above. ` +
-    "The percentage is its part of the total.";
+    "What you gave is set in bold; the percentage is its part of the total.";
 }
 
 // A product is fetched when it is first opened, and then kept.
@@ -133,6 +133,7 @@ function tell(faults) {
   const homeless = showFaults(faults);
   const hidden = faults.length > 0;
   document.body.classList.toggle("faulty", hidden);
+  if (hidden) hideFollowing();
   const said = homeless.join(" ");
   const words = !hidden ? "" : said || "Correct the marked field, and the numbers return.";
   if (at("banner").textContent !== words) at("banner").textContent = words;

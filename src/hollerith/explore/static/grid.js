@@ -99,6 +99,7 @@ export function showSettings(settings) {
   }
   for (const node of document.querySelectorAll("#grid [data-entry]")) {
     const entry = settings.entries[node.dataset.entry];
+    node.classList.toggle("given", entry.by === node.dataset.by);
     if (node.type === "checkbox") node.checked = entry.on;
     else if (node !== document.activeElement && entry.by === node.dataset.by && entry.value.length <= 12) {
       node.value = entry.value;
@@ -125,6 +126,15 @@ export function showEntries(entries) {
   }
 }
 
+// What followed from other settings would be a wrong number beside these.
+export function hideFollowing() {
+  for (const node of document.querySelectorAll("#grid input[data-exact]:not(.given)")) {
+    if (node !== document.activeElement) node.value = "";
+    node.dataset.exact = "";
+    node.title = "";
+  }
+}
+
 export function showFaults(faults) {
   for (const node of document.querySelectorAll(".fault")) {
     node.hidden = true;
@@ -143,7 +153,7 @@ export function showFaults(faults) {
     place.hidden = false;
     if (place.closest("details")) place.closest("details").open = true;
     const marked = [...document.querySelectorAll("[data-field],[data-entry]")].filter(
-      (n) => (n.dataset.field ?? n.dataset.entry) === field && n.type !== "checkbox");
+      (n) => n.dataset.field === field || (n.dataset.entry === field && n.classList.contains("given")));
     for (const node of marked) node.setAttribute("aria-invalid", "true");
   }
   return homeless;
