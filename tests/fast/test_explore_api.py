@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import socket
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from hollerith.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from hollerith.privacy.zcdp import epsilon_tight
 from hollerith.products.phsafe.config import read_config
 from hollerith.products.phsafe.plan import make_plan, plan_of
-from hollerith.products.phsafe.production import TAUS, production_plan
+from hollerith.products.phsafe.production import TAUS, production_config, production_plan
 from hollerith.products.phsafe.spec import TABLES, Accounting
 from hollerith.products.safetab.demonstration_parameters import write_parameters
 from hollerith.products.safetab_h import config as config_h
@@ -586,3 +587,42 @@ def test_least_squares_errors_are_smaller_on_the_optimized_spine_for_areas_neare
     order = {block: i for i, block in enumerate(here.reference.block.tolist())}
     at = [order[block] for block in spine.blocks.tolist()]
     assert len(distances(spine.tree, partition(place.index[at], len(place.labels)))) == len(place.labels)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--counts", "{}/nowhere"], "nowhere"),
+        (["--parameters", "{}/nowhere"], "no such folder"),
+        (["--topdown", "{}/nowhere.toml"], "no such file"),
+        (["--port", "{port}"], "cannot be used"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_the_start(
+    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        given = [argument.format(tmp_path, port=port) for argument in arguments]
+        assert main(["explore", "--no-browser", *given]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> None:
+    census, out, config = tmp_path / "census", tmp_path / "out", tmp_path / "config.json"
+    config.write_text(json.dumps(production_config()))
+    assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
+    assert main(["phsafe", "run", str(config), str(census), str(out)]) == 0
+    product = Shelf(counts=out)["phsafe"]
+    start = product.start()
+    html = str(product.sections(start, product.choose(start))[3].content[0])
+    assert "the release out" in html
+
+
+def test_a_configuration_of_ones_own_is_shown_too() -> None:
+    shelf = Shelf(topdown="cook-2010")
+    assert list(shelf)[-1] == "topdown-own"
+    product = shelf["topdown-own"]
+    assert product.choose(product.start()).plan.loss() == read_configuration("cook-2010").budget

@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
         "--parameters", type=Path, metavar="FOLDER", help="the codes and iterations of SafeTab (the demonstration's)"
     )
     parser.add_argument(
-        "--topdown", metavar="CONFIG", help="a configuration of TopDown, a file or a built-in name (pl94-2020-us)"
+        "--topdown", metavar="CONFIG", help="a configuration of TopDown to show too: a file, or a built-in name"
     )
     parser.set_defaults(command=_explore)
 

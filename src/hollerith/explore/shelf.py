@@ -1,6 +1,7 @@
 """The products of the page, each made when it is first opened, so that the page is there at once."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +13,21 @@ TITLES: Final = {
     "safetab-h": "SafeTab-H (Detailed DHC-B)",
     "topdown": "TopDown, persons",
     "topdown-h1": "TopDown, housing units",
+    "topdown-pr": "Puerto Rico, persons",
+    "topdown-h1-pr": "Puerto Rico, housing units",
 }
 """What each product is called, by its key."""
+
+_STRATEGIES: Final = {
+    "topdown": "pl94-2020-us",
+    "topdown-h1": "h1-2020-us",
+    "topdown-pr": "pl94-2020-pr",
+    "topdown-h1-pr": "h1-2020-pr",
+}
+"""The built-in configurations of TopDown that are shown, by key."""
+
+_OWN: Final = "topdown-own"
+"""The key of a configuration of TopDown that was given."""
 
 
 class Shelf(Mapping[str, Product]):
@@ -26,20 +40,20 @@ class Shelf(Mapping[str, Product]):
     parameters : Path, optional
         A parameter folder of SafeTab.
     topdown : str, optional
-        A configuration of TopDown, in place of that of the redistricting data.
+        A configuration of TopDown to show beside the built-in ones.
     """
 
     def __init__(self, counts: Path | None = None, parameters: Path | None = None, topdown: str | None = None) -> None:
-        self._counts, self._parameters, self._topdown = counts, parameters, topdown
+        self._counts, self._parameters = counts, parameters
         self._made: dict[str, Product] = {}
         self._makers: dict[str, Callable[[], Product]] = {
             "phsafe": self._phsafe,
             "safetab-p": self._safetab_p,
             "safetab-h": self._safetab_h,
-            "topdown": lambda: self._strategy("topdown", topdown or "pl94-2020-us"),
-            "topdown-h1": lambda: self._strategy("topdown-h1", "h1-2020-us"),
         }
-        for given, key in ((counts, "phsafe"), (parameters, "safetab-p"), (topdown, "topdown")):
+        sources = _STRATEGIES | ({_OWN: topdown} if topdown is not None else {})
+        self._makers |= {key: partial(self._strategy, key, source) for key, source in sources.items()}
+        for given, key in ((counts, "phsafe"), (parameters, "safetab-p"), (topdown, _OWN)):
             if given is not None:
                 self[key]
 

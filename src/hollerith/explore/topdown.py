@@ -29,6 +29,9 @@ _FIELDS: Final = (
 )
 
 
+_TITLES: Final = {key: title if title.startswith("TopDown") else f"TopDown, {title}" for key, title in TITLES.items()}
+
+
 @dataclass(frozen=True)
 class TopDown:
     """A strategy of TopDown: a configuration, whose budgets can be set.
@@ -54,9 +57,7 @@ class TopDown:
         levels = self.configuration.levels
         queries = {q.name: q.size for level in levels for q, _ in self.configuration.queries[level]}
         return Form(
-            title=TITLES[self.key]
-            if self.source in ("pl94-2020-us", "h1-2020-us")
-            else f"TopDown, {Path(self.source).stem}",
+            title=_TITLES.get(self.key, f"TopDown, {Path(self.source).stem}"),
             intro="How should the budget be shared out among geolevels and queries? Type the budget of a query, or the "
             "margin of error of its noisy answers; shares follow. Clear a box to leave a query out. You start from "
             f"{self.source}.",
