@@ -261,6 +261,7 @@ def test_the_page_opens_with_the_production_of_2020(parameters: Path) -> None:
     of_passes = viewed("safetab-h", started("safetab-h"))
     assert total(of_passes, "ρ, US") == str(Fraction("8.895302"))
     assert total(of_passes, "ρ, PR") == str(Fraction("4.754134"))
+    assert of_passes["entries"]["T03/PR-STATE 2"]["share"] == "40.40%"  # of its own pass
 
 
 def test_table_10_of_phsafe_comes_out_of_its_margins() -> None:

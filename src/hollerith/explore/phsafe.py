@@ -37,7 +37,7 @@ _FORM: Final = Form(
     intro="How much noise should the tables on households carry? Type a budget ρ, or the margin of error you want; "
     "each follows the other. Clear a box to leave a count out. You start from the production settings of 2020.",
     fields=(
-        Field("area", "Area", choices=AREAS),
+        Field("area", "Area", "the run, and what it is compared with", choices=AREAS),
         Field("confidence", "Confidence, percent", "90 in 2020; z is then 1.645"),
         Field("delta", "δ of the ε stated", "1e-10 in 2020"),
         Field("mechanism", "Definition of privacy", choices=MECHANISM_WORDS),

@@ -167,7 +167,8 @@ _FORM_H: Final = Form(
         for family in FAMILIES
     },
     corner="Geography",
-    solving="the median number of households of the groups of each level, among invented people",
+    solving="the median number of households of the groups of each level, among invented people; the "
+    "United States and Puerto Rico may each spend the total",
 )
 
 _FORM_P: Final = Form(
@@ -185,7 +186,8 @@ _FORM_P: Final = Form(
     columns={str(depth): words[0].upper() + words[1:] for depth, words in _DEPTHS.items()},
     cells={(level.region.name, str(level.iteration_level)): level.name for level in LEVELS},
     corner="Geography",
-    solving="the median number of persons of the groups of each level, among invented people",
+    solving="the median number of persons of the groups of each level, among invented people; the "
+    "United States and Puerto Rico may each spend the total",
 )
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
@@ -45,10 +46,16 @@ def view(
     narrow : bool
         Whether charts are drawn for a telephone.
     """
+    of_pass: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for name, budget in chosen.budgets.items():
+        of_pass[product.pass_of(name)] += budget
     return {
         "total": show_exact(chosen.plan.loss()),
         "numbers": totals(chosen),
-        "entries": {name: _entry(entry, chosen, name) for name, entry in settings.entries.items()},
+        "entries": {
+            name: _entry(entry, chosen, name, of_pass[product.pass_of(name)])
+            for name, entry in settings.entries.items()
+        },
         "sections": [
             *(_section(section, narrow=narrow) for section in product.sections(settings, chosen)),
             _comparison(chosen, against),
@@ -93,7 +100,7 @@ def _number(label: str, shown: str, exact: str, note: str) -> dict[str, str]:
     return {"label": label, "shown": shown, "exact": exact, "note": note}
 
 
-def _entry(entry: Entry, chosen: Chosen, name: str) -> dict[str, Any]:
+def _entry(entry: Entry, chosen: Chosen, name: str, of_pass: Fraction) -> dict[str, Any]:
     budget = chosen.budgets.get(name)
     if not entry.on or budget is None:
         return {"on": entry.on, "budget": "", "budget_exact": "", "margin": "", "margin_exact": "", "share": ""}
@@ -106,12 +113,8 @@ def _entry(entry: Entry, chosen: Chosen, name: str) -> dict[str, Any]:
         "budget_exact": show_exact(budget),
         "margin": (entry.by == "margin" and typed) or rounded(margin, 5).replace(",", ""),
         "margin_exact": repr(margin),
-        "share": _share(budget, chosen.plan.loss()),
+        "share": percent(float(budget / of_pass), 2),
     }
-
-
-def _share(budget: Fraction, total: Budget) -> str:
-    return percent(float(budget / total), 2) if isinstance(total, Fraction) else ""
 
 
 def short(budget: Fraction) -> str:

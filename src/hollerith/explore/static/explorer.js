@@ -73,14 +73,19 @@ function rebuild() {
   at("total-label").textContent = `Total ${symbol()}`;
   at("grid-note").textContent =
     `Each field holds a budget ${symbol()} and the margin of error (MOE) it buys, at the confidence above. ` +
-    "What you gave is set in bold; the percentage is its part of the total.";
+    "What you gave is set in bold; the percentage is its part of the total (in SafeTab, of its pass).";
 }
 
 // A product is fetched when it is first opened, and then kept.
 async function fetched(key) {
   if (products[key].form) return;
   Object.assign(products[key], await get(`/api/products/${key}`));
-  scenarios[key] ??= { name: "My scenario", settings: products[key].settings, against: null };
+  const fresh = { name: "My scenario", settings: products[key].settings, against: null };
+  const shape = (settings) => JSON.stringify([Object.keys(settings?.fields ?? {}), Object.keys(settings?.entries ?? {})]);
+  // What a window kept from an explorer with other configurations does not fit this one.
+  if (shape(scenarios[key]?.settings) !== shape(fresh.settings)) scenarios[key] = fresh;
+  const { against } = scenarios[key];
+  if (against && shape(against.settings) !== shape(fresh.settings)) scenarios[key].against = null;
 }
 
 const open = (key) => busily(() => opened(key));
