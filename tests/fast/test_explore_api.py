@@ -627,3 +627,12 @@ def test_a_configuration_of_ones_own_is_shown_too() -> None:
     assert list(shelf)[-1] == "topdown-own"
     product = shelf["topdown-own"]
     assert product.choose(product.start()).plan.loss() == read_configuration("cook-2010").budget
+
+
+def test_puerto_rico_is_not_set_against_counts_of_the_states() -> None:
+    document = started("phsafe")
+    document["fields"]["area"] = "pr"
+    found = CLIENT.post("/api/solve", json={"product": "phsafe", "settings": document, "question": "production"}).json()
+    view = viewed("phsafe", found["settings"])
+    assert view["total"] == str(production_plan(puerto_rico=True).loss())
+    assert "No counts of this table" in json.dumps(view["sections"][3])

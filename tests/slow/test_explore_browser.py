@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from hollerith.plan.measurement import Mechanism
+from hollerith.privacy.zcdp import epsilon_tight
 from hollerith.products.phsafe.config import read_config
 from hollerith.products.phsafe.plan import make_plan, plan_of
 from hollerith.products.phsafe.production import TAUS, budgets, production_plan
@@ -150,6 +152,36 @@ def test_budgets_and_margins_follow_each_other(watched: Watched) -> None:
     watched.page.get_by_role("button", name="Undo").click()
     watched.settled()
     assert watched.total() == str(production_plan(puerto_rico=False).loss() - Fraction("0.018990"))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_number_on_the_page_is_the_librarys(watched: Watched, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 (a choice of settings)
+    names = [m.name for m in production_plan(puerto_rico=False).measurements]
+    watched.page.locator('[data-field="confidence"]').fill(chance.choice(["95", "99", "80.5"]))
+    for name in chance.sample([*TAUS], 3):
+        watched.page.locator(f'[data-field="tau.{name}"]').fill(str(chance.randint(1, 20)))
+    for name in chance.sample(names, 6):
+        by, text = chance.choice(
+            [("budget", str(chance.randint(1, 900) / 1000)), ("margin", str(chance.randint(5, 900)))]
+        )
+        watched.field(name, by).fill(text)
+    for name in chance.sample(names, 4):
+        watched.field(name, "on").uncheck()
+    watched.settled()
+    with watched.page.expect_download() as exported:
+        watched.page.get_by_role("button", name="Export configuration").click()
+    exported.value.save_as(tmp_path / "config.json")
+    confidence = Fraction(watched.page.locator('[data-field="confidence"]').input_value()) / 100
+    plan = make_plan(read_config(tmp_path / "config.json"), confidence=confidence)
+    assert len(plan.measurements) == 42
+    for m in plan.measurements:
+        assert watched.field(m.name, "budget").get_attribute("data-exact") == str(m.budget)
+        assert watched.field(m.name, "margin").get_attribute("data-exact") == repr(plan.margin(m))
+        assert float(watched.field(m.name, "margin").input_value()) == pytest.approx(plan.margin(m), rel=1e-4)
+    assert watched.total() == str(plan.loss())
+    assert watched.total("ρ, bounded") == str(plan.loss(lambda m: m.sensitivity.bounded))
+    assert watched.total("ε at δ = 1e-10") == repr(epsilon_tight(plan.loss(), 1e-10))
 
 
 def test_a_wrong_number_is_told_by_its_field_and_none_is_shown(watched: Watched) -> None:

@@ -20,6 +20,7 @@ from hollerith.products.phsafe.production import TAUS, budgets
 from hollerith.products.phsafe.spec import TABLES, Accounting
 from hollerith.products.phsafe.targets import config_document, needs
 from hollerith.products.settings import MECHANISMS, STATES
+from hollerith.report.html import code, paragraph
 from hollerith.report.page import Section
 from hollerith.report.phsafe import LEVELS as LEVEL_WORDS
 from hollerith.report.phsafe import TABLES as TABLE_WORDS
@@ -52,6 +53,20 @@ _FORM: Final = Form(
     cells={(t.name, level.key): f"{t.name}/{level.key}" for t in TABLES for level in t.levels},
     corner="Table",
     solving="the median count of each table and level among the counts shown below",
+)
+
+
+_NO_COUNTS: Final = Section(
+    "relative",
+    "Relative error by state and iteration",
+    (
+        paragraph(
+            "No counts of this table are at hand for the area chosen: those of invented people are of the states and "
+            "DC. Start the explorer with a release of its own: ",
+            code("hollerith explore --counts RELEASE"),
+            ".",
+        ),
+    ),
 )
 
 
@@ -116,9 +131,10 @@ class Phsafe:
         """Loss, budgets, margins, relative errors, and what truncation costs."""
         name, cell = settings.fields["shown"].split()
         reference = self.reference
+        known = set(chosen.config.states) & {code for of in reference.counts[name][int(cell)].values() for code in of}
         return (
             *plan_sections(chosen.plan),
-            relative_section(chosen.plan, reference.counts, name, int(cell), reference.source),
+            relative_section(chosen.plan, reference.counts, name, int(cell), reference.source) if known else _NO_COUNTS,
             cost_section(chosen.config.taus, reference.households, reference.households_source),
         )
 
