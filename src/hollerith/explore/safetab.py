@@ -373,7 +373,7 @@ class SafetabP:
         kinds = {
             plan_p.STAGE_1: "choosing the table (stage 1)",
             plan_p.STAGE_2: "the counts (stage 2)",
-            plan_p.DETAILED_ONLY: "groups of totals only, in place of both",
+            plan_p.DETAILED_ONLY: "groups of totals only",
         }
         stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(plan_p.STAGE_1)}
         rows = {

@@ -49,6 +49,7 @@ def level_sections(
         the bars.
     """
     series = tuple(Series(words, colour) for words, colour in zip(kinds.values(), _COLOURS, strict=False))
+    added = tuple(s for s in series if s.name != kinds.get(beside))
     drawn = [(m, kinds[kind_of[m.name]]) for m in plan.measurements if m.name in kind_of]
     names = {m.name: level_name(_LEVELS[m.level]) for m, _ in drawn}
     budgets = [
@@ -75,12 +76,13 @@ def level_sections(
                     (
                         Chart(
                             f"The privacy budget {symbol} of each level.",
-                            lambda width: stacked_bars(budgets, series, width, axis=f"budget {symbol}"),
+                            lambda width: stacked_bars(budgets, added, width, axis=f"budget {symbol}"),
                             data,
                         ),
                     ),
-                    "Levels of the United States and of Puerto Rico protect different people and are never added.",
-                    series,
+                    "Levels of the United States and of Puerto Rico protect different people and are never added."
+                    + (f" {kinds[beside][0].upper()}{kinds[beside][1:]} have the whole budget." if beside else ""),
+                    added,
                 ),
             ),
         ),
