@@ -636,3 +636,40 @@ def test_puerto_rico_is_not_set_against_counts_of_the_states() -> None:
     view = viewed("phsafe", found["settings"])
     assert view["total"] == str(production_plan(puerto_rico=True).loss())
     assert "No counts of this table" in json.dumps(view["sections"][3])
+
+
+EXTREMES = st.one_of(
+    st.builds(lambda v: {"by": "budget", "value": v}, st.sampled_from(["1e-15", "1e15", "1e-9", "1e9", "3/7"])),
+    st.builds(lambda v: {"by": "margin", "value": v}, st.sampled_from(["1e-7", "0.01", "1e6", "1e12"])),
+)
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_whatever_can_be_computed_can_be_shown(data: st.DataObject) -> None:
+    """Noise from none to more than there are people: an answer, or a fault by its field, and never a broken page."""
+    product = data.draw(st.sampled_from(list(SHELF)))
+    document = started(product)
+    fields = document["fields"]
+    fields["confidence"] = data.draw(st.sampled_from(["1", "90", "99.999999"]))
+    fields["delta"] = data.draw(st.sampled_from(["1e-300", "0.999", "1e-10"]))
+    if "mechanism" in fields:
+        fields["mechanism"] = data.draw(st.sampled_from(["zcdp", "puredp"]))
+        fields["accounting"] = data.draw(st.sampled_from(["published", "tight"]))
+    if "race_codes" in fields:
+        fields["race_codes"] = data.draw(st.sampled_from(["1", "8"]))
+    for key in fields:
+        if key.startswith("tau."):
+            fields[key] = data.draw(st.sampled_from(["1", "99999"]))
+    alike, every = data.draw(EXTREMES), data.draw(st.integers(1, 9))
+    for place, name in enumerate(document["entries"]):
+        document["entries"][name] = {"on": place % every == 0, **(data.draw(EXTREMES) if place < 5 else alike)}
+    answered = CLIENT.post("/api/view", json={"product": product, "settings": document})
+    assert answered.status_code == 200
+    if "faults" in answered.json():
+        assert all(fault["message"] for fault in answered.json()["faults"])
+        return
+    for question in ("round", "scale"):
+        asked = {"product": product, "settings": document, "question": question, "total": "1"}
+        assert CLIENT.post("/api/solve", json=asked).status_code == 200
+    assert CLIENT.post("/api/export", json={"product": product, "settings": document}).status_code == 200

@@ -185,12 +185,14 @@ def log_dots(rows: Rows, series: Sequence[Series], width: int, *, axis: str) -> 
 
     Parameters
     ----------
-    rows : rows of category, series, value above 0
+    rows : rows of category, series, value
+        Values of 0 have no place on the axis and are not drawn.
     series : sequence of Series
     width : int
     axis : str
         Title of the axis of values.
     """
+    rows = [row for row in rows if row["value"] > 0]
     categories = _categories(rows)
     names = [s.name for s in series]
     lane = {"field": "series", "type": "nominal", "sort": names, "scale": {"domain": names}}
@@ -657,7 +659,9 @@ def _ticks(width: int) -> int:
 
 
 def _log_domain(values: Sequence[float]) -> list[float]:
-    return [min(values) / 1.25, max(values) * 1.25]
+    """The ends of a logarithmic axis; where there is nothing to draw, those of an empty one."""
+    above = [value for value in values if value > 0] or [1.0]
+    return [min(above) / 1.25, max(above) * 1.25]
 
 
 def _log_axis(values: Sequence[float]) -> Spec:
