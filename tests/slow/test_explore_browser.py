@@ -138,6 +138,13 @@ def test_budgets_and_margins_follow_each_other(watched: Watched) -> None:
     watched.settled()
     wanted = Fraction("1.645") ** 2 * 484 / (2 * 300**2)
     assert watched.field("PH2/usa_*", "budget").get_attribute("data-exact") == str(wanted)
+    margin.press_sequentially("00")
+    watched.settled()
+    watched.page.get_by_role("button", name="Undo").click()  # one step, however many letters
+    watched.settled()
+    assert watched.field("PH2/usa_*", "budget").get_attribute("data-exact") == "1/100"
+    margin.fill("300")
+    watched.settled()
     # What was given as a margin keeps it when the threshold changes; what was given as a budget keeps that.
     watched.page.locator('[data-field="tau.PH2"]').fill("5")
     watched.settled()

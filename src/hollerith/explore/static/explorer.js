@@ -35,13 +35,16 @@ function remembered(version) {
   }
 }
 
+let changing = ""; // the field that is being typed into: its letters are one step
+
 // Settings change only here, so that every change can be taken back.
-function change(settings, { remember = true } = {}) {
-  if (remember) {
+function change(settings, { remember = true, field = "" } = {}) {
+  if (remember && (!field || field !== changing)) {
     const last = JSON.stringify(now().settings);
     if (earlier.at(-1) !== last) earlier.push(last);
     if (earlier.length > 200) earlier.shift();
   }
+  changing = field;
   now().settings = settings;
   at("undo").disabled = earlier.length === 0;
   at("said").textContent = "";
@@ -53,12 +56,13 @@ function change(settings, { remember = true } = {}) {
 const changed = {
   field(key, value) {
     const wasSymbol = symbol();
-    change({ ...now().settings, fields: { ...now().settings.fields, [key]: value } });
+    change({ ...now().settings, fields: { ...now().settings.fields, [key]: value } }, { field: key });
     if (symbol() !== wasSymbol) rebuild();
   },
   entry(name, part) {
     const { entries } = now().settings;
-    change({ ...now().settings, entries: { ...entries, [name]: { ...entries[name], ...part } } });
+    const field = part.by ? `${name} ${part.by}` : "";
+    change({ ...now().settings, entries: { ...entries, [name]: { ...entries[name], ...part } } }, { field });
   },
   entries(names, on) {
     const entries = { ...now().settings.entries };
@@ -94,6 +98,7 @@ async function opened(key) {
   await fetched(key);
   product = key;
   earlier = [];
+  changing = "";
   const { form } = products[key];
   document.title = `${form.title} · Hollerith explorer`;
   at("title").textContent = form.title;
