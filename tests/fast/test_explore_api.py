@@ -327,6 +327,17 @@ def test_shares_and_totals_of_a_strategy_can_be_given() -> None:
     )
 
 
+def test_a_total_is_spent_on_equal_relative_errors_of_average_geounits() -> None:
+    for product in ("topdown", "topdown-h1", "topdown-pr", "topdown-h1-pr"):
+        asked = {"product": product, "settings": started(product), "question": "equal", "total": "2.5"}
+        view = viewed(product, CLIENT.post("/api/solve", json=asked).json()["settings"])
+        assert view["total"] == "5/2"
+        margins = {name: float(entry["margin_exact"]) for name, entry in view["entries"].items() if entry["on"]}
+        records = 928_692 if "h1" not in product else 407_530
+        errors = [margins["State detailed"] / records, margins["Block detailed"] / (records / 18_908)]
+        assert errors[0] == pytest.approx(errors[1])
+
+
 @pytest.mark.parametrize(
     ("product", "change", "field"),
     [

@@ -22,4 +22,5 @@ def blocks() -> Blocks:
             MappingProxyType({}),
         )
         quarters = found["quarters"]
-    return Blocks(reference, quarters, f"an invented state of 368,000 households in {len(quarters):,} blocks")
+    source = f"an invented state of 368,000 households in {len(quarters):,} blocks"
+    return Blocks(reference, quarters, source, {"person record": 928_692, "housing unit": 407_530})

@@ -16,7 +16,13 @@ from hollerith.explore.shelf import TITLES
 from hollerith.plan.targets import Need
 from hollerith.privacy.exact import INFINITE, show_exact
 from hollerith.report.page import Section
-from hollerith.report.topdown_reference import Blocks, attributes_section, shares_section, spines_section
+from hollerith.report.topdown_reference import (
+    Blocks,
+    attributes_section,
+    average_geounits,
+    shares_section,
+    spines_section,
+)
 from hollerith.topdown.configuration import Configuration
 from hollerith.topdown.plan import SENSITIVITY, make_plan
 from hollerith.topdown.production import production_configuration
@@ -70,7 +76,8 @@ class TopDown:
                 (q.name, level): f"{level} {q.name}" for level in levels for q, _ in self.configuration.queries[level]
             },
             corner="Query",
-            solving="1 for every query: margins of error themselves are made equal",
+            solving="the records of an average geounit of an invented state, and 51 times that state for the nation; "
+            "finer queries are held to the same share of it",
             shares=True,
         )
 
@@ -144,8 +151,9 @@ class TopDown:
         return ""
 
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
-        """Margins themselves are compared."""
-        return dict.fromkeys(chosen.budgets, Fraction(1))
+        """The records of an average geounit."""
+        levels = average_geounits(self.configuration, self.blocks)
+        return {m.name: levels[m.level] for m in chosen.plan.measurements}
 
     def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
         """The configuration, as `hollerith topdown` reads it."""

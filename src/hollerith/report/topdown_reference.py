@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from typing import Final
@@ -53,11 +54,14 @@ class Blocks:
         Combinations of group quarters; 0 for none.
     source : str
         Whose blocks, to finish a sentence.
+    records : mapping of privacy unit to int
+        How many persons and housing units are in them.
     """
 
     reference: Reference
     quarters: Indices
     source: str
+    records: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +307,20 @@ def spine_errors(configuration: Configuration, kind: Kind, blocks: Blocks) -> Er
             entities[areas.column] = (float(half), float(most))
     units = {name: float(np.sqrt(np.mean(variance))) for name, variance in zip(spine.tree.names, found, strict=True)}
     return Errors(units, {kind: entities.get(kind, (float("nan"), float("nan"))) for kind in _ENTITIES})
+
+
+_STATES: Final = 51
+"""How many times the records of the blocks the nation is taken to have."""
+
+
+def average_geounits(configuration: Configuration, blocks: Blocks) -> dict[str, Fraction]:
+    """How many records a geounit of each geolevel has on average: of the blocks, on the conventional spine."""
+    tree = _spine(replace(configuration.spine, kind="conventional"), blocks).tree
+    records = blocks.records[configuration.privacy_unit]
+    return {
+        name: Fraction(records * _STATES if name == "US" else records, tree.units(level))
+        for level, name in enumerate(tree.names)
+    }
 
 
 @lru_cache(maxsize=24)
