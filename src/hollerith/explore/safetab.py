@@ -435,4 +435,5 @@ def _cells(plan: Plan) -> dict[Level, Measurement]:
         kind: {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(kind)}
         for kind in (plan_p.DETAILED_ONLY, plan_p.STAGE_2)
     }
-    return by_kind[plan_p.DETAILED_ONLY] | by_kind[plan_p.STAGE_2]
+    found = by_kind[plan_p.DETAILED_ONLY] | by_kind[plan_p.STAGE_2]
+    return {level: found[level] for level in LEVELS if level in found}
