@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test test-fast lint types contracts format bench clean
+.PHONY: help setup demo explore test test-fast lint types contracts format bench clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo   a synthetic census through PHSafe and SafeTab, ending in reports to open"
-	@echo "make test   everything that must pass: lint, types, contracts, tests"
-	@echo "make bench  the benchmarks, as one table"
+	@echo "make demo     a synthetic census through PHSafe and SafeTab, ending in reports to open"
+	@echo "make explore  choose budgets by looking: a local page in the browser"
+	@echo "make test     everything that must pass: lint, types, contracts, tests"
+	@echo "make bench    the benchmarks, as one table"
 
 # uv.lock names packages, versions and hashes but no hosts, so it is exported and installed by name.
 $(STAMP): uv.lock pyproject.toml
@@ -24,12 +25,16 @@ $(STAMP): uv.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@echo "Compiling, half a minute ..."
 	@$(BIN)/python tools/compile_kernels.py
+	@$(BIN)/python -m hollerith.explore.bundle
 	@touch $@
 
 setup: $(STAMP)
 
 demo: setup
 	@$(BIN)/hollerith demo demo --overwrite
+
+explore: setup
+	@$(BIN)/hollerith explore
 
 test: lint types contracts
 	$(BIN)/python -m pytest -n auto --dist loadfile

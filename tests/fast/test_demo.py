@@ -104,7 +104,7 @@ def test_demo_leads_from_persons_to_households(made: Made, tmp_path: Path, capsy
     assert ".partial" not in report
     assert "NaN" not in report
     drawings = re.findall(r'<svg role="img".*?</svg>', report, re.DOTALL)
-    assert len(drawings) == 18
+    assert len(drawings) == 26
     assert all(re.search(r'class="mark-(rect|symbol) role-mark[^>]*><path', drawing) for drawing in drawings)
     parameters, totals = str(out / "parameters"), str(out / "safetab-p" / "T01001.csv")
     for product in ("safetab-p", "safetab-h"):

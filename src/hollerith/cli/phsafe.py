@@ -12,12 +12,15 @@ from hollerith.cli.product import (
     add_noise_arguments,
     add_plan_arguments,
     add_release_arguments,
+    add_report_argument,
     add_verb,
     entropy_of,
     print_findings,
     print_plan,
     print_release,
+    report_of,
     request_of,
+    solve_targets,
 )
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.config import Config, read_config
@@ -51,6 +54,7 @@ def add(commands: Commands) -> None:
         add_release_arguments(verb)
         _planning(verb)
     add_noise_arguments(run)
+    add_report_argument(run)
 
     accuracy = _verb(verbs, "accuracy", "experimental against expected error, on synthetic data", _accuracy)
     _data(accuracy)
@@ -126,7 +130,21 @@ def _validate(options: argparse.Namespace) -> None:
 
 def _plan(options: argparse.Namespace) -> None:
     config, plan = _configured(options)
-    print_plan(options, plan, lambda: production_plan(puerto_rico=config.is_puerto_rico))
+    more = None
+    if options.targets is not None:
+        from hollerith.products.phsafe.targets import config_document, entries, needs, with_budgets
+
+        budgets = solve_targets(
+            options,
+            entries(config),
+            lambda margins: needs(config, margins, options.sensitivity),
+            options.confidence,
+            config.mechanism,
+        )
+        config = with_budgets(config, budgets)
+        plan = make_plan(config, accounting=options.sensitivity, confidence=options.confidence)
+        more = {"configuration": config_document(config)}
+    print_plan(options, plan, lambda: production_plan(puerto_rico=config.is_puerto_rico), more)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -145,9 +163,16 @@ def _release(options: argparse.Namespace, config: Config, plan: Plan, entropy: "
     from hollerith.cli.progress import stages
     from hollerith.products.phsafe.run import run
 
-    request = request_of(options)
+    request, report = request_of(options), report_of(options)
     with stages("phsafe", _STAGES) as announce:
         manifest = run(config, plan, request, entropy, announce)
+    if report is not None:
+        from hollerith.release.check import check_files
+        from hollerith.report.release import phsafe_sections, write_release_report
+
+        _, tables, _ = check_files(options.out)
+        production = production_plan(puerto_rico=config.is_puerto_rico)
+        write_release_report(report, plan, manifest, phsafe_sections(plan, production, tables))
     print_release(options, manifest)
     # The list of states is public (`TAKEN_AS_PUBLIC`).
     absent = sorted(set(config.states) - set(manifest["parameters"]["states"]))

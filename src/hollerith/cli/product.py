@@ -11,8 +11,13 @@ from hollerith.errors import ConfigError, InputError
 from hollerith.plan.plan import DEFAULT_DELTA, Plan
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from hollerith.plan.measurement import Mechanism
     from hollerith.privacy.entropy import Entropy
+    from hollerith.privacy.exact import Budget
     from hollerith.products.run import Request
+    from hollerith.products.targets import Needs
     from hollerith.records.findings import Finding
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
@@ -37,6 +42,9 @@ def add_plan_arguments(verb: argparse.ArgumentParser) -> None:
     """Arguments of `plan` alone."""
     verb.add_argument(
         "--delta", type=share, default=None, metavar="D", help="delta of the epsilon stated (default 1e-10)"
+    )
+    verb.add_argument(
+        "--targets", type=Path, metavar="FILE", help="solve for budgets: margins of error, or a total (docs/targets.md)"
     )
     verb.add_argument("--diff", choices=("production",), help="list what differs from the 2020 run")
     verb.add_argument("--json", action="store_true")
@@ -64,6 +72,12 @@ def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--limit", type=budget, metavar="L", help="largest loss the ledger may reach for the data")
 
 
+def add_report_argument(verb: argparse.ArgumentParser) -> None:
+    """Let `run` write a page on what it released."""
+    text = "an HTML page on the release: its loss, margins and tables; no truth"
+    verb.add_argument("--report", type=Path, metavar="FILE", help=text)
+
+
 def add_accuracy_arguments(verb: argparse.ArgumentParser) -> None:
     """Arguments of `accuracy` alone."""
     verb.add_argument("out", type=Path, nargs="?", metavar="OUT", help="write accuracy.csv into this folder, too")
@@ -88,6 +102,16 @@ def request_of(options: argparse.Namespace) -> "Request":
         raise ConfigError("a ledger needs both --ledger FILE and --dataset NAME, and --limit needs a ledger")
     account = Account(file, dataset, limit) if file is not None and dataset is not None else None
     return Request(options.data, options.out, options.format, options.overwrite, options.log, account, options.memory)
+
+
+def report_of(options: argparse.Namespace) -> Path | None:
+    """Where `run` is to write a report, checked before the work; None where none was asked for."""
+    path = getattr(options, "report", None)
+    if path is None:
+        return None
+    from hollerith.report.release import place_of_report
+
+    return place_of_report(path, options.out)
 
 
 def entropy_of(options: argparse.Namespace) -> "Entropy":
@@ -134,6 +158,26 @@ def print_plan(
         for d in differences:
             here, there = d.here or "not measured", d.there or "not measured"
             print(f"{d.measurement:{width}} {d.value:12} here {here:>14}   production {there:>14}")
+
+
+def solve_targets(
+    options: argparse.Namespace,
+    budgets: "Mapping[str, Budget]",
+    needs: "Needs",
+    confidence: "Fraction",
+    mechanism: "Mechanism",
+    pass_of: Callable[[str], str] = lambda _: "",
+) -> "dict[str, Budget]":
+    """The budgets that the file of ``--targets`` asks for.
+
+    Raises
+    ------
+    ConfigError
+        If the file asks for something impossible.
+    """
+    from hollerith.products.targets import answer, read_question
+
+    return answer(read_question(options.targets, budgets), budgets, needs, confidence, mechanism, pass_of)
 
 
 def delta_of(options: argparse.Namespace) -> float:

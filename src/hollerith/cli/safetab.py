@@ -12,12 +12,15 @@ from hollerith.cli.product import (
     add_noise_arguments,
     add_plan_arguments,
     add_release_arguments,
+    add_report_argument,
     add_verb,
     entropy_of,
     print_findings,
     print_plan,
     print_release,
+    report_of,
     request_of,
+    solve_targets,
 )
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
@@ -82,6 +85,7 @@ def _add_product(
     for verb in ("plan", "run", "exact", "accuracy"):
         _planning(added[verb])
     add_noise_arguments(added["run"])
+    add_report_argument(added["run"])
     return added
 
 
@@ -144,17 +148,49 @@ def _validate(
 
 
 def _plan_p(options: argparse.Namespace) -> None:
+    from hollerith.products.safetab_p.plan import make_plan
     from hollerith.products.safetab_p.production import production_plan
 
     config, iterations, plan = _planned_p(options)
-    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations))
+    more = None
+    if options.targets is not None:
+        from hollerith.products.safetab_p.targets import config_document, entries, needs, pass_of, with_budgets
+
+        budgets = solve_targets(
+            options,
+            entries(config, iterations),
+            lambda margins: needs(config, iterations, margins, options.sensitivity),
+            options.confidence,
+            config.settings.mechanism,
+            pass_of,
+        )
+        config = with_budgets(config, budgets)
+        plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+        more = {"configuration": config_document(config)}
+    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations), more)
 
 
 def _plan_h(options: argparse.Namespace) -> None:
+    from hollerith.products.safetab_h.plan import make_plan
     from hollerith.products.safetab_h.production import production_plan
 
     config, iterations, plan = _planned_h(options)
-    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations))
+    more = None
+    if options.targets is not None:
+        from hollerith.products.safetab_h.targets import config_document, entries, needs, pass_of, with_budgets
+
+        budgets = solve_targets(
+            options,
+            entries(config, iterations),
+            lambda margins: needs(config, iterations, margins, options.sensitivity),
+            options.confidence,
+            config.settings.mechanism,
+            pass_of,
+        )
+        config = with_budgets(config, budgets)
+        plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+        more = {"configuration": config_document(config)}
+    print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations), more)
 
 
 def _run_p(options: argparse.Namespace) -> None:
@@ -189,9 +225,19 @@ def _release_p(
     from hollerith.cli.progress import stages
     from hollerith.products.safetab_p.run import run
 
-    request = request_of(options)
+    request, report = request_of(options), report_of(options)
     with stages("safetab-p", _STAGES) as announce:
         manifest = run(config, iterations, plan, request, entropy, announce)
+    if report is not None:
+        from hollerith.products.safetab_p.plan import DETAILED_ONLY, STAGE_1, STAGE_2
+        from hollerith.products.safetab_p.production import production_plan
+        from hollerith.report.release import safetab_sections, write_release_report
+
+        kinds = {STAGE_1: "choosing the table", STAGE_2: "the counts", DETAILED_ONLY: "groups of totals only"}
+        kind_of = {m.name: m.name.partition("/")[0] for m in plan.measurements}
+        production = production_plan(config.settings.runs, iterations)
+        sections = safetab_sections(plan, production, kinds, kind_of, DETAILED_ONLY)
+        write_release_report(report, plan, manifest, sections)
     print_release(options, manifest)
 
 
@@ -206,9 +252,17 @@ def _release_h(
     from hollerith.products.safetab_h.run import run
     from hollerith.products.safetab_h.totals import find_totals
 
-    request, totals = request_of(options), find_totals(options.data, options.totals)
+    request, report, totals = request_of(options), report_of(options), find_totals(options.data, options.totals)
     with stages("safetab-h", _STAGES) as announce:
         manifest = run(config, iterations, plan, totals, request, entropy, announce)
+    if report is not None:
+        from hollerith.products.safetab_h.production import production_plan
+        from hollerith.report.release import safetab_sections, write_release_report
+
+        kind_of = {m.name: m.table for m in plan.measurements}
+        production = production_plan(config.settings.runs, iterations)
+        sections = safetab_sections(plan, production, {"T03": "household type", "T04": "tenure"}, kind_of)
+        write_release_report(report, plan, manifest, sections)
     print_release(options, manifest)
 
 

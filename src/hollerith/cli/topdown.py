@@ -20,7 +20,9 @@ from hollerith.cli.product import (
     print_plan,
     print_release,
     request_of,
+    solve_targets,
 )
+from hollerith.errors import ConfigError
 
 if TYPE_CHECKING:
     from hollerith.plan.plan import Plan
@@ -89,10 +91,18 @@ def _plan(options: argparse.Namespace) -> None:
     from hollerith.topdown.production import production_configuration
 
     configuration, plan = _configured(options)
+    solved: dict[str, Any] = {}
+    if options.targets is not None:
+        configuration = _solved(options, configuration, plan)
+        plan = make_plan(configuration, confidence=plan.confidence)
+        from hollerith.topdown.targets import configuration_document
+
+        solved = {"configuration": configuration_document(options.config, configuration)}
     semantics = semantics_of(configuration)
     more = {
         "invariants": {level: [query.name for query in queries] for level, queries in configuration.invariants.items()},
         "semantics": semantics.as_json(configuration.mechanism, delta_of(options)),
+        **solved,
     }
 
     def production() -> "Plan":
@@ -141,6 +151,18 @@ def _accuracy(options: argparse.Namespace) -> None:
             f"{row.geolevel:22} {row.query:24} {row.population:>16} {row.areas:8,} {row.mae:10.3f} {row.rmse:10.3f} "
             f"{row.bias:+10.3f}"
         )
+
+
+def _solved(options: argparse.Namespace, configuration: "Configuration", plan: "Plan") -> "Configuration":
+    from fractions import Fraction
+
+    from hollerith.privacy.exact import INFINITE
+    from hollerith.topdown.targets import entries, needs, with_budgets
+
+    if configuration.budget == INFINITE:
+        raise ConfigError("--targets: the configuration's budget is infinite; there is nothing to solve")
+    budgets = solve_targets(options, entries(configuration), needs, plan.confidence, configuration.mechanism)
+    return with_budgets(configuration, {name: Fraction(budget) for name, budget in budgets.items()})
 
 
 def _semantics_text(configuration: "Configuration", semantics: "Semantics", delta: float) -> list[str]:

@@ -1,9 +1,11 @@
 """What the configurations of several products say alike. Public."""
 
+from fractions import Fraction
 from typing import Any, Final
 
 from hollerith.document import Number
 from hollerith.plan.measurement import Mechanism
+from hollerith.privacy.exact import Budget, show_exact
 
 MECHANISMS: Final = {"zcdp": Mechanism.ZCDP, "puredp": Mechanism.PURE}
 """Mechanism by its name under "privacy_defn"."""
@@ -43,3 +45,11 @@ def read_states(place: str, value: object, allowed: tuple[str, ...], faults: lis
         else:
             states.append(code)
     return tuple(states)
+
+
+def exact_number(budget: Budget) -> float | str:
+    """A budget as a configuration in JSON writes it: a number where its decimal is exact, else a text ``p/q``."""
+    if not isinstance(budget, Fraction):
+        return budget
+    shortest = float(budget)
+    return shortest if Fraction(repr(shortest)) == budget else show_exact(budget)

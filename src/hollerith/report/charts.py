@@ -185,12 +185,14 @@ def log_dots(rows: Rows, series: Sequence[Series], width: int, *, axis: str) -> 
 
     Parameters
     ----------
-    rows : rows of category, series, value above 0
+    rows : rows of category, series, value
+        Values of 0 have no place on the axis and are not drawn.
     series : sequence of Series
     width : int
     axis : str
         Title of the axis of values.
     """
+    rows = [row for row in rows if row["value"] > 0]
     categories = _categories(rows)
     names = [s.name for s in series]
     lane = {"field": "series", "type": "nominal", "sort": names, "scale": {"domain": names}}
@@ -510,6 +512,38 @@ def before_and_after(rows: Rows, series: Sequence[Series], width: int, *, x: str
     )
 
 
+def trend(points: Rows, series: Sequence[Series], width: int, *, x: str, y: str) -> Spec:
+    """A line with dots for each series, on a logarithmic axis of shares.
+
+    Parameters
+    ----------
+    points : rows of x (a whole number), y (above 0), series
+    series : sequence of Series
+    width : int
+    x, y : str
+        Titles of the axes.
+    """
+    across = {"field": "x", "type": "quantitative", "title": x, "axis": {"tickMinStep": 1, "grid": False}}
+    values = [row["y"] for row in points] or [1]
+    up = {
+        "field": "y",
+        "type": "quantitative",
+        "title": y,
+        "scale": {"type": "log", "nice": False, "domain": _log_domain(values)},
+        "axis": {**_log_axis(values), "format": "~%"},
+    }
+    encoding = {"x": across, "y": up, "color": _colours(series)}
+    return _layers(
+        [
+            {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": encoding},
+            {"mark": {"type": "point", "filled": True, "size": 30, "opacity": 1}, "encoding": encoding},
+        ],
+        width,
+        round(0.85 * width) if width < _NARROW else round(0.45 * width),
+        data=points,
+    )
+
+
 def shaded_map(shapes: Sequence[Mapping[str, Any]], width: int, height: int) -> Spec:
     """Areas filled with colours.
 
@@ -703,7 +737,9 @@ def _ticks(width: int) -> int:
 
 
 def _log_domain(values: Sequence[float]) -> list[float]:
-    return [min(values) / 1.25, max(values) * 1.25]
+    """The ends of a logarithmic axis; where there is nothing to draw, those of an empty one."""
+    above = [value for value in values if value > 0] or [1.0]
+    return [min(above) / 1.25, max(above) * 1.25]
 
 
 def _log_axis(values: Sequence[float]) -> Spec:

@@ -73,4 +73,4 @@ def _cell(name: str, value: object, *, number: bool, **attributes: str) -> Html:
 
 def _is_number(value: object) -> bool:
     text = str(value).removesuffix("%").replace(",", "").removeprefix("−").removeprefix("-")
-    return text in {"", "–", "infinite"} or text.replace(".", "", 1).isdecimal()
+    return text in {"", "–", "infinite", "exact", "unknown"} or text.replace(".", "", 1).isdecimal()

@@ -37,3 +37,8 @@ def loss(value: Budget | float | None) -> str:
     if value is None or (not isinstance(value, Fraction) and math.isinf(value)):
         return "infinite"
     return f"{float(value):,.6f}"
+
+
+def confidence_percent(confidence: Fraction) -> str:
+    """A confidence level as a percentage with the digits it has: 90%, 99.5%; never rounded up to 100%."""
+    return f"{float(100 * confidence):.10g}%"

@@ -113,7 +113,7 @@ def render(page: Page) -> str:
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="color-scheme" content="light dark">
 <title>{escape(page.title)} · {escape(page.status)}</title>
-<style>{_STYLE}</style>
+<style>{STYLE}</style>
 </head>
 <body>
 {body}
@@ -126,9 +126,9 @@ def _figure(figure: Figure, names: Iterator[str]) -> Html:
     alone = len(figure.charts) == 1
     charts = [_chart(chart, names, alone=alone) for chart in figure.charts]
     shown = charts[0] if alone else element("div", *charts, class_="panels")
-    tables = [_data(chart) for chart in figure.charts]
+    tables = [chart_table(chart) for chart in figure.charts]
     numbers = element("details", element("summary", "The numbers drawn"), *tables)
-    return element("figure", *_legend(figure.legend), shown, element("figcaption", figure.caption), numbers)
+    return element("figure", *legend(figure.legend), shown, element("figcaption", figure.caption), numbers)
 
 
 _MARKS: Final = {
@@ -140,7 +140,7 @@ _MARKS: Final = {
 }
 
 
-def _legend(series: tuple[Series, ...]) -> list[Html]:
+def legend(series: tuple[Series, ...]) -> list[Html]:
     """A legend that wraps where the page is narrow, which one inside a drawing cannot."""
 
     def mark(s: Series) -> Html:
@@ -160,13 +160,14 @@ def _chart(chart: Chart, names: Iterator[str], *, alone: bool) -> Html:
     return join(*title, element("div", wide, class_="wide"), element("div", narrow, class_="narrow"))
 
 
-def _data(chart: Chart) -> Html:
+def chart_table(chart: Chart) -> Html:
+    """The numbers drawn in a chart."""
     rows = len(next(iter(chart.data.values()), ()))
     note = f"The first {_ROWS_SHOWN} of {rows:,} rows." if rows > _ROWS_SHOWN else ""
     return table({name: values[:_ROWS_SHOWN] for name, values in chart.data.items()}, chart.label, note)
 
 
-_STYLE: Final = """
+STYLE: Final = """
 :root { --ink: #1c2126; --soft: #59636e; --paper: #ffffff; --card: #f4f6f8; --line: #d5dbe1; --link: #0b5cad;
   --warn-ink: #5c1a00; --warn: #ffe9dc; --warn-line: #d9480f; }
 @media screen and (prefers-color-scheme: dark) {
@@ -221,6 +222,17 @@ td { min-width: 3rem; }
 td:first-child:not(.number) { min-width: 7rem; }
 th { vertical-align: bottom; font-weight: 600; }
 .number { text-align: right; white-space: nowrap; }
+.tall { max-height: 34rem; overflow: auto; }
+.shades { font-size: .82rem; border-collapse: separate; border-spacing: 0; }
+.shades th, .shades td { padding: .18rem .5rem; border-bottom: 1px solid var(--line); }
+.shades thead th { position: sticky; top: 0; background: var(--paper); z-index: 1; }
+.shades tbody th { position: sticky; left: 0; background: var(--paper); font-weight: 400; white-space: nowrap; }
+.shades thead th:first-child { left: 0; z-index: 2; }
+.swatch { display: inline-block; width: .9rem; height: .9rem; margin-right: .4rem; vertical-align: -.12rem;
+  border-radius: 2px; }
+.s0 { background: #9cc5e6; color: #15191d; } .s1 { background: #c7def0; color: #15191d; }
+.s2 { background: #ece8d9; color: #15191d; } .s3 { background: #f5d5ae; color: #15191d; }
+.s4 { background: #efb18a; color: #15191d; } .s5 { background: #e38f76; color: #15191d; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .88rem; }
 @media screen and (min-width: 80rem) {
   body { max-width: 84rem; padding: 1rem 2rem; display: grid; grid-template-columns: 15rem minmax(0, 1fr);
@@ -232,6 +244,7 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); color: var(--soft)
 @media print {
   body { max-width: none; font-size: 10pt; } nav { break-after: avoid; }
   figure, tr, .key > div { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  .tall { max-height: none; } .s0, .s1, .s2, .s3, .s4, .s5 { print-color-adjust: exact; }
   .panels { grid-template-columns: repeat(2, 1fr); } summary { display: none; }
 }
 """

@@ -12,7 +12,7 @@ from hollerith.privacy.zcdp import epsilon_tight
 from hollerith.products.phsafe.spec import DERIVED
 from hollerith.report.charts import Series, log_dots, stacked_bars
 from hollerith.report.html import code, paragraph, table
-from hollerith.report.numbers import loss, percent, power_of_ten, rounded, whole
+from hollerith.report.numbers import confidence_percent, loss, percent, power_of_ten, rounded, whole
 from hollerith.report.page import Chart, Figure, Section
 
 LEVELS: Final = {
@@ -166,7 +166,7 @@ def _budget_section(plan: Plan) -> Section:
 
 
 def _margin_section(plan: Plan) -> Section:
-    confidence = percent(float(plan.confidence))
+    confidence = confidence_percent(plan.confidence)
     margins = [plan.margin(m) for m in plan.measurements]
     rows = [
         {"category": m.table, "series": LEVELS[m.level].name, "value": margin}

@@ -21,6 +21,7 @@ from hollerith.report.phsafe_errors import (
     truncation_section,
     truth_section,
 )
+from hollerith.report.phsafe_reference import published_counts, relative_section
 
 _NATION: Final = 331_449_281
 """Residents of the United States on 1 April 2020."""
@@ -77,6 +78,7 @@ def demonstration_page(demo: Demonstration) -> Page:
         sections=(
             _summary(demo),
             *plan_sections(demo.plan),
+            relative_section(demo.plan, published_counts(demo.release), "PH1_num", 2, "this release, noise included"),
             truth_section(demo.plan, demo.release, demo.errors),
             observed_section(demo.plan, demo.observed, demo.trials),
             law_section(demo.plan, demo.errors),

@@ -6,7 +6,7 @@ For invented people only. Nothing here reads a record: whoever calls hands over 
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from hollerith.populations.household_tables import HOUSEHOLD_TYPE, TENURE
 from hollerith.populations.iterations import CharacteristicIterations, Iteration
 from hollerith.populations.person_tables import AGE_TABLES, TOTALS
 from hollerith.products.safetab.errors import LEFT_OUT, SIZES, Accuracy, LevelErrors, size_bins
+from hollerith.products.safetab_p.plan import DETAILED_ONLY, STAGE_1, STAGE_2
 from hollerith.report.charts import BLUE, ORANGE, Series, funnel, grid_of_shares, intervals, share_bars
 from hollerith.report.html import Html, bullets, code, element, join, paragraph, table
 from hollerith.report.numbers import loss, percent, rounded, whole
@@ -33,6 +34,7 @@ from hollerith.report.safetab import (
     loss_section,
     received_sections,
 )
+from hollerith.report.safetab_reference import level_sections
 
 _SIZE_NAMES: Final = dict(zip(SIZES, ("0–1", "2–10", "11–100", "101–1k", "1k–10k", "10k–100k"), strict=False))
 _MOST_GROUPS: Final = 24
@@ -100,10 +102,29 @@ def safetab_page(demo: SafetabDemonstration) -> Page:
             _reliance_section(demo),
             _observed_section(demo),
             loss_section(demo.persons_plan, demo.households_plan),
+            *_plans(demo),
             _public(demo),
             _again(demo),
         ),
     )
+
+
+def _plans(demo: SafetabDemonstration) -> list[Section]:
+    """Budgets and margins of both plans, as the explorer shows them."""
+    kinds = {STAGE_1: "choosing the table", STAGE_2: "the counts", DETAILED_ONLY: "groups of totals only"}
+    persons, households = demo.persons_plan, demo.households_plan
+    by_stage = {m.name: m.name.partition("/")[0] for m in persons.measurements}
+    by_table = {m.name: m.table for m in households.measurements}
+    families = {family.name: words for family, words in ((HOUSEHOLD_TYPE, "household type"), (TENURE, "tenure"))}
+    sections = {
+        "SafeTab-P": level_sections(persons, kinds, kind_of=by_stage, beside=DETAILED_ONLY),
+        "SafeTab-H": level_sections(households, families, kind_of=by_table),
+    }
+    return [
+        replace(section, anchor=f"{section.anchor}-{name[-1].lower()}", title=f"{section.title}, {name}")
+        for name, of_product in sections.items()
+        for section in of_product
+    ]
 
 
 def _received(demo: SafetabDemonstration) -> tuple[list[Received], dict[str, list[Received]]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,11 +44,15 @@ def read_configuration(name: str | Path) -> Configuration:
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
     if str(name) in BUILT_IN:
-        with as_file(files("hollerith.topdown") / "builtin" / f"{name}.toml") as path:
-            return _read(path)
+        return _read(built_in_path(str(name)))
     if not Path(name).exists():
         raise ConfigError(f"config {name}: no such file, and none of the built-in names {', '.join(BUILT_IN)}")
     return _read(Path(name))
+
+
+def built_in_path(name: str) -> Path:
+    """Where a built-in configuration lies."""
+    return Path(str(files("hollerith.topdown") / "builtin" / f"{name}.toml"))
 
 
 def _read(path: Path) -> Configuration:

@@ -145,8 +145,8 @@ def _taus(value: object, faults: list[str]) -> dict[str, int]:
             # isdecimal is false for true, 2.5, -1 and "six".
             if not (isinstance(tau, Number) and tau.isdecimal() and tau.strip("0")):
                 faults.append(f"tau.{name}: must be a whole number above 0")
-            elif len(tau) > len(str(_LARGEST_TAU)):
-                faults.append(f"tau.{name}: must be at most {_LARGEST_TAU}, the largest FINAL_POP")
+            elif len(tau) > len(str(LARGEST_TAU)):
+                faults.append(f"tau.{name}: must be at most {LARGEST_TAU}, the largest FINAL_POP")
             else:
                 taus[name] = int(tau)
 
@@ -154,7 +154,7 @@ def _taus(value: object, faults: list[str]) -> dict[str, int]:
     return taus
 
 
-_LARGEST_TAU: Final = 99_999
+LARGEST_TAU: Final = 99_999
 
 
 def _states(value: object, faults: list[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from hollerith.plan.measurement import Mechanism
 from hollerith.populations.iterations import MOST_RACE_CODES
 from hollerith.populations.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
 from hollerith.privacy.exact import Budget, read_exact
-from hollerith.products.settings import STATES, check_reader, read_mechanism, read_states
+from hollerith.products.settings import MECHANISMS, STATES, check_reader, read_mechanism, read_states
 
 _COMMON: Final = (
     *("max_race_codes", "allow_negative_counts", "run_us", "run_pr", "reader", "state_filter_us", "privacy_defn"),
@@ -190,3 +190,16 @@ def open_document(path: Path, required: tuple[str, ...], optional: tuple[str, ..
         raise refuse(path, [*faults, "the top level must be an object"])
     check_keys("", document, (*_COMMON, *required), faults, optional=optional)
     return Document(path, document, faults)
+
+
+def settings_document(settings: Settings) -> dict[str, Any]:
+    """The keys of config.json that both products have."""
+    return {
+        "max_race_codes": settings.max_race_codes,
+        "allow_negative_counts": settings.allow_negative_counts,
+        "run_us": US in settings.runs,
+        "run_pr": PR in settings.runs,
+        "reader": "csv",
+        "state_filter_us": list(settings.us_states),
+        "privacy_defn": next(name for name, mechanism in MECHANISMS.items() if mechanism is settings.mechanism),
+    }

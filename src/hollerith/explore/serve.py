@@ -1,0 +1,33 @@
+"""Start the explorer, and tell its address."""
+
+import socket
+import sys
+import webbrowser
+
+import uvicorn
+
+from hollerith.explore.server import HOST, make_app
+from hollerith.explore.shelf import Shelf
+
+
+def serve(products: Shelf, port: int, *, browser: bool) -> None:
+    """Serve until interrupted. The address goes to stdout as soon as it can be asked.
+
+    Raises
+    ------
+    OSError
+        If the port is taken.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((HOST, port))
+        listening.listen()
+        port = int(listening.getsockname()[1])
+        address = f"http://{HOST}:{port}/"
+        config = uvicorn.Config(
+            make_app(products, port), log_level="warning", access_log=False, server_header=False, lifespan="off"
+        )
+        print(address, flush=True)  # noqa: T201 (the address is the command's answer)
+        if browser and not webbrowser.open(address):
+            print("open this address in a browser; Ctrl-C ends the explorer", file=sys.stderr)  # noqa: T201
+        uvicorn.Server(config).run(sockets=[listening])

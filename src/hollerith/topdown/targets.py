@@ -1,0 +1,98 @@
+"""Budgets of a TopDown run from margins of error, or from a total: shares follow from them. Public."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from hollerith.document import Number, read_toml_or_json
+from hollerith.plan.measurement import Mechanism
+from hollerith.plan.targets import Need
+from hollerith.privacy.exact import Budget, show_exact
+from hollerith.topdown.configuration import Configuration, Passes
+from hollerith.topdown.plan import SENSITIVITY, measurement_name
+from hollerith.topdown.queries import Query
+from hollerith.topdown.read_configuration import BUILT_IN, built_in_path
+
+
+def entries(configuration: Configuration) -> dict[str, Budget]:
+    """The budget of every query of every geolevel, such as ``State total``; zeros included."""
+    return {
+        measurement_name(level, query): configuration.budget * whole if (whole := of_level * share) else Fraction(0)
+        for level, of_level in configuration.shares.items()
+        for query, share in configuration.queries[level]
+    }
+
+
+def needs(margins: Mapping[str, Fraction]) -> Iterable[Need]:
+    """What margins of error (or sizes) of noisy answers ask of the budgets."""
+    return [Need(name, margin, SENSITIVITY.bounded) for name, margin in margins.items()]
+
+
+def with_budgets(configuration: Configuration, budgets: Mapping[str, Fraction]) -> Configuration:
+    """The configuration with these budgets, all finite and named as by `entries`.
+
+    Their sum is the new budget, and shares of geolevels and queries are their parts. What has nothing leaves its
+    estimation pass; what had nothing joins the last.
+    """
+    total = sum(budgets.values(), Fraction(0))
+    shares, queries, passes = {}, {}, {}
+    for level, old in configuration.queries.items():
+        of_query = {query: budgets[measurement_name(level, query)] for query, _ in old}
+        of_level = sum(of_query.values(), Fraction(0))
+        shares[level] = of_level / total
+        queries[level] = tuple((query, of_query[query] / of_level) for query, _ in old) if of_level else old
+        measured = [query for query, share in queries[level] if share > 0]
+        passes[level] = replace(configuration.passes[level], estimate=_estimate(configuration.passes[level], measured))
+    spine = replace(configuration.spine, shares=tuple(shares[level] for level in configuration.levels))
+    return replace(configuration, budget=total, queries=queries, passes=passes, spine=spine)
+
+
+def _estimate(passes: Passes, measured: list[Query]) -> tuple[tuple[Query, ...], ...]:
+    kept = [tuple(query for query in queries if query in measured) for queries in passes.estimate]
+    new = tuple(query for query in measured if not any(query in queries for queries in kept))
+    kept = [queries for queries in kept if queries]
+    if not new:
+        return tuple(kept)
+    return (*kept[:-1], (*kept[-1], *new)) if kept else (new,)
+
+
+def configuration_document(name: str | Path, configuration: Configuration) -> dict[str, Any]:
+    """The configuration as JSON: what was read under a name, with the budget, shares and passes of this one."""
+    path = built_in_path(str(name)) if str(name) in BUILT_IN else Path(name)
+    source, _ = read_toml_or_json(path)
+    kept = _plain(source)
+    rest = {key: value for key, value in kept.items() if key not in ("rho", "epsilon", "shares", "queries", "passes")}
+    return {
+        **rest,
+        "rho" if configuration.mechanism is Mechanism.ZCDP else "epsilon": show_exact(configuration.budget),
+        "shares": {level: str(share) for level, share in configuration.shares.items()},
+        "queries": {
+            level: {query.name: str(share) for query, share in of_level}
+            for level, of_level in configuration.queries.items()
+            if of_level
+        },
+        "passes": {
+            level: {
+                **({"estimate": _names(passes.estimate)} if passes.estimate else {}),
+                "round": _names(passes.round),
+            }
+            for level, passes in configuration.passes.items()
+        },
+    }
+
+
+def _names(passes: tuple[tuple[Query, ...], ...]) -> list[list[str]]:
+    return [[query.name for query in queries] for queries in passes]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (a document of any shape)
+    """Make numbers of `Number`, and leave the rest."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Number):
+        return int(value) if value.isdecimal() else float(value)
+    return value
