@@ -1,4 +1,4 @@
-"""The intervals that a full-information release of TopDown brings along as evidence: of one answer at a time. Public."""
+"""The intervals that a full-information release of TopDown brings along: evidence of one answer at a time. Public."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class MarginalIntervals:
         """Find one answer, LEVEL/QUERY[geounit=..., ATTRIBUTE=...], of a query with released intervals."""
         if selection.is_sum:
             raise ConfigError(
-                f"{selection.text} is a sum, and released intervals are of single answers; {NEEDS_MEASUREMENTS}"
+                f"sum({selection.text}) is a sum, and released intervals are of single answers; {NEEDS_MEASUREMENTS}"
             )
         table = selection.table.replace("*", ".")
         columns = self._opened(table)

@@ -50,7 +50,7 @@ class Selection:
     is_sum : bool
         Whether the rows are added up; otherwise there must be one.
     text : str
-        As it was written, for messages.
+        The cell as it was written, for messages.
     """
 
     table: str
@@ -127,14 +127,15 @@ class _Reader:
             return inner
         if number := self._match(_NUMBER):
             return Fraction(number.group())
-        start = self.at
         if self._match(_SUM):
-            selection = self._selection(is_sum=True, start=start)
+            selection = self._selection(is_sum=True)
             self._expect(")")
             return selection
-        return self._selection(is_sum=False, start=start)
+        return self._selection(is_sum=False)
 
-    def _selection(self, *, is_sum: bool, start: int) -> Selection:
+    def _selection(self, *, is_sum: bool) -> Selection:
+        self._skip()
+        start = self.at
         table = self._match(_TABLE)
         if not table:
             raise self._fault("a number, a parenthesis, or a table such as T01001[...]")

@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
+_ROUNDING = 1e-12
 _TOLERANCE = 1e-9
 """Slopes that differ by less, in units of the largest weight, differ by rounding."""
 
@@ -73,12 +74,26 @@ def covariance_of_sums(
     variance, unknown = _variances(upward[0])
     if ((unknown[units][:, part] > 0) & (np.abs(slopes) > tolerance)).any():
         return None
-    return found + _product(slopes, variance[units][:, part])
+    return _exact_as_zero(found + _product(slopes, variance[units][:, part]), upward, weights, part)
 
 
 def _product(slopes: Floats, variance: Floats) -> Floats:
     """Covariance of sums of independent values with these slopes on them."""
     return np.asarray((slopes * variance).reshape(len(slopes), -1) @ slopes.reshape(len(slopes), -1).T)
+
+
+def _exact_as_zero(
+    covariance: Floats, upward: Sequence[Estimate], weights: Mapping[tuple[int, int], Floats], part: Ints
+) -> Floats:
+    """Set variances to 0 that are rounding errors, against what they were if nothing cancelled."""
+    gross = np.zeros(len(covariance))
+    for (level, unit), row in weights.items():
+        variance, _ = _variances(upward[level].part(unit, unit + 1))
+        gross += row**2 @ variance[0, part]
+    exact = np.diag(covariance) <= _ROUNDING * gross
+    covariance[exact] = 0.0
+    covariance[:, exact] = 0.0
+    return covariance
 
 
 def _part_of_place(basis: Basis) -> Ints:

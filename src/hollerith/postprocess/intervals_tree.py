@@ -7,6 +7,7 @@ Only the attributes that a query names are kept: all measurements are summed ove
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +36,7 @@ _WIDTHS: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
 """Digits of a block that name the published area of a geolevel."""
 
 _MOST_CELLS: Final = 1 << 24
+_DECIMALS: Final = 6
 
 COVERED: Final = (
     "of the true count, over the draw of the noise: of unbiased least-squares estimates from all noisy measurements, "
@@ -126,8 +128,7 @@ class TreeMeasurements:
             )
         if number > _MOST_CELLS:
             raise ConfigError(f"{number:,} answers are {selection.text}; sum a coarser query or geolevel")
-        grid = np.indices(tuple(sizes[self.schema.names[i]] for i in kept)).reshape(len(kept), -1).T.tolist()
-        cells = [tuple((i, found[self.schema.names[i]][k]) for i, k in zip(kept, at, strict=True)) for at in grid]
+        cells = list(product(*([(i, place) for place in found[self.schema.names[i]]] for i in kept)))
         one = Fraction(1)
         return Linear(Fraction(0), {Answer(level, unit, cell): one for unit in found[GEOUNIT] for cell in cells})
 
@@ -148,7 +149,9 @@ class TreeMeasurements:
         covariance = covariance_of_sums(self.spine.tree, basis, upward, coordinates, len(forms))
         if covariance is None:
             raise ConfigError("the measurements do not determine an answer it asks for; no estimate is possible")
-        return estimates, covariance
+        # A sum that is known exactly, such as units less their parent, comes with the rounding errors of its terms.
+        exact = np.diag(covariance) == 0
+        return np.where(exact, np.round(estimates, _DECIMALS), estimates), covariance
 
     def _solve(self, kept: tuple[int, ...], basis: Basis, deepest: int) -> tuple[list[Estimate], dict[int, Estimate]]:
         """Estimates upward of every geolevel, and those from all measurements down to some geolevel."""
