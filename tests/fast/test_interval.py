@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_an_expression_is_worth_what_arithmetic_says(written: Written) -> None:
         ("1 - A[x=1]/C[x=1]", Fraction(4, 11)),
         ("--A[x=1]", 7),
         ("12/2/3*A[]", 14),
-        ("sum(A[x=1]) + sum ( B[x^=1|2, y=\"a b\"] )", 4),
+        ('sum(A[x=1]) + sum ( B[x^=1|2, y="a b"] )', 4),
     ],
 )
 def test_ranks_of_operators(text: str, expected: Fraction | int) -> None:
@@ -105,7 +106,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         evaluate(parse(text), select)
     except ConfigError as error:
-        assert "query" in str(error)
+        told = str(error)
+    else:
+        return
+    assert "query" in told
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,7 @@ def safetab(folder: Path, seed: int, fmt: Any = "csv") -> tuple[World, Path]:  #
     return world, release
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_safetab_rows_against_the_algebra_of_covariances(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:
@@ -201,7 +205,7 @@ def test_safetab_rows_against_the_algebra_of_covariances(
     rows = {(name, key): found for name, table in world.tables.items() for key, found in table.items()}
     variance: dict[Any, float] = {}
     parts: dict[Any, list[Any]] = {}
-    for (name, key), _ in rows.items():
+    for name, key in rows:
         family = next(family for family in FAMILIES if name in family)
         group = key[:3]
         finest = [t for t in family if any(k[:3] == group for k in world.tables[t])][-1]
@@ -211,7 +215,7 @@ def test_safetab_rows_against_the_algebra_of_covariances(
     rng = np.random.default_rng(seed)
     names = list(rows)
     queries, expected = [], []
-    for _ in range(15):
+    for _ in range(10):
         near = names[int(rng.integers(len(names)))]
         same = [name for name in names if name[1][:3] == near[1][:3]]
         picked = [near, *(same[int(i)] for i in rng.integers(len(same), size=2)), names[int(rng.integers(len(names)))]]
@@ -219,7 +223,11 @@ def test_safetab_rows_against_the_algebra_of_covariances(
         text = "0"
         total: dict[Any, float] = {}
         for (name, (kind, region, code, cell)), weight in zip(picked, weights, strict=True):
-            by = zip(("REGION_TYPE", "REGION_ID", "ITERATION_CODE", *CELL_COLUMNS[name[:3]]), (kind, region, code, *cell), strict=True)
+            by = zip(
+                ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", *CELL_COLUMNS[name[:3]]),
+                (kind, region, code, *cell),
+                strict=True,
+            )
             text += f" + {weight} * {name}[{', '.join(f'{c}={v}' for c, v in by)}]".replace("+ -", "- ")
             for part in parts[name, (kind, region, code, cell)]:
                 total[part] = total.get(part, 0.0) + weight
@@ -334,7 +342,11 @@ def test_unbounded_sets_are_said_to_be(tmp_path: Path, capsys: pytest.CaptureFix
     [(0.0, 1, "VARIANCE is 0"), (-1.0, 1, "a positive one"), ("X", "X", "suppressed"), (1.0, "1.5", "whole number")],
 )
 def test_numbers_that_are_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], variance: Any, count: Any, words: str  # noqa: ANN401
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    variance: float | str,
+    count: int | str,
+    words: str,
 ) -> None:
     release = phsafe(tmp_path, variance, count)
     assert words in refused(release, capsys, "PH8_num[PH8_NUM_DATA_CELL=2]")
@@ -408,7 +420,11 @@ def dense(out: Path, noisy: Path) -> tuple[dict[tuple[str, str], np.ndarray], np
             rows.append(np.kron(inside[path.parent.name, row["geounit"]], cells.reshape(-1)))
             values.append(float(row["value"]))
             weights.append(1 / float(row["variance"]))
-    states = {unit: {n[:2] for n, i in zip(names, flags, strict=True) if i} for (level, unit), flags in inside.items() if level == "State"}
+    states = {
+        unit: {n[:2] for n, i in zip(names, flags, strict=True) if i}
+        for (level, unit), flags in inside.items()
+        if level == "State"
+    }
     whole = len({state for of_unit in states.values() for state in of_unit}) == len(states)
     exact, totals = [], []
     for level in ("State",) if whole else ("US",):
@@ -447,7 +463,9 @@ def test_sums_and_ratios_on_the_tree_against_one_dense_system(
             cells[:, second] = 1
             return f"{level}/a1[geounit={unit}, a1={second}]", np.kron(inside[level, unit], cells.reshape(-1))
         cells[first, second] = 1
-        return f"{level}/a1.a0[geounit={unit}, a0={first}, a1={second}]", np.kron(inside[level, unit], cells.reshape(-1))
+        return f"{level}/a1.a0[geounit={unit}, a0={first}, a1={second}]", np.kron(
+            inside[level, unit], cells.reshape(-1)
+        )
 
     for _ in range(25):
         text, row = "0", np.zeros(len(estimate))
@@ -464,8 +482,8 @@ def test_sums_and_ratios_on_the_tree_against_one_dense_system(
     for found, row in zip(ask(out, capsys, *queries, more=more)["intervals"], rows, strict=True):
         assert found["estimate"] == pytest.approx(row @ estimate, abs=1e-6)
         assert found["variance"] == pytest.approx(row @ covariance @ row, rel=1e-7, abs=1e-7)
-    for i in range(0, 24, 2):
-        (found,) = ask(out, capsys, f"({queries[i]}) / ({queries[i + 1]})", more=more)["intervals"]
+    ratios = [f"({queries[i]}) / ({queries[i + 1]})" for i in range(0, 24, 2)]
+    for i, found in zip(range(0, 24, 2), ask(out, capsys, *ratios, more=more)["intervals"], strict=True):
         both = np.array(rows[i : i + 2])
         (n, d), ((vn, c), (_, vd)) = both @ estimate, both @ covariance @ both.T
         pieces = fieller(Moments(n, d, vn, vd, c), 1.6448536269514722)
@@ -507,6 +525,17 @@ def test_refusals_of_topdown(runs: tuple[Path, Path], capsys: pytest.CaptureFixt
     assert "another run" in refused(out, capsys, "A/total[]", "--noisy-measurements", str(other))
     write_manifest(other, manifest)
     assert "is missing" in refused(out, capsys, "US/total[]", "--noisy-measurements", str(other))
+    shutil.copytree(noisy, other, dirs_exist_ok=True)
+    without_noise = other / "US" / "total.csv"
+    without_noise.write_text("geounit|value|variance\nUS|480|0.0\n")
+    assert "was changed" in refused(out, capsys, "US/total[]", "--noisy-measurements", str(other))
+    manifest["tables"]["US/total.csv"]["sha256"] = checksum(without_noise)
+    write_manifest(other, manifest)
+    assert "there was no noise" in refused(out, capsys, "US/total[]", "--noisy-measurements", str(other))
+    without_noise.write_text("geounit|value|variance\nUS|480|1.0\nUS|481|1.0\n")
+    manifest["tables"]["US/total.csv"]["sha256"] = checksum(without_noise)
+    write_manifest(other, manifest)
+    assert "each answer of a geounit once" in refused(out, capsys, "US/total[]", "--noisy-measurements", str(other))
     manifest = json.loads((out / "manifest.json").read_text())
     manifest["tables"] = {name: entry for name, entry in manifest["tables"].items() if "intervals/" not in name}
     write_manifest(other, manifest)

@@ -23,9 +23,7 @@ def test_coverage(below: float, correlation: float, confidence: float) -> None:
         pieces = fieller(Moments(n, d, covariance[0, 0], covariance[1, 1], covariance[0, 1]), Z[confidence])
         unbounded += len(pieces) > 1 or not np.isfinite(pieces[0]).all()
         # A ratio of infinite size is held by a set without end.
-        held += (
-            any(low <= above / below <= high for low, high in pieces) if below else not np.isfinite(pieces).all()
-        )
+        held += any(low <= above / below <= high for low, high in pieces) if below else not np.isfinite(pieces).all()
     error = (confidence * (1 - confidence) / DRAWS) ** 0.5
     assert abs(held / DRAWS - confidence) < 6 * error
     assert (unbounded > 0) == (below < 10)

@@ -69,6 +69,11 @@ class NoisyTables:
         return (
             "of the count that was tabulated, over the draw of the noise; errors in the records are not in it",
             *(
+                ["counts of persons are after truncation: what a household has beyond the threshold is not in them"]
+                if self.derived
+                else []
+            ),
+            *(
                 [
                     "noise is two-sided geometric, but z is the normal quantile: for a lone cell, "
                     "90 percent are about 90.2, and 95 are about 93.7"
