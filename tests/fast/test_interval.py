@@ -263,6 +263,7 @@ def test_refusals_of_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "no column COUNT" in refused(release, capsys, "T01001[COUNT=1]")
     assert "ITERATION_CODE holds 1001, 1002" in refused(release, capsys, "T01001[ITERATION_CODE=9999]")
     assert "they differ in" in refused(release, capsys, "T01001[ITERATION_CODE=1001]")
+    assert "has ITERATION_CODE '7'" in refused(release, capsys, "sum(T01001[ITERATION_CODE=1001|7])")
     assert "is for releases of TopDown" in refused(
         release, capsys, "sum(T01001[])", "--noisy-measurements", str(tmp_path)
     )

@@ -25,7 +25,12 @@ def read_release(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise OutputError(f"{folder} is no folder; name the folder of a release")
     manifest = read_manifest(folder)
-    if "hollerith" not in manifest or not isinstance(manifest.get("tables"), dict):
+    listed = manifest.get("tables")
+    if (
+        "hollerith" not in manifest
+        or not isinstance(listed, dict)
+        or not all(isinstance(e, dict) for e in listed.values())
+    ):
         raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of hollerith")
     return manifest
 
@@ -41,8 +46,7 @@ def checked_file(folder: Path, manifest: Mapping[str, Any], name: str) -> Path:
     path = folder / name
     if ".." in Path(name).parts or not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
         raise OutputError(f"{path} is in the manifest, but is missing")
-    described = manifest["tables"][name]
-    if not isinstance(described, dict) or checksum(path) != described.get("sha256"):
+    if checksum(path) != manifest["tables"][name].get("sha256"):
         raise OutputError(f"{path} was changed after it was written: its checksum is not the manifest's")
     return path
 
@@ -108,6 +112,10 @@ def rows_where(
     except duckdb.Error:
         raise OutputError(f"{selection.table} is not readable as a table of a release") from None
     rows = [tuple(map(str, row)) for row in found]
+    for condition in selection.conditions:
+        held = {row[columns.index(condition.column)] for row in rows}
+        if missing := missing_values(sorted(held), condition):
+            raise ConfigError(f"no row of {selection.text} has {condition.column} {missing[0]!r}; leave it out")
     if len(rows) > 1 and not selection.is_sum:
         differing = [name for i, name in enumerate(columns) if name in keys and len({row[i] for row in rows}) > 1]
         told = f"they differ in {', '.join(differing)}" if differing else "the release has a row twice"
