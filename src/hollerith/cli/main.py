@@ -11,7 +11,20 @@ from pathlib import Path
 from types import FrameType
 
 import hollerith
-from hollerith.cli import account, audit, check, demo, explore, phsafe, postprocess, safetab, spine, synth, topdown
+from hollerith.cli import (
+    account,
+    audit,
+    check,
+    demo,
+    explore,
+    interval,
+    phsafe,
+    postprocess,
+    safetab,
+    spine,
+    synth,
+    topdown,
+)
 from hollerith.errors import HollerithError
 
 _BAD_REQUEST = 2
@@ -44,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hollerith {hollerith.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (synth, phsafe, postprocess, safetab, spine, topdown, account, audit, explore, check, demo):
+    for module in (synth, phsafe, postprocess, safetab, spine, topdown, interval, account, audit, explore, check, demo):
         module.add(commands)
     return parser
 
