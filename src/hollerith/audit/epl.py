@@ -283,6 +283,7 @@ def _loss(residuals: Residuals, request: Request) -> float:
 
 def _resampled(residuals: Residuals, request: Request) -> Replicates:
     """The published estimate of counts drawn anew from those given, with replacement."""
+    # Resampling, which protects nothing: a fixed seed, so that the same counts give the same interval.
     generator = np.random.default_rng(1)
     shares = residuals.times / residuals.number
     losses = []

@@ -126,6 +126,7 @@ WHAT_B_AND_C_ARE: Final = (
 def reproduce(panels: str = "abc", replicates: int = REPLICATES) -> Iterator[Row]:
     """Table SA1 as printed, row by row: (b) and (c) with the value of the row ignored."""
     for panel in panels:
+        # The authors' generator and seed, for made-up districts: their table is reproduced, nothing is protected.
         generator = np.random.RandomState(_SEED)
         for value in _VALUES[panel]:
             epsilon = value if panel == "a" else _ONE_EPSILON

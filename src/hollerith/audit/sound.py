@@ -222,7 +222,7 @@ def _window(residuals: Residuals, width: float, low: float, high: float, confide
     slope, influence = _fit(kernel, distance, residuals.times)
     spread = np.sqrt((influence**2) @ residuals.times)
     unit = influence * np.sqrt(residuals.times) / spread[:, None]
-    # A fixed seed: the same residuals give the same band.
+    # Simulated paths of a band, which protect nothing; by a fixed seed the same residuals give the same band.
     generator = np.random.default_rng(1)
     paths = np.abs(unit @ generator.standard_normal((residuals.values.size, _PATHS))).max(axis=0)
     reach = float(np.quantile(paths, confidence)) * spread

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from hollerith.plan.measurement import Measurement
 from hollerith.plan.plan import Plan
 from hollerith.privacy.exact import INFINITE
 from hollerith.topdown.configuration import Configuration
-from hollerith.topdown.plan import SENSITIVITY, make_plan, measurement_name
+from hollerith.topdown.plan import make_measurement, make_plan
 from hollerith.topdown.queries import Query
 
 
@@ -94,7 +93,7 @@ def _level(configuration: Configuration, spine: Spine, number: int) -> LevelSpen
         share = spine.shares[position]
         if share == 0:
             continue
-        row = tuple(_measurement(configuration, level.name, query, share, part) for query, part in measured)
+        row = tuple(make_measurement(configuration, level.name, query, share, part) for query, part in measured)
         measurements[position] = row
         variances[position] = [float(m.variance) for m in row]
         weights[position] = (
@@ -117,21 +116,3 @@ def _paths(spine: Spine) -> list[tuple[int, ...]]:
         paths = [(*paths[c // len(spine.shares)], c % len(spine.shares)) for c in cases.tolist()]
         of_parent = case.astype(np.int64)
     return paths
-
-
-def _measurement(
-    configuration: Configuration, level: str, query: Query, share: Fraction, part: Fraction
-) -> Measurement:
-    """A query of the geounits of one share; it is named for the share where that is not the geolevel's own."""
-    name = measurement_name(level, query)
-    return Measurement(
-        name=name if configuration.shares[level] == share else f"{name} at share {share}",
-        table=query.name,
-        level=level,
-        cells=query.size,
-        mechanism=configuration.mechanism,
-        calibration=SENSITIVITY.bounded,
-        sensitivity=SENSITIVITY,
-        proven=SENSITIVITY,
-        budget=configuration.budget * (share * part),
-    )

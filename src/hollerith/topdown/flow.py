@@ -7,27 +7,15 @@ leaves. With that rule a tree stays strongly feasible (from every node some flow
 tree), so that the method cannot cycle. Everything is int64: no tolerance.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from hollerith.compiled import compiled
 from hollerith.topdown.infeasible import InfeasibleNode
 
 Ints = NDArray[np.int64]
-Kernel = TypeVar("Kernel", bound=Callable[..., object])
-
-
-def compiled(function: Kernel) -> Kernel:
-    """Compile to machine code that is kept on disk and runs without the interpreter's lock.
-
-    What is kept is only looked up by the file of the outermost kernel: after a change to a kernel that one in another
-    file calls, delete the ``__pycache__`` folder beside them.
-    """
-    kernel: Kernel = numba.njit(cache=True, nogil=True)(function)
-    return kernel
 
 
 class Graph(NamedTuple):

@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function, keep the result on disk, and let other threads run during a call."""
+    """Compile as `hollerith.compiled.compiled` does, but let a division by zero give infinity instead of an error."""
     compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     return compiled  # type: ignore[no-any-return]
 

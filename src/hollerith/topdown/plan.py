@@ -46,21 +46,40 @@ def make_plan(configuration: Configuration, *, confidence: Fraction = DEFAULT_CO
         confidence=confidence,
         mechanism=configuration.mechanism,
         measurements=tuple(
-            Measurement(
-                name=measurement_name(level, query),
-                table=query.name,
-                level=level,
-                cells=query.size,
-                mechanism=configuration.mechanism,
-                calibration=SENSITIVITY.bounded,
-                sensitivity=SENSITIVITY,
-                proven=SENSITIVITY,
-                budget=configuration.budget * (configuration.shares[level] * share),
-            )
+            make_measurement(configuration, level, query, configuration.shares[level], share)
             for level in configuration.levels
             if configuration.shares[level] > 0
             for query, share in configuration.measured(level)
         ),
+    )
+
+
+def make_measurement(
+    configuration: Configuration, level: str, query: Query, share: Fraction, part: Fraction
+) -> Measurement:
+    """Measure a query in the geounits of one share; it is named for the share where that is not the geolevel's own.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    level : str
+    query : Query
+    share : Fraction
+        Of the geounits.
+    part : Fraction
+        Of the query in the budget of its geolevel.
+    """
+    name = measurement_name(level, query)
+    return Measurement(
+        name=name if configuration.shares[level] == share else f"{name} at share {share}",
+        table=query.name,
+        level=level,
+        cells=query.size,
+        mechanism=configuration.mechanism,
+        calibration=SENSITIVITY.bounded,
+        sensitivity=SENSITIVITY,
+        proven=SENSITIVITY,
+        budget=configuration.budget * (share * part),
     )
 
 

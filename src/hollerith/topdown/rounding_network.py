@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.topdown.flow import compiled, improve
+from hollerith.compiled import compiled
+from hollerith.topdown.flow import improve
 from hollerith.topdown.rounding_program import TOLERANCE, Joint, Limit, cannot_round
 
 Floats = NDArray[np.float64]
