@@ -83,7 +83,10 @@ def random_census(random: Random, states: Sequence[str], units: int, *, breaks_r
             unit, people = random.choice(_BREAKS)(random, unit, people)
         census.units.append(unit)
         census.persons += people
-        census.geo.append(_place(random, unit, random.choice(states)))
+        place = _place(random, unit, random.choice(states))
+        if breaks_rules and random.random() < 1 / 30:
+            place = place._replace(RTYPE={"2": "4", "4": "2"}[place.RTYPE])
+        census.geo.append(place)
     return census
 
 
@@ -117,7 +120,7 @@ def _household(random: Random, mafid: str) -> Drawn:
         head.CENHISP,
         head.CENRACE,
         random.choice("1234"),
-        random.choice("1234567"),
+        "1" if hht2 in ("01", "02") else random.choice("234567"),
         hht2,
         cplt,
     )
@@ -136,10 +139,8 @@ def _quarters(random: Random, mafid: str) -> Drawn:
 
 
 def _place(random: Random, unit: Unit, state: str) -> Place:
-    # That both files call a unit the same kind is no rule either; geography decides.
-    kind = unit.RTYPE if random.random() < 0.9 else random.choice("24")
     digits = [str(random.randrange(10**width)).zfill(width) for width in (3, 6, 4, 1)]
-    return Place(kind, unit.MAFID, state, *digits, random.choice("12349"), random.choice("0123456789"), "99999", "9999")
+    return Place(unit.RTYPE, unit.MAFID, state, *digits, random.choice("12349"), random.choice("0123456789"), "99999", "9999")
 
 
 def _extra_householder(_random: Random, unit: Unit, people: list[Person]) -> Drawn:
@@ -187,6 +188,15 @@ def _couple(random: Random, unit: Unit, people: list[Person]) -> Drawn:
     return unit._replace(CPLT=random.choice([code for code in "12345" if code != unit.CPLT])), people
 
 
+def _couple_type(_random: Random, unit: Unit, people: list[Person]) -> Drawn:
+    swapped = {"01": "03", "02": "04", "03": "01", "04": "02", "07": "02", "11": "04"}
+    return unit._replace(HHT2=swapped.get(unit.HHT2, unit.HHT2), HHT="5"), people
+
+
+def _family_type(random: Random, unit: Unit, people: list[Person]) -> Drawn:
+    return unit._replace(HHT=random.choice("234567") if unit.HHT == "1" else "1"), people
+
+
 _KINDS = {_household: 85, _vacant: 8, _quarters: 7}
 _BREAKS = (
     _extra_householder,
@@ -199,6 +209,8 @@ _BREAKS = (
     _zero_code,
     _own_child,
     _couple,
+    _couple_type,
+    _family_type,
 )
 
 

@@ -25,6 +25,8 @@ import duckdb
 import pytest
 
 from hollerith.cli.main import main
+from hollerith.products.phsafe.config import RULES_OF_CONSISTENCY
+from hollerith.records.census import RULES
 
 CANARIES = re.compile(r"4567\d{5}|117999|987654321|SECRETX")
 
@@ -515,7 +517,23 @@ BROKEN_RULES = [
     ("couple", "units.csv", 2, ("units", 2, "CPLT", "2")),
     ("couple", "units.csv", 2, ("persons", 3, "RELSHIP", "22")),
     ("couple", "units.csv", 3, ("units", 3, "CPLT", "4")),
+    ("couple_type", "units.csv", 2, ("units", 2, "HHT2", "03")),
+    ("couple_type", "units.csv", 2, ("units", 2, "HHT2", "06")),
+    ("couple_type", "units.csv", 2, ("units", 2, "CPLT", "3")),
+    ("couple_type", "units.csv", 3, ("units", 3, "CPLT", "1")),
+    ("couple_type", "units.csv", 3, ("units", 3, "HHT2", "04")),
+    ("family_type", "units.csv", 2, ("units", 2, "HHT", "4")),
+    ("family_type", "units.csv", 2, ("units", 2, "HHT2", "10")),
+    ("family_type", "units.csv", 3, ("units", 3, "HHT", "1")),
+    ("geo_record_type", "geo.csv", 2, ("geo", 2, "RTYPE", "4")),
+    ("geo_record_type", "geo.csv", 4, ("geo", 4, "RTYPE", "2")),
+    ("geo_record_type", "geo.csv", 5, ("units", 5, "RTYPE", "4")),
 ]
+
+
+def test_every_rule_of_consistency_is_broken_below_and_may_have_a_policy() -> None:
+    assert {rule for rule, *_ in BROKEN_RULES} == set(RULES_OF_CONSISTENCY)
+    assert {rule.name for rule in RULES if not rule.remark} == set(RULES_OF_CONSISTENCY)
 
 
 @pytest.mark.parametrize(("rule", "file", "line", "change"), BROKEN_RULES)
@@ -543,7 +561,43 @@ def test_dropped_units_are_told_of_without_their_values(place: Place, capsys: py
     assert "dropped" in printed.out
     written = [path.read_text() for path in (*place.out.iterdir(), place.out.with_name("out.confidential.log"))]
     assert not any(CANARIES.search(text) for text in (printed.out, printed.err, *written))
-    assert not any("couple" in path.read_text() for path in place.out.iterdir())
+    manifest = json.loads((place.out / "manifest.json").read_text())
+    assert manifest["parameters"]["consistency"] == dict.fromkeys(RULES_OF_CONSISTENCY, "fail") | {
+        "couple": "drop-and-count"
+    }
+    assert {"truncation", "group quarters"} < set(manifest["parameters"]["left_out"])
+    log = json.loads(place.out.with_name("out.confidential.log").read_text())
+    assert (log["dropped_units"], log["dropped_persons"]) == (1, 3)
+
+
+@pytest.mark.parametrize("order", ["kept", "reversed"])
+def test_a_unit_that_only_geography_calls_group_quarters_is_dropped_by_its_policy(place: Place, order: str) -> None:
+    # Whether keys are compared in order or joined must not matter.
+    place.configure("consistency", {"geo_record_type": "drop-and-count"})
+    place.set_field("geo", 2, "RTYPE", "4")
+    if order == "reversed":
+        path = place.data / "geo.csv"
+        head, *lines = path.read_text().splitlines()
+        path.write_text("\n".join([head, *reversed(lines)]) + "\n")
+    assert main(place.arguments("exact")) == 2  # the records are not marked as synthetic
+    (place.data / "SYNTHETIC").touch()
+    assert main(place.arguments("exact")) == 0
+    log = json.loads(place.out.with_name("out.confidential.log").read_text())
+    assert (log["dropped_units"], log["dropped_persons"]) == (1, 3)
+    counted = (place.out / "PH1_num.csv").read_text().splitlines()[1:]
+    assert sum(int(row.split("|")[4]) for row in counted if row.startswith("1|USA|*|")) == 1
+
+
+def test_relatives_where_there_is_no_family_are_told_of(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.set_field("units", 2, "HHT", "5")
+    place.set_field("units", 2, "HHT2", "12")
+    place.set_field("units", 2, "CPLT", "5")
+    place.set_field("persons", 3, "RELSHIP", "28")
+    place.set_field("persons", 4, "RELSHIP", "36")
+    assert main(place.arguments("validate")) == 0
+    said = capsys.readouterr().out
+    assert "relatives_outside_family" in said
+    assert "1 record; line 2 (a remark" in said
 
 
 # --- Parquet --------------------------------------------------------------------------------------------------------

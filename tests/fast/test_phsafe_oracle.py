@@ -144,7 +144,7 @@ def kept(people: list[Person], tau: int, key: str) -> list[Person]:
     return [person for _, person in sorted(hashed)[:tau]]
 
 
-def breaks_a_rule(unit: Unit, people: list[Person]) -> bool:
+def breaks_a_rule(unit: Unit, people: list[Person], kind: str) -> bool:
     heads = [p for p in people if p.RELSHIP == "20"]
     empty = unit.FINAL_POP == "0" or unit.RTYPE == "4"
     zeros = [unit[4:].count(zero) for zero in ("0", "00")]
@@ -158,6 +158,10 @@ def breaks_a_rule(unit: Unit, people: list[Person]) -> bool:
         or (sum(zeros) != 6 if empty else sum(zeros) != 0)
         or (unit.HHT2 in WITH_OWN_CHILD) != any(p.RELSHIP in {"25", "26", "27"} and is_young(p) for p in people)
         or any((code == unit.CPLT) != (relship in relships) for code, relship in PARTNER_OF_CPLT.items())
+        or {"01": "married", "02": "married", "03": "cohabiting", "04": "cohabiting"}.get(unit.HHT2)
+        != {"1": "married", "2": "married", "3": "cohabiting", "4": "cohabiting"}.get(unit.CPLT)
+        or (unit.HHT == "1") != (unit.HHT2 in {"01", "02"})
+        or unit.RTYPE != kind
     )
 
 
@@ -219,6 +223,9 @@ ALL_RULES = (
     "zero_codes",
     "own_child",
     "couple",
+    "couple_type",
+    "family_type",
+    "geo_record_type",
 )
 
 
@@ -228,7 +235,7 @@ def tabulated(census: Census, config: Config) -> dict[str, dict[Row, int]]:
     state_of = {place.MAFID: place.TABBLKST for place in census.geo if place.RTYPE not in {"4", "5"}}
     units = [unit for unit in census.units if unit.MAFID in state_of]
     if config.drops:
-        units = [unit for unit in units if not breaks_a_rule(unit, living[unit.MAFID])]
+        units = [unit for unit in units if not breaks_a_rule(unit, living[unit.MAFID], "2")]
     tables = {}
     for name in SPECS:
         if levels := config.levels(name):
@@ -416,13 +423,15 @@ def test_units_that_break_rules_are_dropped_with_their_persons(tmp_path: Path, s
     census = random_census(seeded(seed), STATES, 200, breaks_rules=True)
     config = Config(STATES, drops=True)
     living = by_unit(census)
-    broken = sum(breaks_a_rule(unit, living[unit.MAFID]) for unit in census.units)
-    assert broken > 10
+    kind = {place.MAFID: place.RTYPE for place in census.geo}
+    broken = [u.MAFID for u in census.units if breaks_a_rule(u, living[u.MAFID], kind[u.MAFID])]
+    assert len(broken) > 10
     write_csv(tmp_path / "data", census)
     counts = exact(config.write(tmp_path / "config.json"), tmp_path / "data", tmp_path / "out")
     assert counts == tabulated(census, config)
     log = json.loads((tmp_path / "out.confidential.log").read_text())
-    assert log["dropped_units"] == broken
+    assert log["dropped_units"] == len(broken)
+    assert log["dropped_persons"] == sum(len(living[mafid]) for mafid in broken)
 
 
 def test_a_dropped_unit_leaves_its_state_published(tmp_path: Path) -> None:
@@ -459,19 +468,16 @@ def test_puerto_rico_with_the_budgets_of_2020(tmp_path: Path) -> None:
     assert {row[:2] for rows in counts.values() for row in rows} == {("STATE", "72")}
 
 
-def test_codes_that_no_rule_forbids_together_count_in_no_cell(tmp_path: Path) -> None:
-    # HHT2 says married, CPLT says no couple; nobody is a spouse. PHSafe itself stops at such a record.
-    census = Census([], [], [])
-    census.persons.append(Person("3", "100000001", "40", "1", "01", "20"))
-    census.units.append(Unit("2", "100000001", "1", "0", "1", "01", "1", "1", "02", "5"))
-    census.geo += random_census(seeded(1), ["06"], 1).geo
-    census.geo[0] = census.geo[0]._replace(MAFID="100000001", RTYPE="2")
-    write_csv(tmp_path / "data", census)
-    config = Config()
-    counts = exact(config.write(tmp_path / "config.json"), tmp_path / "data", tmp_path / "out")
-    assert counts == tabulated(census, config)
-    assert not any(counts["PH2"].values())
-    assert counts["PH1_num"]["USA", "1", "I", 3] == 1
+def test_everyone_in_a_household_is_in_every_table_of_everyone() -> None:
+    # The rules leave no combination of codes that a table has no cell for.
+    for seed in range(5):
+        tables = tabulated(random_census(seeded(seed), STATES, 300), Config(STATES, dict.fromkeys(PERSON_TABLES, 999)))
+        sizes = {
+            name: sum(count for row, count in tables[name].items() if row[0] == "USA" and row[2] == "*")
+            for name in tables
+        }
+        assert sizes["PH1_num"] == sizes["PH2"] == sizes["PH7"] > 0
+        assert sizes["PH1_denom"] == sizes["PH8_denom"] > 0
 
 
 def test_a_census_without_persons(tmp_path: Path) -> None:

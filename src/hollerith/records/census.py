@@ -37,13 +37,15 @@ class Policy(Enum):
 class Rule:
     """A rule of consistency: SQL that is true for a record that breaks it.
 
-    ``subject`` is ``units`` (with what their persons add up to: see `_UNITS_WITH_PERSONS`) or ``persons``.
+    ``subject`` is ``units`` (with what their persons add up to: see `_UNITS_WITH_PERSONS`), ``persons``, or ``geo``
+    (with the RTYPE of the units file as ``unit_type``). A ``remark`` forbids nothing and takes no policy.
     """
 
     name: str
     subject: str
     broken: str
     text: str
+    remark: bool = False
 
 
 _ZERO_CODES = ("HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT")
@@ -94,10 +96,30 @@ RULES: Final = (
         "(CPLT = 1) <> of_21 OR (CPLT = 2) <> of_23 OR (CPLT = 3) <> of_22 OR (CPLT = 4) <> of_24",
         "CPLT 1, 2, 3, 4 go with a person of RELSHIP 21, 23, 22, 24, and only with one",
     ),
+    Rule(
+        "couple_type",
+        "units",
+        "(HHT2 IN (1, 2)) <> (CPLT IN (1, 2)) OR (HHT2 IN (3, 4)) <> (CPLT IN (3, 4))",
+        "HHT2 01 and 02 go with CPLT 1 or 2, HHT2 03 and 04 with CPLT 3 or 4, and only with these",
+    ),
+    Rule(
+        "family_type",
+        "units",
+        "(HHT = 1) <> (HHT2 IN (1, 2))",
+        "HHT 1 goes with HHT2 01 or 02, and only with these",
+    ),
+    Rule(
+        "relatives_outside_family",
+        "units",
+        "HHT >= 4 AND relatives",
+        "HHT says that this is no family, but RELSHIP 21, 23 or 25 to 33 is in it: PH4 and PH5 leave these persons out",
+        remark=True,
+    ),
+    Rule("geo_record_type", "geo", "RTYPE <> unit_type", "RTYPE must be that of the unit in the units file"),
 )
 """The rules of consistency, and no others (NPF is not checked, ages are not compared)."""
 
-_SEEN = {"own_child": 1, "of_21": 2, "of_22": 4, "of_23": 8, "of_24": 16}
+_SEEN = {"own_child": 1, "of_21": 2, "of_22": 4, "of_23": 8, "of_24": 16, "relatives": 2 + 8 + 32}
 """Bits of what is seen among the persons of a unit: few aggregates keep the grouping small."""
 
 _PERSONS_BY_UNIT = f"""
@@ -105,7 +127,8 @@ _PERSONS_BY_UNIT = f"""
         max(CASE WHEN RELSHIP = 20 THEN CENRACE * 4 + CENHISP END) AS householder,
         bit_or(CASE RELSHIP WHEN 21 THEN {_SEEN["of_21"]} WHEN 22 THEN {_SEEN["of_22"]} WHEN 23 THEN {_SEEN["of_23"]}
             WHEN 24 THEN {_SEEN["of_24"]}
-            ELSE CASE WHEN RELSHIP BETWEEN 25 AND 27 AND QAGE < 18 THEN {_SEEN["own_child"]} ELSE 0 END
+            ELSE CASE WHEN RELSHIP BETWEEN 25 AND 27 AND QAGE < 18 THEN {_SEEN["own_child"] + 32}
+            WHEN RELSHIP BETWEEN 25 AND 33 THEN 32 ELSE 0 END
             END::UTINYINT) AS seen
     FROM persons GROUP BY MAFID"""
 
@@ -115,6 +138,8 @@ _UNITS_WITH_PERSONS = f"""
         householder // 4 AS householder_race, householder % 4 AS householder_hisp,
         {", ".join(f"coalesce(seen & {bit} > 0, false) AS {name}" for name, bit in _SEEN.items())}
     FROM units u LEFT JOIN ({_PERSONS_BY_UNIT}) p USING (MAFID)"""
+
+_GEO_WITH_UNITS = "SELECT g.*, u.RTYPE AS unit_type FROM geo g JOIN units u USING (MAFID)"
 
 _TWICE = "MAFID IN (SELECT MAFID FROM {0} GROUP BY MAFID HAVING count(*) > 1)"
 _ABSENT = "MAFID NOT IN (SELECT MAFID FROM {0} WHERE MAFID IS NOT NULL)"
@@ -210,8 +235,10 @@ def open_census(
                 findings += damaged_parts(db, sources[schema.name])
                 intact = False
         if intact:
-            findings += _links(db, sources, states)
-            findings += _consistency(db, sources, policies, rules)
+            agree = _keys_agree(db)
+            findings += _links(db, sources, states, agree=agree)
+            # What has been compared with the keys need not be compared again.
+            findings += _consistency(db, sources, policies, [r for r in rules if not (agree and r.subject == "geo")])
             findings += _absent_states(db, sources["geo"], states)
         yield Census(db, folder, sources, tuple(findings))
 
@@ -243,11 +270,13 @@ def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) 
     return findings
 
 
-def _links(db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], states: frozenset[int]) -> list[Finding]:
+def _links(
+    db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], states: frozenset[int], *, agree: bool
+) -> list[Finding]:
     """Phase 3: keys that must be unique, keys that must be found, and states that must be asked for."""
     outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
     rules = [("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration")]
-    if not _keys_agree(db):
+    if not agree:
         rules = [*_LINKS, *rules]
     findings = []
     for name, subject, broken, saying in rules:
@@ -270,25 +299,29 @@ def _absent_states(db: duckdb.DuckDBPyConnection, source: Source, states: frozen
 
 
 def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
-    """Whether units and geo hold the same keys, each once, and the persons no other: then no link can be broken.
+    """Whether units and geo hold the same keys, each once and of one RTYPE, and the persons no other.
+
+    Then no link can be broken.
 
     Sorting the keys is several times as fast as joining on them, which is left to files that are not in order.
     """
     (rows,) = numbers(db, "SELECT count(*) FROM units")
     bounds = np.linspace(MAFID.low, MAFID.high + 1, 2 + rows // _KEYS_AT_A_TIME, dtype=np.int64).tolist()
-    (unknown,) = numbers(
-        db, "SELECT (SELECT count_if(MAFID IS NULL) FROM units) + (SELECT count_if(MAFID IS NULL) FROM geo)"
-    )
-    if unknown:
+    nulls = "SELECT count_if(MAFID IS NULL OR RTYPE IS NULL) FROM"
+    if sum(numbers(db, f"SELECT ({nulls} units), ({nulls} geo)")):
         return False
     for low, high in pairwise(bounds):
+        # Twice a MAFID still fits 32 bits, so that the record type is compared at no cost.
         units, geo = (
             np.sort(
-                db.execute(f"SELECT MAFID FROM {name} WHERE MAFID >= {low} AND MAFID < {high}").fetchnumpy()["MAFID"]
+                db.execute(
+                    f"SELECT MAFID * 2 + (RTYPE = 4)::INTEGER AS code FROM {name} "
+                    f"WHERE MAFID >= {low} AND MAFID < {high}"
+                ).fetchnumpy()["code"]
             )
             for name in ("units", "geo")
         )
-        if not np.array_equal(units, geo) or bool((units[1:] == units[:-1]).any()):
+        if not np.array_equal(units, geo) or bool((units[1:] >> 1 == units[:-1] >> 1).any()):
             return False
     (strangers,) = numbers(db, "SELECT count(*) FROM persons ANTI JOIN units USING (MAFID)")
     return strangers == 0
@@ -297,17 +330,19 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
 def _consistency(
     db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], policies: Mapping[str, Policy], checked: Sequence[Rule]
 ) -> list[Finding]:
-    """Rules of consistency, all counted in one pass over the units and one over the persons."""
-    relations = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons"}
+    """Rules of consistency, all counted in one pass over each file that they are about."""
+    relations = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons", "geo": f"({_GEO_WITH_UNITS})"}
     findings = []
     drops = []
     for subject, relation in relations.items():
         rules = [rule for rule in checked if rule.subject == subject]
+        if not rules:
+            continue
         counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
         for rule, count in zip(rules, counts, strict=True):
             if count:
                 drop = policies.get(rule.name, Policy.FAIL) is Policy.DROP
-                finding = Finding(rule.name, "", rule.text, count, dropped=drop)
+                finding = Finding(rule.name, "", rule.text, count, dropped=drop, remark=rule.remark)
                 findings += place_finding(db, files[subject], finding, relation, rule.broken)
                 if drop:
                     drops.append(f"SELECT MAFID FROM {relation} WHERE {rule.broken}")

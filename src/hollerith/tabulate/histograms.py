@@ -46,7 +46,9 @@ UNITS_ATTRIBUTE: Final = ("h1", 2)
 """The one attribute of housing units: 0 for vacant, 1 for occupied."""
 
 _CHECKED: Final = tuple(
-    rule for rule in RULES if rule.name in {"record_types", "group_quarters_relationship", "final_pop"}
+    rule
+    for rule in RULES
+    if rule.name in {"record_types", "group_quarters_relationship", "final_pop", "geo_record_type"}
 )
 """Rules of PHSafe on what TopDown counts; families and relationships are none of its business."""
 

@@ -24,6 +24,9 @@ RULES_OF_CONSISTENCY: Final = (
     "zero_codes",
     "own_child",
     "couple",
+    "couple_type",
+    "family_type",
+    "geo_record_type",
 )
 """Rules that may be given a policy under "consistency" (docs/phsafe.md says what each demands)."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import Entropy
-from hollerith.products.phsafe.config import Config
+from hollerith.products.phsafe.config import RULES_OF_CONSISTENCY, Config
 from hollerith.products.phsafe.count import ExactCounts, count
 from hollerith.products.phsafe.tables import published_tables
 from hollerith.products.phsafe.verify import verify_tables
@@ -24,6 +24,7 @@ from hollerith.products.run import (
     reasons_against_release,
 )
 from hollerith.records.census import Census, Policy, open_census
+from hollerith.records.database import numbers
 from hollerith.release.check import describe_tables
 from hollerith.release.folder import new_folder, write_manifest
 from hollerith.release.tables import write_table
@@ -34,6 +35,14 @@ TAKEN_AS_PUBLIC: Final = (
     "the states, tables, population groups and cells that are published",
 )
 """What the guarantee does not protect, for the manifest."""
+
+
+LEFT_OUT: Final = {
+    "truncation": "of the persons of one unit whom a table counts, those beyond its tau",
+    "group quarters": "persons in group quarters: every table is of housing units",
+    "relatives outside families": "of PH4 and PH5, persons related to the householder in a unit that HHT calls no family",
+}
+"""Who is not counted in some table, whatever the policies of consistency are; for the manifest."""
 
 
 @contextmanager
@@ -83,7 +92,13 @@ def run(config: Config, plan: Plan, request: Request, entropy: Entropy, announce
         clock.start("writing the release")
         tables = published_tables(plan, exact.states, noisy)
         paths = {table.name: write_table(partial, table, request.fmt) for table in tables}
-        parameters = {"tau": dict(config.taus), "states": list(exact.states), "state_filter": list(config.states)}
+        parameters = {
+            "tau": dict(config.taus),
+            "states": list(exact.states),
+            "state_filter": list(config.states),
+            "consistency": {rule: config.consistency.get(rule, Policy.FAIL.value) for rule in RULES_OF_CONSISTENCY},
+            "left_out": LEFT_OUT,
+        }
         manifest = manifest_of(ledger, reasons, parameters, TAKEN_AS_PUBLIC)
         manifest["tables"] = describe_tables(paths, tables)
         columns = {
@@ -103,12 +118,12 @@ def measure(ledger: Ledger, exact: ExactCounts, entropy: Entropy) -> dict[str, N
 
 def _log(census: Census, exact: ExactCounts) -> dict[str, Any]:
     def rows(name: str) -> int:
-        found = census.db.execute(f"SELECT count(*) FROM {name}").fetchone()
-        return int(found[0]) if found else 0
+        return numbers(census.db, f"SELECT count(*) FROM {name}")[0]
 
     return {
         "records": {name: rows(name) for name in census.files},
         "dropped_units": rows("dropped_units"),
+        "dropped_persons": rows("persons SEMI JOIN dropped_units USING (MAFID)"),
         "findings": [str(finding) for finding in census.findings],
         "persons_left_out_by_truncation": dict(exact.truncated),
         "inputs": input_checksums(census.folder, census.files),
