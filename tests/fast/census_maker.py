@@ -140,7 +140,9 @@ def _quarters(random: Random, mafid: str) -> Drawn:
 
 def _place(random: Random, unit: Unit, state: str) -> Place:
     digits = [str(random.randrange(10**width)).zfill(width) for width in (3, 6, 4, 1)]
-    return Place(unit.RTYPE, unit.MAFID, state, *digits, random.choice("12349"), random.choice("0123456789"), "99999", "9999")
+    return Place(
+        unit.RTYPE, unit.MAFID, state, *digits, random.choice("12349"), random.choice("0123456789"), "99999", "9999"
+    )
 
 
 def _extra_householder(_random: Random, unit: Unit, people: list[Person]) -> Drawn:

@@ -465,8 +465,8 @@ _Height = Callable[[NDArray[np.intp], Numbers], Numbers]
 """From groups and ratios to the logarithm of the density, nearly: good enough to find where it is."""
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
-_SEARCHES: Final = 36
-"""Enough to come within 1e-7 of the mode; panels are laid out from there, and halved where they must be."""
+_NEAR: Final = 2.7e-7
+"""How near to the mode the search comes; panels are laid out from there, and halved where they must be."""
 
 
 def _peak(height: _Height, groups: int, bounds: tuple[float, float]) -> tuple[Numbers, Numbers]:
@@ -475,7 +475,7 @@ def _peak(height: _Height, groups: int, bounds: tuple[float, float]) -> tuple[Nu
     low, high = (np.full(groups, bound) for bound in bounds)
     lower, upper = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_lower, at_upper = height(rows, lower), height(rows, upper)
-    for _ in range(_SEARCHES):
+    for _ in range(math.ceil(math.log(_NEAR / (bounds[1] - bounds[0])) / math.log(_GOLDEN))):
         left = at_lower >= at_upper
         low, high = np.where(left, low, lower), np.where(left, upper, high)
         new = np.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))

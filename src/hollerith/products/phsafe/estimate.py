@@ -89,6 +89,7 @@ def estimate_tables(
         The tables, and by name why others are left out.
     """
     tables, absent = [], {}
+    taus = measured.manifest["parameters"]["tau"]
     for shell in SHELLS:
         needed = [shell.source] + ([shell.ratio.denominator] if shell.ratio else [])
         missing = [name for name in needed if name not in measured.counts]
@@ -96,8 +97,13 @@ def estimate_tables(
             absent[shell.name] = f"the release has no measurements of {' and '.join(missing)}"
         elif shell.ratio is None:
             tables.append(_count_table(shell, raw, measured, tails(confidence), method))
+        elif taus[shell.source] <= shell.ratio.least:
+            absent[shell.name] = (
+                f"at tau {taus[shell.source]} of {shell.source} the average is no more than that number"
+            )
         else:
-            tables.append(_average_table(shell, shell.ratio, raw, measured, tails(confidence)))
+            bounds = (shell.ratio.least, float(taus[shell.source]))
+            tables.append(_average_table(shell, shell.ratio, bounds, raw, measured, tails(confidence)))
     return tuple(tables), absent
 
 
@@ -132,7 +138,12 @@ def _count_table(
 
 
 def _average_table(
-    shell: Shell, ratio: Ratio, raw: Measured, measured: Measured, probabilities: tuple[float, float]
+    shell: Shell,
+    ratio: Ratio,
+    bounds: tuple[float, float],
+    raw: Measured,
+    measured: Measured,
+    probabilities: tuple[float, float],
 ) -> TableEstimate:
     raw, measured = (_common(m, shell.source, ratio.denominator) for m in (raw, measured))
     groups = measured.groups[shell.source]
@@ -144,7 +155,7 @@ def _average_table(
             measured.covariances[shell.source],
             denominator,
             variance,
-            ratio.bounds,
+            bounds,
             probabilities,
         )
     else:
@@ -152,7 +163,7 @@ def _average_table(
             averages.single(
                 *measured.sums(shell.source, stub.parts),
                 *measured.sums(ratio.denominator, parts),
-                ratio.bounds,
+                bounds,
                 probabilities,
             )
             for stub, parts in zip(shell.stubs, below, strict=True)

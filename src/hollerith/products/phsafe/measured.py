@@ -67,6 +67,7 @@ def read_measured(release: Path) -> Measured:
         plan, states = manifest["plan"], tuple(manifest["parameters"]["states"])
         wrong += _without_noise(tables)
         wrong += verify_tables(plan, states, tables)
+        wrong += _without_tau(manifest["parameters"]["tau"], plan)
     except (KeyError, TypeError, ValueError, AttributeError):
         wrong.append("the manifest does not hold a plan of PHSafe")
     if wrong:
@@ -77,6 +78,17 @@ def read_measured(release: Path) -> Measured:
         groups[name], counts[name], variances = _arrays(name, tables[name])
         covariances[name] = variances[:, :, None] * np.eye(variances.shape[1])
     return Measured(manifest, groups, counts, covariances)
+
+
+def _without_tau(taus: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
+    """Measured tables of persons of which the manifest does not tell how many of a unit are counted at most."""
+    measured = {m["table"] for m in plan["measurements"]}
+    tables = (t.name for t in TABLES if t.persons is not None and t.name in measured)
+    return [
+        f"the manifest tells no tau, a whole number above 0, of {name}"
+        for name in tables
+        if not isinstance(taus.get(name), int) or isinstance(taus[name], bool) or taus[name] < 1
+    ]
 
 
 def _without_noise(tables: Mapping[str, Mapping[str, list[str]]]) -> list[str]:

@@ -39,14 +39,15 @@ class Ratio:
     ----------
     denominator : str
         The measured table that is divided by.
-    bounds : tuple of float
-        Between which the whole average must lie: a household has a person, a family two, and none more than ten.
+    least : float
+        Below which no whole average lies: a household has a person, a family two. None is above the tau of the
+        numerator's table, which a release tells.
     shared : bool
         Whether all lines have one denominator, so that the averages add up; otherwise each line has its own.
     """
 
     denominator: str
-    bounds: tuple[float, float]
+    least: float
     shared: bool
 
 
@@ -110,9 +111,6 @@ def _family_ages() -> list[_Line]:
     return lines
 
 
-_MOST: Final = 10.0
-"""The Bureau's bound on an average, its truncation threshold of persons in a household."""
-
 SHELLS: Final = (
     Shell(
         "PH1",
@@ -120,7 +118,7 @@ SHELLS: Final = (
         "Households",
         "PH1_num",
         _stubs("PH1_num", _BY_AGE),
-        Ratio("PH1_denom", (1.0, _MOST), shared=True),
+        Ratio("PH1_denom", least=1.0, shared=True),
     ),
     Shell(
         "PH2",
@@ -172,7 +170,7 @@ SHELLS: Final = (
         "Families",
         "PH4",
         _stubs("PH4", _BY_AGE),
-        Ratio("PH5_denom", (2.0, _MOST), shared=True),
+        Ratio("PH5_denom", least=2.0, shared=True),
     ),
     Shell(
         "PH6",
@@ -206,7 +204,7 @@ SHELLS: Final = (
             Stub(2, "Owner occupied", 1, (2, 3)),
             Stub(3, "Renter occupied", 1, (4,)),
         ),
-        Ratio("PH8_denom", (1.0, _MOST), shared=False),
+        Ratio("PH8_denom", least=1.0, shared=False),
     ),
 )
 
