@@ -242,6 +242,21 @@ def test_without_noise_the_detailed_query_is_needed(tmp_path: Path, capsys: pyte
     assert "Tract measures no detailed query" in capsys.readouterr().err
 
 
+def test_puerto_rico_has_no_nation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = make_world(6, (3, 2), states=1)
+    world.blocks = [f"72{block[2:]}" for block in world.blocks]
+    world.counts = {(f"72{block[2:]}", cell): count for (block, cell), count in world.counts.items()}
+    write_world(world, tmp_path / "data")
+    document = configuration((3, 2))
+    config = write_configuration(document, tmp_path / "config.json")
+    assert main(["topdown", "run", str(config), str(tmp_path / "data"), str(tmp_path / "out")]) == 2
+    assert "begin with State" in capsys.readouterr().err
+    del document["shares"]["US"], document["queries"]["US"]
+    document["shares"] = dict.fromkeys(document["shares"], "1/5")
+    config = write_configuration(document, tmp_path / "config.json")
+    assert main(["topdown", "run", str(config), str(tmp_path / "data"), str(tmp_path / "out")]) == 0
+
+
 def test_noisy_measurements_are_what_the_estimate_was_made_of(tmp_path: Path) -> None:
     shape = (3, 2)
     world = make_world(8, shape)

@@ -9,10 +9,12 @@ import numpy as np
 from hollerith.errors import ConfigError, InputError
 from hollerith.geography.attributes import attributes_of, read_facilities
 from hollerith.geography.build import make
+from hollerith.geography.levels import ROOT
 from hollerith.geography.reference import Reference, read_reference
 from hollerith.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
 from hollerith.geography.spine import Spine
 from hollerith.geography.verify import check_spine
+from hollerith.populations.regions import PUERTO_RICO
 from hollerith.products.run import input_checksums
 from hollerith.release.tables import checksum
 from hollerith.stages import Stopwatch
@@ -85,6 +87,11 @@ def open_world(configuration: Configuration, data: Path, memory: int | None, clo
         raise ConfigError(
             f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
             "begin with US"
+        )
+    if spine.levels[0].name == ROOT and (reference.block // 10**14 == int(PUERTO_RICO)).all():
+        raise ConfigError(
+            "[shares]: all blocks lie in Puerto Rico (72), which is part of no nation's total, so that US would only "
+            "count the State again; begin with State, as pl94-2020-pr does"
         )
     if wrong := check_spine(spine, reference.block):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
