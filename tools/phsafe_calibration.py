@@ -223,7 +223,7 @@ def _average_cells(
             np.broadcast_to(covariance, (releases, 2, 2)),
             denominators[0],
             np.full(releases, their[0, 0]),
-            shell.ratio.bounds,
+            (shell.ratio.least, float(TAUS[name])),
             _TAILS,
         )
         under = [[0]] * len(lines)
@@ -235,7 +235,7 @@ def _average_cells(
                 np.full(releases, covariance[np.ix_(line, line)].sum()),
                 denominators[some].sum(axis=0),
                 np.full(releases, their[np.ix_(some, some)].sum()),
-                shell.ratio.bounds,
+                (shell.ratio.least, float(TAUS[name])),
                 _TAILS,
             )
             for line, some in zip(lines, under, strict=True)

@@ -796,6 +796,12 @@ def test_a_state_filter_that_cannot_be(place: Place, refused: Refused, states: o
     refuses_config(refused, "state_filter", said)
 
 
+def test_puerto_rico_has_no_nation(place: Place, refused: Refused) -> None:
+    place.configure("state_filter", ["72"])
+    refuses_config(refused, "Puerto Rico is part of no nation", "PH1_num.usa_A-G", "PH8_denom.usa_*")
+    assert "state_*" not in refused(verb="plan")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -18,7 +18,7 @@ from hollerith.products.phsafe.combine import combine, families
 from hollerith.products.phsafe.estimate import Counts, TableEstimate, estimate_tables
 from hollerith.products.phsafe.measured import Measured, read_measured
 from hollerith.products.phsafe.production import production_config
-from hollerith.products.phsafe.shells import ITERATION_LABELS, SHELLS, STATE_NAMES
+from hollerith.products.phsafe.shells import ITERATION_LABELS, SHELLS, STATE_NAMES, nation_name
 from hollerith.products.phsafe.tables import Group
 from hollerith.products.settings import STATES
 from hollerith.release.check import check_files
@@ -113,7 +113,7 @@ def test_every_published_number_lies_in_its_interval_and_has_labels(out: Path) -
         assert (numbers[0] <= numbers[1]).all()
         # The mean of a skewed posterior may lie above its interval's end only at other confidences.
         assert (numbers[1] <= numbers[2]).all()
-        assert set(columns["AREA"]) == {"United States", "California", "Wyoming", "Puerto Rico"}
+        assert set(columns["AREA"]) == {"The states of this release", "California", "Wyoming", "Puerto Rico"}
         assert all(columns["LABEL"])
         if shell.ratio is not None:
             assert all(len(text.split(".")[1]) == 2 for text in columns["ESTIMATE"])
@@ -273,6 +273,12 @@ def test_projection_against_dense_algebra() -> None:
 def test_states_and_races_have_names() -> None:
     assert set(STATE_NAMES) == {*STATES, "72"}
     assert len(set(STATE_NAMES.values())) == 52
+
+
+def test_only_all_states_are_called_the_united_states() -> None:
+    assert nation_name(STATES) == "United States"
+    for state in STATES:
+        assert nation_name(set(STATES) - {state}) == "The states of this release"
 
 
 @pytest.mark.parametrize("combine", ["independent", "joint"])

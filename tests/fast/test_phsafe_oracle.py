@@ -161,7 +161,7 @@ def breaks_a_rule(unit: Unit, people: list[Person], kind: str) -> bool:
         or {"01": "married", "02": "married", "03": "cohabiting", "04": "cohabiting"}.get(unit.HHT2)
         != {"1": "married", "2": "married", "3": "cohabiting", "4": "cohabiting"}.get(unit.CPLT)
         or (unit.HHT == "1") != (unit.HHT2 in {"01", "02"})
-        or unit.RTYPE != kind
+        or kind != unit.RTYPE
     )
 
 

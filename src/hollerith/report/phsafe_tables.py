@@ -28,7 +28,7 @@ class FinalTable:
 _BY: Final = {"householder": "of the householder", "person": "of each person"}
 
 
-def tables_page(tables: Sequence[FinalTable], confidence: float, status: str, combination: str) -> str:
+def tables_page(tables: Sequence[FinalTable], confidence: float, status: str, combination: str, nation: str) -> str:
     """Lay out final tables as one HTML file with its data in it.
 
     Parameters
@@ -39,10 +39,12 @@ def tables_page(tables: Sequence[FinalTable], confidence: float, status: str, co
     status : str
         Of the manifest.
     combination : "independent" or "joint"
+    nation : str
+        What the sum over states is called.
     """
     areas = list(dict.fromkeys((group.region_type, group.region_id) for table in tables for group in table.groups))
     data: dict[str, Any] = {
-        "areas": [[kind[0] + code, area_name(kind, code)] for kind, code in areas],
+        "areas": [[kind[0] + code, area_name(kind, code, nation)] for kind, code in areas],
         "iterations": ITERATION_LABELS,
         "percent": f"{100 * confidence:g}",
         "tables": [_table_data(table) for table in tables],
@@ -203,14 +205,15 @@ function grid(table, rows, first, caption) {
 }
 function at(table, key, place) { const row = table.rows[key]; return row && row.map(numbers => numbers[place]); }
 function compare(table, place, iteration) {
-  const rows = data.areas.filter(([key]) => table.rows[key + "/" + iteration]).map(([key, name]) =>
+  const areas = data.areas.filter(([key]) => table.rows[key + "/" + iteration]);
+  const rows = areas.map(([key, name]) =>
     [make("th", {scope: "row"}, name), at(table, key + "/" + iteration, place)]);
-  // Averages of the nation and of states are alike in size; counts are not, so the nation has a scale of its own.
-  const apart = table.decimals === 0 && rows.length > 1 && rows[0][0].textContent === "United States";
+  // Averages of all states and of each are alike in size; counts are not, so the sum has a scale of its own.
+  const apart = table.decimals === 0 && rows.length > 1 && areas[0][0] === "U1";
   const states = rows.slice(apart ? 1 : 0);
   const caption = table.name + ". " + table.stubs[place][0] + ", by area";
   const words = table.title + " · " + data.iterations[iteration] +
-    (apart ? ". The bars compare states; the nation's has a scale of its own." : "");
+    (apart ? ". The bars compare states; that of their sum has a scale of its own." : "");
   const whole = grid(table, states, "Area", caption);
   if (apart) whole.tBodies[0].prepend(line(rows[0][0], rows[0][1], table, rows[0][1][2]));
   pick("compared").replaceChildren(make("h2", {}, caption), make("p", {class: "note"}, words), whole);

@@ -9,7 +9,7 @@ from hollerith.document import Number, check_keys, read_budget, read_document, r
 from hollerith.plan.measurement import Mechanism
 from hollerith.populations.regions import PUERTO_RICO
 from hollerith.privacy.exact import Budget
-from hollerith.products.phsafe.spec import TABLES
+from hollerith.products.phsafe.spec import LEVELS, TABLES
 from hollerith.products.settings import STATES, check_reader, read_mechanism, read_states
 
 _REQUIRED: Final = ("privacy_budget", "tau", "state_filter", "reader", "privacy_defn")
@@ -29,6 +29,9 @@ RULES_OF_CONSISTENCY: Final = (
     "geo_record_type",
 )
 """Rules that may be given a policy under "consistency" (docs/phsafe.md says what each demands)."""
+
+
+_NATION: Final = frozenset(level.key for level in LEVELS if level.region_type == "USA")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,11 @@ def _parse(document: object, faults: list[str]) -> Config | None:
     consistency = _consistency(document.get("consistency", {}), faults)
     if faults or mechanism is None:
         return None
+    if states == (PUERTO_RICO,) and (of_nation := [f"{t}.{k}" for (t, k), b in budgets.items() if b and k in _NATION]):
+        faults.append(
+            f"privacy_budget: Puerto Rico is part of no nation's total (PHSafe, section 6.6); set to 0 what the "
+            f"state_filter leaves without meaning: {', '.join(of_nation)}"
+        )
     if not any(budgets.values()):
         faults.append("privacy_budget: every budget is 0, so nothing would be measured")
     return Config(budgets, taus, states, mechanism, truncation_key, consistency)

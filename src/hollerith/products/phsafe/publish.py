@@ -15,7 +15,7 @@ from hollerith.errors import ConfigError, OutputError
 from hollerith.products.phsafe.combine import combine
 from hollerith.products.phsafe.estimate import Averages, Counts, Method, TableEstimate, estimate_tables
 from hollerith.products.phsafe.measured import Measured, Numbers, read_measured
-from hollerith.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, area_name
+from hollerith.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, area_name, nation_name
 from hollerith.products.phsafe.tables import Group
 from hollerith.release.check import describe_tables
 from hollerith.release.folder import MANIFEST, new_folder, write_manifest
@@ -101,7 +101,8 @@ def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
         announce("writing the tables")
         final = [f for shell in SHELLS if (f := _final([e for e in everything if e.shell is shell])) is not None]
         tables.append(tidy_table(everything))
-        tables += [_as_table(each, request.fmt) for each in final]
+        nation = nation_name(sources[0].manifest["parameters"]["states"])
+        tables += [_as_table(each, request.fmt, nation) for each in final]
         written = {table.name: write_table(partial, table, request.fmt) for table in tables}
         reasons = [reason for source in sources for reason in source.manifest.get("reasons", ())]
         marked = any(source.manifest.get("status") == NOT_FOR_RELEASE for source in sources)
@@ -118,7 +119,7 @@ def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
             "tables": describe_tables(written, tables),
             "reports": [PAGE],
         }
-        page = tables_page(final, float(request.confidence), str(manifest["status"]), request.combination)
+        page = tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
         (partial / PAGE).write_text(page, encoding="utf-8")
         write_manifest(partial, manifest)
     return manifest
@@ -253,7 +254,7 @@ def _rounded(each: TableEstimate) -> tuple[Numbers, Numbers, Numbers]:
     return estimate, lower, np.ceil(each.upper * unit - slack) / unit
 
 
-def _as_table(final: FinalTable, fmt: Format) -> ReleaseTable:
+def _as_table(final: FinalTable, fmt: Format, nation: str) -> ReleaseTable:
     stubs, groups = final.shell.stubs, final.groups
     lines = [(group, stub) for group in groups for stub in stubs]
 
@@ -275,7 +276,7 @@ def _as_table(final: FinalTable, fmt: Format) -> ReleaseTable:
         {
             "REGION_ID": [group.region_id for group, _ in lines],
             "REGION_TYPE": [group.region_type for group, _ in lines],
-            "AREA": [area_name(group.region_type, group.region_id) for group, _ in lines],
+            "AREA": [area_name(group.region_type, group.region_id, nation) for group, _ in lines],
             **iterations,
             "DATA_CELL": [stub.cell for _, stub in lines],
             "LABEL": [stub.label for _, stub in lines],

@@ -40,7 +40,7 @@ TAKEN_AS_PUBLIC: Final = (
 LEFT_OUT: Final = {
     "truncation": "of the persons of one unit whom a table counts, those beyond its tau",
     "group quarters": "persons in group quarters: every table is of housing units",
-    "relatives outside families": "of PH4 and PH5, persons related to the householder in a unit that HHT calls no family",
+    "relatives outside families": "of PH4 and PH5, relatives of the householder in a unit that HHT calls no family",
 }
 """Who is not counted in some table, whatever the policies of consistency are; for the manifest."""
 

@@ -3,11 +3,12 @@
 Stubs are those of PHSafe, tables 1 to 8; where the paper writes "12 and 17 years", the cells hold ages 12 to 17.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hollerith.products.phsafe.spec import TABLES, table
+from hollerith.products.settings import STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,11 @@ STATE_NAMES: Final = {item.strip()[:2]: item.strip()[3:] for item in _STATE_NAME
 """State equivalents by their FIPS code."""
 
 
-def area_name(region_type: str, region_id: str) -> str:
-    """The name of an area; a code that is no state's is its own name."""
-    return "United States" if region_type == "USA" else STATE_NAMES.get(region_id, region_id)
+def nation_name(states: Iterable[str]) -> str:
+    """What the sum over the states of a release is called: the nation only if all its states are there."""
+    return "United States" if set(STATES) <= set(states) else "The states of this release"
+
+
+def area_name(region_type: str, region_id: str, nation: str) -> str:
+    """The name of an area, ``nation`` being that of the sum over states; a code that is no state's is its own name."""
+    return nation if region_type == "USA" else STATE_NAMES.get(region_id, region_id)
