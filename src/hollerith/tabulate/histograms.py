@@ -120,7 +120,7 @@ def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facili
     attribute : str
         Of which 0 is households, and g the group quarters of major type g.
     facilities : ndarray of int64, shape (blocks, 8)
-        In the order of the counts.
+        In the order of the counts; read as far as the attribute has levels.
 
     Raises
     ------
@@ -134,9 +134,10 @@ def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facili
     found = counts.histogram
     people = np.zeros((found.units, size), dtype=np.int64)
     np.add.at(people, (found.owners(), found.cells // inner % size), found.counts)
-    least = np.where(np.arange(size) == 0, 0, facilities)
+    standing = facilities[:, :size]
+    least = np.where(np.arange(size) == 0, 0, standing)
     rules = {
-        "has persons in households or a type of group quarters of which it has none": (people > 0) & (facilities == 0),
+        "has persons in households or a type of group quarters of which it has none": (people > 0) & (standing == 0),
         "has fewer persons than facilities of a type of group quarters": people < least,
     }
     broken = {text: np.flatnonzero(wrong.any(axis=1)) for text, wrong in rules.items() if wrong.any()}

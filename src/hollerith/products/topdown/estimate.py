@@ -147,7 +147,8 @@ def _rules(configuration: Configuration, world: World, known: Mapping[int, Known
     if configuration.group_quarters and world.facilities is not None:
         totals = {level: one.totals for level, one in known.items()}
         joint = {level: one.joint for level, one in known.items()}
-        limits = limits_by_level(world.spine.tree, facility_limits(world.facilities), totals, joint)
+        bounded = world.facilities[:, : configuration.schema.shape[0]]
+        limits = limits_by_level(world.spine.tree, facility_limits(bounded), totals, joint)
     return [
         Rules(
             configuration.passes[level.name].round,

@@ -78,7 +78,9 @@ def open_world(configuration: Configuration, data: Path, memory: int | None, clo
         ]
         if needs:
             raise InputError(f"{listed}: no such file; {' and '.join(needs)} need block, housing_units and gq1 to gq7")
-    elif settings.live:
+    else:
+        _require_types(configuration, listed, reference, facilities)
+    if facilities is not None and settings.live:
         live = np.asarray(facilities.any(axis=1))
         reference, facilities = reference.keep(live), facilities[live]
     quarters = None if facilities is None else attributes_of(facilities).quarters
@@ -106,6 +108,25 @@ def open_world(configuration: Configuration, data: Path, memory: int | None, clo
     for level in range(len(spine.levels) - 1, 0, -1):
         exact.append(exact[-1].sum_to(spine.tree.parents[level], spine.tree.units(level - 1)))
     return World(reference, spine, facilities, counts, tuple(reversed(exact)))
+
+
+def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Ints) -> None:
+    """Refuse facilities of types that the bounded attribute has no level for: nobody could be counted there.
+
+    Raises
+    ------
+    InputError
+    """
+    if configuration.group_quarters is None:
+        return
+    types = len(configuration.schema.attributes[0].labels) - 1
+    block, kind = np.nonzero(facilities[:, 1 + types :])
+    if len(block):
+        raise InputError(
+            f"{listed}, column gq{1 + types + kind[0]}: block {reference.block[block[0]]:016d} has facilities of a "
+            f"type that the schema has no level for: {configuration.group_quarters} has households and "
+            f"{types} major type{'s' * (types > 1)}; add a level, or leave group_quarters out of [constraints]"
+        )
 
 
 def _geography(data: Path) -> Path:
