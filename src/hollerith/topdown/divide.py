@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 _NOISE: Final = 1e-6
 """Error of a linear programme's optimum, in persons."""
 
+_SLACK: Final = 1e-6
+"""Persons by which a later pass of the failsafe may miss what an earlier one holds: about the error of its solution."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
@@ -164,15 +167,15 @@ def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> Di
     held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
     counts = np.zeros((family.children, len(family.parent)))
     solvers: list[str] = []
-    least = 0.0
+    least: float | None = None
     for make in passes:
         terms = make()
-        solution, least = solve_failsafe(_node(family, terms, tuple(held)), None)
+        solution, least = solve_failsafe(_node(family, terms, tuple(held)), None, least)
         counts = solution.counts
         solvers.append(f"{solution.solver}, failsafe")
-        held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
+        held += [Held(label, sum_by(counts, label), _SLACK) for label in terms.held]
     # What cannot be met in fractions cannot be met in whole persons; the least departure is a whole number or above.
-    missed = int(np.ceil(least - _NOISE))
+    missed = int(np.ceil((least or 0.0) - _NOISE))
     rounded = round_failsafe(
         counts,
         family.parent,

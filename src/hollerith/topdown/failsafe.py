@@ -41,7 +41,7 @@ def arrange_without_parent(node: Node, kept: Labels | None) -> tuple[Arranged, A
     )
 
 
-def solve_failsafe(node: Node, kept: Labels | None = None) -> tuple[Solution, float]:
+def solve_failsafe(node: Node, kept: Labels | None = None, least: float | None = None) -> tuple[Solution, float]:
     """Keep the constraints and some sums of the parent, and depart from the parent's cells as little as they allow.
 
     First v, the least sum over cells of |parent - sum of children| that the constraints permit, is found as a linear
@@ -54,6 +54,8 @@ def solve_failsafe(node: Node, kept: Labels | None = None) -> tuple[Solution, fl
     kept : ndarray of int32, shape (m,), or None
         Which of the parent's sums each cell counts in that the children must meet, such as its totals by group; None
         for its total alone.
+    least : float, optional
+        v, where an earlier pass has found it: what that pass holds must not make room for more.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def solve_failsafe(node: Node, kept: Labels | None = None) -> tuple[Solution, fl
     limits = np.concatenate([a.parent, -a.parent, a.high[upper], -a.low[lower]])
     top = np.concatenate([np.where(a.shut.T.ravel(), 0.0, np.inf), np.full(m, np.inf)])
     cost = np.concatenate([np.zeros(n), np.ones(m)])
-    least = linprog(
+    nearest = linprog(
         cost,
         A_ub=within,
         b_ub=limits,
@@ -100,12 +102,13 @@ def solve_failsafe(node: Node, kept: Labels | None = None) -> tuple[Solution, fl
         bounds=np.column_stack([np.zeros(n + m), top]),
         method="highs",
     )
-    if least.status != 0:
+    if nearest.status != 0:
         raise InfeasibleNode(
             "the constraints on the children contradict each other or the sums of the parent, so that even the "
             "failsafe finds no counts. Check the bounds and the joint totals of this node."
         )
-    v = float(least.fun)
+    v = float(nearest.fun) if least is None else least
+    most = max(v + ALLOWANCE, float(nearest.fun))
     # Counts, departures, then the extra variables of the objective.
     goal = objective_of(a)
     link = sparse.hstack([goal.link[:, :n], sparse.csr_matrix((goal.link.shape[0], m)), goal.link[:, n:]], format="csr")
@@ -118,17 +121,17 @@ def solve_failsafe(node: Node, kept: Labels | None = None) -> tuple[Solution, fl
         sparse.vstack([exact, identity[shut]]),
         np.concatenate([values, np.zeros(len(shut))]),
         sparse.vstack([within, cost.reshape(1, -1), -identity[np.flatnonzero(top > 0.0)]]),
-        np.concatenate([limits, [v + ALLOWANCE], np.zeros(n + m - len(shut))]),
+        np.concatenate([limits, [most], np.zeros(n + m - len(shut))]),
     )
     if usable(found):
         counts, iterations, solver = counts_of(a, found.x), int(found.iterations), "clarabel"
     else:
-        counts, iterations, solver = counts_of(a, least.x), 0, "linear programme (not certified)"
+        counts, iterations, solver = counts_of(a, nearest.x), 0, "linear programme (not certified)"
     point = np.concatenate([counts.T.ravel(), np.abs(a.parent - counts.sum(axis=1))])
     violation = max(
         float(np.abs(exact @ point - values).max()),
         float((within @ point - limits).max(initial=0.0)),
-        float(cost @ point) - v - ALLOWANCE,
+        float(cost @ point) - most,
     )
     objective = sum_of_squares(a.labels, a.offsets, a.targets, a.inverse, counts)
     out = np.empty((k, m))

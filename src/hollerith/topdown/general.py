@@ -102,7 +102,7 @@ def objective_of(a: Arranged) -> Objective:
         quadratic = [sparse.diags(np.repeat(scale * a.single[profile], m))]
         quadratic += [sparse.csc_matrix(s * a.form[p]) for s, p in zip(scale, profile, strict=True)]
         extra = k * size
-        link = sparse.hstack([sparse.kron(sparse.eye(k), blocks), -sparse.eye(extra)])
+        link = sparse.hstack([sparse.kron(sparse.eye(k), blocks), -sparse.eye(extra)], format="csr")
     else:
         dense = [a.single[p] * sparse.eye(m) + blocks.T @ (a.form[p] @ blocks.toarray()) for p in range(len(a.form))]
         quadratic = [sparse.csc_matrix(s * dense[p]) for s, p in zip(scale, profile, strict=True)]
