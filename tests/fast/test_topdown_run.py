@@ -273,3 +273,37 @@ def test_noisy_measurements_are_what_the_estimate_was_made_of(tmp_path: Path) ->
     detailed = list(rows(noisy / "US" / "detailed.csv"))
     assert [row[1:3] for row in detailed] == [[str(a), str(b)] for a in range(3) for b in range(2)]
     assert [int(row[3]) for row in detailed] == [world.totals(0).get(("US", cell), 0) for cell in range(6)]
+
+
+@pytest.mark.parametrize("known", [{}, {"Block": ["total"]}])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_geolevel_that_measures_nothing_is_divided_all_the_same(
+    tmp_path: Path, estimator: str, known: dict[str, list[str]]
+) -> None:
+    shape = (3, 2)
+    document = configuration(shape, rho="1/2", invariants=known)
+    document["shares"] |= {"Tract": "0", "Block": "1/3"}
+    del document["queries"]["Tract"]
+    out = go(tmp_path, make_world(4, shape), document, "--estimator", estimator)
+    assert sum(counts(out, "counts/Tract", shape).values()) == sum(counts(out, "counts/US", shape).values())
+    assert main(["check", str(out)]) == 0
+
+
+def test_a_root_that_nothing_is_known_of_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = (3, 2)
+    world = make_world(4, shape)
+    document = configuration(shape, rho="1/2", invariants={})
+    document["shares"] |= {"US": "0", "Block": "1/3"}
+    config = write_configuration(document, tmp_path / "config.json")
+    data = write_world(world, tmp_path / "data")
+    ledger = tmp_path / "ledger.json"
+    account = ["--ledger", str(ledger), "--dataset", "D"]
+    assert main(["topdown", "run", str(config), str(data), str(tmp_path / "out"), *account]) == 2
+    assert "US has no share" in capsys.readouterr().err
+    assert not ledger.exists()
+    # What is below, or a total that is kept, tells how many there are.
+    out = go(tmp_path, world, document, "--estimator", "full-information")
+    assert 0 < sum(counts(out, "counts/US", shape).values()) < 2 * sum(world.counts.values())
+    document["invariants"] = {"State": ["total"]}
+    out = go(tmp_path, world, document, "--overwrite")
+    assert sum(counts(out, "counts/US", shape).values()) == sum(world.counts.values())

@@ -32,7 +32,8 @@ class LevelSpending:
     variances : ndarray of float64, shape (shares, queries)
         Of a noisy answer; infinite for a share of 0, 0 without noise.
     passes : tuple of tuple of int
-        Queries of each estimation pass, by position.
+        Queries of each estimation pass, by position; one pass of none where nothing is measured, for the geounits have
+        constraints and a parent all the same.
     """
 
     queries: tuple[Query, ...]
@@ -104,7 +105,7 @@ def _level(configuration: Configuration, spine: Spine, number: int) -> LevelSpen
     chosen = tuple(
         tuple(queries.index(query) for query in queries_of) for queries_of in configuration.passes[level.name].estimate
     )
-    return LevelSpending(queries, level.share, measurements, weights, variances, chosen)
+    return LevelSpending(queries, level.share, measurements, weights, variances, chosen or ((),))
 
 
 def _paths(spine: Spine) -> list[tuple[int, ...]]:

@@ -114,6 +114,21 @@ def check_noiseless(configuration: Configuration, spine: Spine) -> None:
         )
 
 
+def check_root(configuration: Configuration, spine: Spine, options: Options) -> None:
+    """Refuse a root of which nothing would be known: no measurement of its own, and no total kept anywhere.
+
+    Raises
+    ------
+    ConfigError
+    """
+    top = spine.levels[0]
+    if options.estimator == "topdown" and not configuration.invariants and not spine.shares[top.share[0]]:
+        raise ConfigError(
+            f"[shares] {top.name} has no share, so nothing tells how many records there are; give it a share, keep the "
+            "totals of a geolevel in [invariants], or use --estimator full-information, which adds up what is below"
+        )
+
+
 def _has_siblings(spine: Spine, number: int) -> bool:
     return number > 0 and spine.tree.units(number) > spine.tree.units(number - 1)
 

@@ -18,7 +18,7 @@ from hollerith.products.run import (
     manifest_of,
     reasons_against_release,
 )
-from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, estimate
+from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, check_root, estimate
 from hollerith.products.topdown.outputs import check_labels, describe_files, write_outputs
 from hollerith.products.topdown.verify import NOISY, SYSTEM, verify_release
 from hollerith.products.topdown.world import World, checksums, open_world
@@ -79,6 +79,7 @@ def run(
         noisy = _noisy_folder(stack, request, options)
         world = open_world(configuration, request.data, request.memory, clock)
         check_noiseless(configuration, world.spine)
+        check_root(configuration, world.spine, options)
         inputs = checksums(request.data, world)
         state = {
             "configuration": repr(configuration),

@@ -9,7 +9,7 @@ from hollerith.errors import ConfigError
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.run import NOT_FOR_RELEASE
 from hollerith.products.topdown.accuracy import AccuracyRow, accuracy, area_sets, write_accuracy
-from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, estimate
+from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, check_root, estimate
 from hollerith.products.topdown.outputs import describe_files
 from hollerith.products.topdown.world import open_world
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
@@ -46,6 +46,7 @@ def trials(
     clock = Stopwatch(announce)
     world = open_world(configuration, data, memory, clock)
     check_noiseless(configuration, world.spine)
+    check_root(configuration, world.spine, options)
     released = []
     for trial in range(number):
         with tempfile.TemporaryDirectory(prefix="hollerith-") as folder:
