@@ -202,7 +202,8 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
         config, iterations = config_h.read_config(parameters / "config.json"), read_iterations(parameters)
         totals = read_totals(data / "pop-group-totals.txt", config.settings, iterations)
         with checked_records(data, run_h.KIND, config.settings, iterations, None) as records:
-            counted = run_h.count_levels(records, config, iterations, totals)
+            counted = run_h.list_groups(records, config, totals).levels
+            run_h.count_levels(records, config, iterations, counted)
 
         def release(plan: Plan, run: int) -> Floats:
             groups = run_h.measure_levels(counted, config, Ledger(plan), SeededEntropy(run))

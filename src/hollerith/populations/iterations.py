@@ -4,6 +4,8 @@ SafeTab-H, section 2: the race groups of a record *alone* are those all its race
 combination* are all that one of its codes is in, and its ethnicity code gives at most one ethnicity group a level.
 """
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,6 +112,18 @@ class CharacteristicIterations:
         """Where some iterations stand among all."""
         number = {iteration.code: place for place, iteration in enumerate(self.iterations)}
         return np.array([number[iteration.code] for iteration in chosen], dtype=np.int64)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of what decides which records an iteration counts: the codes, and each iteration but for its name.
+
+        Two parameter folders with the same number define the same population groups, however their files are written.
+        """
+        defined = [
+            (i.code, i.level, i.alone, i.detailed_only, i.coarse_only, sorted(self.members[i.code]))
+            for i in self.iterations
+        ]
+        return hashlib.sha256(json.dumps([self.codes, defined]).encode()).hexdigest()
 
     @property
     def ethnicity_codes(self) -> frozenset[int]:

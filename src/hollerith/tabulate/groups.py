@@ -40,6 +40,8 @@ class Areas:
     ----------
     ids : mapping of base to numpy.ndarray of int64
         Ids of the areas of each kind, as numbers, ascending. Areas within one state stand together.
+    every : mapping of base to numpy.ndarray of int64
+        The same with the areas that are left out because no housing unit stands there.
     pieces : mapping of base to numpy.ndarray of int32, shape (pieces,)
         Of each piece the place in `ids` of the area it is in, or -1. Pieces ascend by state, county and tract.
     counties : numpy.ndarray of int32, shape (pieces,)
@@ -49,6 +51,7 @@ class Areas:
     """
 
     ids: Mapping[str, Ints]
+    every: Mapping[str, Ints]
     pieces: Mapping[str, NDArray[np.int32]]
     counties: NDArray[np.int32]
     of_counties: Mapping[str, NDArray[np.int32]]
@@ -94,10 +97,11 @@ def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> Areas:
     }
     live = found["live"].astype(bool)
     ids = {base: np.unique(of[live & (of >= 0)]) for base, of in of_base.items()}
+    every = {base: np.unique(of[of >= 0]) for base, of in of_base.items()}
     pieces = {base: _places(ids[base], of) for base, of in of_base.items()}
     _, first, number = np.unique(of_base["county"], return_index=True, return_inverse=True)
     of_counties = {base: pieces[base][first] for base in _OF_COUNTIES}
-    return Areas(ids, pieces, number.astype(np.int32), of_counties)
+    return Areas(ids, every, pieces, number.astype(np.int32), of_counties)
 
 
 def _places(ids: Ints, wanted: Ints) -> NDArray[np.int32]:

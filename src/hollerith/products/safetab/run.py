@@ -33,17 +33,25 @@ def write_release(
     tables: Sequence[RowTable],
     fmt: Format,
     settings: Settings,
+    iterations: CharacteristicIterations,
     ledger: Ledger,
     reasons: list[str],
     taken_as_public: tuple[str, ...],
-    **parameters: str,
+    **parameters: object,
 ) -> dict[str, Any]:
     """Write the tables and the manifest of a release, and return the manifest.
 
-    What else is public of the configuration may be named for the manifest's parameters.
+    What else is public of the run may be named for the manifest's parameters.
     """
     paths = {table.name: write_rows(folder, table, fmt) for table in tables}
-    of_run = {"states": list(settings.us_states), "passes": list(settings.runs), **parameters}
+    of_run = {
+        "states": list(settings.us_states),
+        "passes": list(settings.runs),
+        "max_race_codes": settings.max_race_codes,
+        "allow_negative_counts": settings.allow_negative_counts,
+        "iterations_sha256": iterations.sha256,
+        **parameters,
+    }
     manifest = manifest_of(ledger, reasons, of_run, taken_as_public)
     manifest["tables"] = {
         paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns) for table in tables

@@ -4,7 +4,7 @@ National tables have tens of millions of rows, so the database reads the files a
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -104,8 +104,31 @@ def verify_release(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[str]
         If the manifest does not hold a plan of SafeTab.
     """
     release = _described(manifest)
-    wrong: list[str] = []
     paths = {str(described["table"]): folder / Path(name).name for name, described in manifest["tables"].items()}
+    wrong = _compare(release, paths, manifest)
+    return wrong, [] if wrong else release.unchecked
+
+
+def verify_totals(path: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Compare the table of totals of a release of SafeTab-P with its plan; the other tables need not be there.
+
+    Returns
+    -------
+    list of str
+        What is wrong, in words.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError, AttributeError
+        If the manifest does not hold a plan of SafeTab and this table.
+    """
+    release = replace(_described(manifest), tables=(TOTALS,), absent=())
+    return _compare(release, {TOTALS: path}, manifest)
+
+
+def _compare(release: _Release, paths: Mapping[str, Path], manifest: Mapping[str, Any]) -> list[str]:
+    """What is wrong with some tables of a release, in words."""
+    wrong: list[str] = []
     with duckdb.connect(":memory:") as db:
         db.execute("SET enable_progress_bar = false")
         for table, path in paths.items():
@@ -122,7 +145,7 @@ def verify_release(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[str]
             if rows != described["rows"]:
                 wrong.append(f"{path.name} does not have the rows of the manifest")
         if wrong:
-            return wrong, []
+            return wrong
         for text, query in (*_checks_p(release), *_checks_h(release)):
             try:
                 (broken,) = db.execute(f"SELECT count(*) FROM ({query})").fetchone() or (0,)
@@ -131,7 +154,7 @@ def verify_release(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[str]
                 continue
             if broken:
                 wrong.append(f"{text}: {broken:,} times not")
-    return wrong, release.unchecked
+    return wrong
 
 
 def _source(path: Path, *, suppressed: bool) -> str:

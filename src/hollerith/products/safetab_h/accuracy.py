@@ -16,7 +16,7 @@ from hollerith.products.safetab.accuracy import refuse_real_records
 from hollerith.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
 from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab_h.config import Config
-from hollerith.products.safetab_h.run import KIND, count_levels, measure_levels
+from hollerith.products.safetab_h.run import KIND, count_levels, list_groups, measure_levels, require_groups
 from hollerith.products.safetab_h.tables import NoisyGroups
 from hollerith.products.safetab_h.totals import read_totals
 from hollerith.stages import Announce
@@ -52,10 +52,12 @@ def trials(
     with checked_records(data, KIND, config.settings, iterations, None) as records:
         records.require_valid()
         announce("counting")
-        counted = count_levels(records, config, iterations, chosen)
+        listed = list_groups(records, config, chosen)
+        require_groups(totals, listed)
+        count_levels(records, config, iterations, listed.levels)
     announce(f"adding noise, {number} times")
-    exact = list(measure_levels(counted, config, Ledger(without_noise(plan)), entropy))
-    drawn = [list(measure_levels(counted, config, Ledger(plan), entropy)) for _ in range(number)]
+    exact = list(measure_levels(listed.levels, config, Ledger(without_noise(plan)), entropy))
+    drawn = [list(measure_levels(listed.levels, config, Ledger(plan), entropy)) for _ in range(number)]
     of_table = [_errors(plan, truth, noisy) for truth, *noisy in zip(exact, *drawn, strict=True)]
     return list(_by_level(exact, of_table, number))
 

@@ -1,6 +1,7 @@
 """SafeTab-H from records and totals to release: check, count, pass the door, lay out, publish. Confidential."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hollerith.errors import InputError
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.plan import Plan
 from hollerith.populations.household_tables import FAMILIES, HOUSEHOLD_TYPE, TENURE, Family
@@ -26,10 +28,12 @@ from hollerith.products.safetab.run import checked_records, write_release
 from hollerith.products.safetab.tables import AreaCodes
 from hollerith.products.safetab_h.config import Config
 from hollerith.products.safetab_h.plan import measurement_name
+from hollerith.products.safetab_h.provenance import Provenance, provenance
 from hollerith.products.safetab_h.tables import NoisyGroups, published_tables
 from hollerith.products.safetab_h.totals import Totals, read_totals
+from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.records.detailed import DetailedRecords
-from hollerith.release.folder import new_folder
+from hollerith.release.folder import MANIFEST, new_folder
 from hollerith.stages import Announce, Stopwatch
 from hollerith.tabulate.groups import Areas, Ints, SliceCounts, Tabulation, count_groups, find_areas, space_of
 
@@ -38,9 +42,8 @@ KIND: Final = "household-records"
 TAKEN_AS_PUBLIC: Final = (
     "the reference file of blocks, and the list of housing units by block where one is given",
     "the codes, the iterations and which of them each code is in",
-    "the totals of population groups (T01001), which SafeTab-P has published under its own privacy loss",
 )
-"""What the guarantee does not protect, for the manifest."""
+"""What the guarantee does not protect, for the manifest; beside the totals, of which `provenance` tells."""
 
 _CATEGORY: Final = f"((HOUSEHOLD_TYPE - 1) * {TENURE.categories} + TEN - 1)::UTINYINT"
 _CATEGORIES: Final = HOUSEHOLD_TYPE.categories * TENURE.categories
@@ -80,30 +83,67 @@ def run(
         If records that are not synthetic were to be measured without noise or with a seed.
     InputError, OutputError, BudgetError
         If the totals, the records, the output folder or the ledger do not allow the run. Nothing is left in the
-        folder.
+        folder. On records that are not synthetic, totals that may not be public are refused.
     """
+    source = provenance(totals, config.settings, iterations)
     reasons = reasons_against_release(plan, entropy, request.data)
+    reasons += reasons_against_totals(totals, source.doubts, request.data)
     clock = Stopwatch(announce)
     with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
         clock.start("reading and checking the records")
         chosen = read_totals(totals, config.settings, iterations)
         with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
             records.require_valid()
+            listed = list_groups(records, config, chosen)
+            require_groups(totals, listed)
+            reasons += reasons_against_totals(totals, _of_other_areas(listed, source), request.data)
             charge(request, plan)
             clock.start("counting and adding noise")
             ledger = Ledger(plan)
-            counted = count_levels(records, config, iterations, chosen)
-            groups = list(measure_levels(counted, config, ledger, entropy))
+            count_levels(records, config, iterations, listed.levels)
+            groups = list(measure_levels(listed.levels, config, ledger, entropy))
             log = {
-                "totals_left_out": dict(chosen.left_out),
-                "notes": dict(records.notes),
+                "totals_left_out": dict(listed.left_out),
+                "notes": {**records.notes, **group_notes(listed.levels)},
                 "inputs": input_checksums(records.folder, records.files),
             }
         clock.start("writing the release")
-        tables = published_tables(groups, iterations, AreaCodes.of(areas_of(counted)), plan.confidence)
-        manifest = write_release(partial, tables, request.fmt, config.settings, ledger, reasons, TAKEN_AS_PUBLIC)
+        tables = published_tables(groups, iterations, AreaCodes.of(areas_of(listed.levels)), plan.confidence)
+        manifest = write_release(
+            partial,
+            tables,
+            request.fmt,
+            config.settings,
+            iterations,
+            ledger,
+            reasons,
+            (*TAKEN_AS_PUBLIC, source.taken_as_public),
+            totals={**source.described, "left_out": dict(listed.left_out), "levels_without_groups": listed.empty},
+        )
         write_log({**log, "seconds": clock.stop()})
     return manifest
+
+
+def reasons_against_totals(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
+    """Why the output may not be released although its own noise is sound; refused on records that are not synthetic.
+
+    Raises
+    ------
+    InputError
+        Naming all doubts.
+    """
+    if doubts and not is_synthetic(data):
+        raise InputError(
+            "\n".join(
+                [
+                    f"{totals} cannot be taken for totals that SafeTab-P has published:",
+                    *(f"  {doubt}" for doubt in doubts),
+                    f"name T01001 of a release of safetab-p, with its {MANIFEST} beside it; only for records with a "
+                    f"file named {SYNTHETIC_MARK} the run would be made all the same, and marked",
+                ]
+            )
+        )
+    return [f"the totals ({totals.name}) may not be public, or not fit: {doubt}" for doubt in doubts]
 
 
 @dataclass(eq=False)
@@ -118,9 +158,11 @@ class LevelGroups:
     area, iteration : numpy.ndarray of int64, shape (groups,)
         Places in `listed` and in the iterations of the level.
     known : numpy.ndarray of int64, shape (groups,)
-        Places of the areas in those of the reference file, or -1: then nobody is there.
+        Places of the areas in those of the reference file.
     statistics : mapping of family key to numpy.ndarray of int8
         Which of the family's tables each group gets.
+    memberships : int
+        How often the households of the level's areas count in a group of the level, listed or not.
     """
 
     level: Level
@@ -132,11 +174,13 @@ class LevelGroups:
     totals: Ints
     detailed: Ints
     cells: Ints
+    memberships: int = 0
 
     def add(self, part: SliceCounts, counts: Ints, columns: slice) -> None:
         """Add what a slice holds: ``counts`` are its totals of all iterations, ``columns`` those of the level."""
         base, granularity = self.level.region.base, self.level.region.granularity
         low, high = part.range_of(base)
+        self.memberships += int(counts[:, columns].sum())
         here = np.flatnonzero((self.known >= low) & (self.known < high))
         if not len(here):
             return
@@ -151,19 +195,88 @@ class LevelGroups:
         self.cells[self.detailed[here[wanted]]] += part.details(base, granularity, selected)
 
 
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The groups of T01001 in areas of the geography, and how many rows of it are left out.
+
+    Attributes
+    ----------
+    levels : list of LevelGroups
+        Pass after pass, of every level with a budget.
+    left_out : mapping of reason to int
+    unknown : mapping of base to int
+        How many rows are of areas that the reference file does not have, by kind of area.
+    """
+
+    levels: list[LevelGroups]
+    left_out: Mapping[str, int]
+    unknown: Mapping[str, int]
+
+    @property
+    def empty(self) -> list[str]:
+        """Levels that have a budget, but no group."""
+        return [groups.level.name for groups in self.levels if not len(groups.area)]
+
+
+def list_groups(records: DetailedRecords, config: Config, totals: Totals) -> Listed:
+    """Find the groups that a run measures: those of T01001 in areas that the geography has. A function of public files.
+
+    Where housing units are listed, areas without one are left out.
+    """
+    levels, left_out, unknown = [], Counter(totals.left_out), Counter[str]()
+    for of_pass in config.settings.runs:
+        found = find_areas(records.db, config.settings.states_of(of_pass))
+        for level in config.settings.levels:
+            if level.region.run == of_pass and any(config.budgets[family.key, level] > 0 for family in FAMILIES):
+                base, (region, *_) = level.region.base, totals.by_level[level]
+                here, live = (np.isin(region, ids[base]) for ids in (found.every, found.ids))
+                unknown[base] += int((~here).sum())
+                left_out["of areas without housing units"] += int((here & ~live).sum())
+                levels.append(_groups_of(level, totals, config, found, live))
+    left_out["of areas that GRF-C does not have"] += unknown.total()
+    return Listed(levels, +left_out, +unknown)
+
+
+def require_groups(totals: Path, listed: Listed) -> None:
+    """Refuse totals none of whose groups would be measured.
+
+    Raises
+    ------
+    InputError
+        If all their areas are unknown, or without housing units.
+    """
+    if len(listed.empty) == len(listed.levels):
+        raise InputError(
+            f"{totals}: none of its rows is of an area that GRF-C.txt and the list of housing units have, at a level "
+            "with a budget, so nothing would be measured; name the totals and the geography of one census"
+        )
+
+
+def _of_other_areas(listed: Listed, source: Provenance) -> list[str]:
+    """What says that the areas of the totals are not those of the geography.
+
+    Ids of AIANNH areas do not tell their states. Totals without a manifest may be of more states than the run.
+    """
+    numbers = {base: n for base, n in listed.unknown.items() if base != "aiannh" or source.is_vouched}
+    if not numbers:
+        return []
+    each = ", ".join(f"{base} {number:,}" for base, number in numbers.items())
+    return [f"GRF-C.txt does not have the areas of {sum(numbers.values()):,} of its rows ({each})"]
+
+
+def group_notes(levels: Sequence[LevelGroups]) -> dict[str, int]:
+    """How often a household counts in no table because T01001 does not list its group; over all levels."""
+    return {"households_in_groups_not_listed": sum(g.memberships - int(g.totals.sum()) for g in levels)}
+
+
 def count_levels(
-    records: DetailedRecords, config: Config, iterations: CharacteristicIterations, totals: Totals
-) -> list[LevelGroups]:
-    """Count the groups that T01001 lists, pass after pass and level by level. Every record is read once."""
-    counted: list[LevelGroups] = []
+    records: DetailedRecords, config: Config, iterations: CharacteristicIterations, counted: Sequence[LevelGroups]
+) -> None:
+    """Count the groups listed, pass after pass and level by level. Every record is read once."""
     for of_pass in config.settings.runs:
         states = config.settings.states_of(of_pass)
         found = find_areas(records.db, states)
-        levels = [
-            _groups_of(level, totals, config, found, only_known=records.has_housing_units)
-            for level in config.settings.levels
-            if level.region.run == of_pass and any(config.budgets[family.key, level] > 0 for family in FAMILIES)
-        ]
+        levels = [groups for groups in counted if groups.level.region.run == of_pass]
         bases = tuple(dict.fromkeys(groups.level.region.base for groups in levels))
         each = np.arange(_CATEGORIES, dtype=np.uint8)
         tabulation = Tabulation(iterations, _CATEGORY, each, bases, config.settings.max_race_codes)
@@ -174,8 +287,6 @@ def count_levels(
                 counts = part.totals(both[0].level.region.base, both[0].level.region.granularity)
                 for groups in both:
                     groups.add(part, counts, spaces[groups.level].columns(groups.level.iteration_level))
-        counted += levels
-    return counted
 
 
 def areas_of(counted: Sequence[LevelGroups]) -> dict[tuple[Run, str], Ints]:
@@ -197,16 +308,9 @@ def measure_levels(
             yield from _measure(groups, place, family, config, ledger, entropy)
 
 
-def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, *, only_known: bool) -> LevelGroups:
-    region, iteration, count = totals.by_level[level]
-    ids = found.ids[level.region.base]
-    known = np.searchsorted(ids, region)
-    known[known == len(ids)] = 0
-    known = np.where(ids[known] == region, known, -1) if len(ids) else np.full(len(region), -1)
-    # Areas without housing units are left out where they are known; so are AIANNH areas of states left out.
-    if only_known or level.region.base == "aiannh":
-        kept = known >= 0
-        region, iteration, count, known = region[kept], iteration[kept], count[kept], known[kept]
+def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, live: NDArray[np.bool_]) -> LevelGroups:
+    region, iteration, count = (column[live] for column in totals.by_level[level])
+    known = np.searchsorted(found.ids[level.region.base], region)
     listed, area = np.unique(region, return_inverse=True)
     statistics: dict[str, NDArray[np.int8]] = {
         family.key: np.minimum(

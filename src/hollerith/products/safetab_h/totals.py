@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 from hollerith.errors import InputError
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import REGION_TYPES, Level
+from hollerith.postprocess.suppression import SUPPRESSED
 from hollerith.products.safetab.settings import Settings
 
 Ints = NDArray[np.int64]
 
 COLUMNS: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", "COUNT")
+"""What is read, and all that the originals' file of totals has."""
+
 FILE: Final = "pop-group-totals.txt"
+REASON: Final = "REASON"
+"""The column that a table has gained when counts were suppressed."""
+
 _SEPARATORS: Final = "|,"
 _MOST_LINES: Final = 20
 _HEADER_LIMIT: Final = 1 << 16
@@ -55,7 +61,7 @@ def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterat
     InputError
         If it is no such table, a row is malformed or stands twice, or none belongs to the run.
     """
-    region_type, region, state, code, count, lines = _read(path, settings)
+    region_type, region, state, code, count, suppressed, lines = _read(path, settings)
     _refuse_twice(path, region_type, region, code, lines)
     place_of = {i.code: place for place, i in enumerate(iterations.iterations)}
     known = np.full(10_000, -1, dtype=np.int64)
@@ -68,6 +74,7 @@ def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterat
     left[in_states & ~np.isin(state, states)] = "of states left out"
     left[~of_run[region_type]] = "of a pass left out"
     left[place < 0] = "of unknown iterations"
+    left[suppressed] = "suppressed"
     by_level = {}
     for level in settings.levels:
         eligible = iterations.eligible(level.iteration_level, level.region.granularity).iterations
@@ -90,8 +97,11 @@ def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterat
     return Totals(by_level, dict(zip(reasons.tolist(), map(int, numbers.tolist()), strict=True)))
 
 
-def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints, bool]:
-    """Region type, region, state, iteration and count of every row; whether rows are lines below a header."""
+def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints, NDArray[np.bool_], bool]:
+    """Region type, region, state, iteration and count of every row; which of them are suppressed, and so count 0.
+
+    The last entry is whether rows are lines below a header.
+    """
     is_text = path.suffix != ".parquet"
     source = _text_source(path) if is_text else f"read_parquet({_quoted(path)})"
     # An id of another width is forgiven where its state is not of the run: such rows are left out in any case.
@@ -109,12 +119,15 @@ def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints,
             found = {str(row[0]) for row in db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
             if missing := [name for name in COLUMNS if name not in found]:
                 raise InputError(f"{path}: column {', '.join(missing)} is missing; needed are {', '.join(COLUMNS)}")
+            suppressed = f"COUNT::VARCHAR = '{SUPPRESSED}'" if REASON in found else "false"
             rows = db.execute(f"""
                 SELECT CASE {region} END AS region_type, TRY_CAST(REGION_ID AS BIGINT) AS region,
                     coalesce(TRY_CAST(REGION_ID[1:2] AS SMALLINT), 0) AS state,
                     CASE WHEN regexp_full_match(ITERATION_CODE::VARCHAR, '[0-9]{{4}}')
                         THEN ITERATION_CODE::SMALLINT END AS iteration,
-                    CASE WHEN regexp_full_match(COUNT::VARCHAR, '-?[0-9]{{1,18}}') THEN COUNT::BIGINT END AS total
+                    CASE WHEN {suppressed} THEN 0
+                        WHEN regexp_full_match(COUNT::VARCHAR, '-?[0-9]{{1,18}}') THEN COUNT::BIGINT END AS total,
+                    coalesce({suppressed}, false) AS suppressed
                 FROM {source}""").fetchnumpy()
     except duckdb.Error:
         raise InputError(f"{path}: not readable as a table of totals: rows of {len(COLUMNS)} fields or more") from None
@@ -136,14 +149,26 @@ def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints,
         raise InputError("\n".join([f"{path} cannot be used:", *faults]))
     names = ("region_type", "region", "state", "iteration", "total")
     region_type, region_id, state, iteration, count = (np.asarray(rows[name], dtype=np.int64) for name in names)
-    return region_type, region_id, state, iteration, count, is_text
+    return region_type, region_id, state, iteration, count, np.asarray(rows["suppressed"], dtype=bool), is_text
 
 
 def _pattern(base: str, width: int) -> str:
     return "1" if base == "nation" else f"[0-9]{{{width}}}"
 
 
-def _text_source(path: Path) -> str:
+def header_of(path: Path) -> tuple[str, ...]:
+    """The columns of a table of totals written as text.
+
+    Raises
+    ------
+    InputError
+        If its first line is no header.
+    """
+    return _header(path)[1]
+
+
+def _header(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The separator and the columns."""
     try:
         with path.open("rb") as file:
             line = file.readline(_HEADER_LIMIT).removeprefix(b"\xef\xbb\xbf").decode("ascii").rstrip("\r\n")
@@ -152,9 +177,14 @@ def _text_source(path: Path) -> str:
     except UnicodeDecodeError:
         raise InputError(f"{path}: the first line is no header of column names") from None
     separator = next((s for s in _SEPARATORS if s in line), _SEPARATORS[0])
-    header = [name.strip() for name in line.split(separator)]
+    header = tuple(name.strip() for name in line.split(separator))
     if len(set(header)) < len(header) or "" in header:
         raise InputError(f"{path}: the first line is no header of column names")
+    return separator, header
+
+
+def _text_source(path: Path) -> str:
+    separator, header = _header(path)
     columns = ", ".join(f"{_sql(name)}: 'VARCHAR'" for name in header)
     return (
         f"read_csv({_quoted(path)}, auto_detect = false, header = false, skip = 1, delim = '{separator}', "

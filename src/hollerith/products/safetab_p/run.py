@@ -86,6 +86,7 @@ def run(
             tables,
             request.fmt,
             config.settings,
+            iterations,
             ledger,
             reasons,
             TAKEN_AS_PUBLIC,
