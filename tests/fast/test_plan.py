@@ -12,6 +12,7 @@ from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
 from hollerith.plan.plan import Neighbours, Plan
 from hollerith.privacy.exact import INFINITE
 from hollerith.privacy.laws import DiscreteGaussian, TwoSidedGeometric, Zero
+from hollerith.privacy.zcdp import epsilon_tight
 from hollerith.products.phsafe.plan import plan_of
 from hollerith.products.phsafe.production import TAUS, budgets, production_plan
 
@@ -216,3 +217,39 @@ def test_of_the_paths_of_a_plan_the_largest_loss_counts(budgets: list[Fraction],
     assert forked.loss() == max(sum((budgets[i] for i in path), Fraction(0)) for path in paths)
     assert forked.loss_of(measurements[:1]) == budgets[0]
     assert replace(whole, paths=(tuple(range(len(budgets))),)).loss() == whole.loss()
+
+
+TABLE_10 = (
+    ("PH1_num PH4 PH7", "usa_* usa_A-G usa_H,I", "0.002619", "0.005238"),
+    ("PH1_num PH4 PH7", "state_* state_H,I", "0.016371", "0.032742"),
+    ("PH1_num PH4 PH7", "state_A-G", "0.141622", "0.283244"),
+    ("PH1_denom PH5_denom PH8_denom", "usa_* usa_A-G usa_H,I", "0.000022", "0.000044"),
+    ("PH1_denom PH5_denom PH8_denom", "state_* state_H,I", "0.000135", "0.00027"),
+    ("PH1_denom PH5_denom PH8_denom", "state_A-G", "0.00117", "0.00234"),
+    ("PH2", "usa_*", "0.002619", "0.005238"),
+    ("PH2", "state_*", "0.016371", "0.032742"),
+    ("PH3", "usa_* usa_A-G usa_H,I", "0.001061", "0.002122"),
+    ("PH3", "state_* state_H,I", "0.006630", "0.01326"),
+    ("PH3", "state_A-G", "0.662976", "1.325952"),
+    ("PH6", "usa_*", "0.001061", "0.002122"),
+    ("PH6", "state_*", "0.006630", "0.01326"),
+)
+"""PHSafe paper, table 10: tables, population group levels, unbounded and bounded rho."""
+
+
+def test_the_bounded_column_of_table_10_of_phsafe() -> None:
+    described = {m["name"]: m for m in production_plan(puerto_rico=False).as_json()["measurements"]}
+    for tables, levels, unbounded, bounded in TABLE_10:
+        for name in (f"{table}/{level}" for table in tables.split() for level in levels.split()):
+            measurement = described.pop(name)
+            stated = Fraction(measurement["rho"]), Fraction(measurement["bounded_rho"])
+            assert stated == (Fraction(unbounded), Fraction(bounded)), name
+            assert measurement["bounded_rho_float"] == float(bounded)
+    assert not described
+
+
+def test_bounded_losses_stand_in_the_totals_with_their_epsilons() -> None:
+    totals = production_plan(puerto_rico=False).as_json()["totals"]
+    for kind in ("unbounded", "bounded", "same_household"):
+        assert totals[f"{kind}_epsilon"] == pytest.approx(epsilon_tight(Fraction(totals[f"{kind}_rho"]), 1e-10))
+    assert totals["epsilon"] == totals["unbounded_epsilon"] < totals["bounded_epsilon"]

@@ -5,6 +5,7 @@ import json
 import shutil
 import tempfile
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -344,6 +345,28 @@ def test_the_plan_of_2020(capsys: pytest.CaptureFixture[str]) -> None:
     assert Fraction(passes["pr"]["bounded_rho"]) == Fraction("9.508268")
     margins = {(m["level"], round(m["moe"], 3)) for m in answer["measurements"]}
     assert {("USA 2", 3.0), ("TRACT 2", 11.0), ("PR-COUNTY 1", 50.0)} <= margins
+
+
+TABLE_9 = {
+    "USA 2": ("1.92", "3.84"),
+    "STATE 2": ("1.92", "3.84"),
+    **dict.fromkeys(["COUNTY 2", "TRACT 2", "PLACE 2", "AIANNH 2"], ("0.14", "0.28")),
+    **dict.fromkeys(["USA 1", "STATE 1", "COUNTY 1", "TRACT 1", "PLACE 1"], ("0.0069", "0.0138")),
+}
+"""SafeTab-H paper, table 9: unbounded and bounded rho by level, the same for household type and tenure."""
+
+
+@needs_public_files
+def test_the_bounded_column_of_table_9_of_safetab_h(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["safetab-h", "plan", str(PRODUCTION["safetab-h"]), "--json"]) == 0
+    described = {m["name"]: m for m in json.loads(capsys.readouterr().out)["measurements"]}
+    for level, (unbounded, bounded) in TABLE_9.items():
+        for table in ("T03", "T04"):
+            m = described[f"{table}/{level}"]
+            assert round(Decimal(m["rho_float"]), len(unbounded) - 2) == Decimal(unbounded), level
+            assert Fraction(m["bounded_rho"]) == 2 * Fraction(m["rho"])
+            # The paper doubles what it has rounded.
+            assert Decimal(bounded) == 2 * Decimal(unbounded)
 
 
 @needs_public_files

@@ -13,6 +13,8 @@ _CHANGES: Final = {
     "bounded": "one {unit} changed arbitrarily (bounded)",
 }
 
+_WIDTH: Final = 56
+
 
 def plan_text(plan: Plan, delta: float) -> str:
     """Lay out the measurements of a plan and its totals."""
@@ -25,27 +27,34 @@ def plan_text(plan: Plan, delta: float) -> str:
     lines = [
         f"{plan.product}: {plan.mechanism.value}, privacy unit {plan.privacy_unit}, {plan.neighbours.value} neighbours,"
         f" {plan.accounting} sensitivities",
-        f"{'table':{table}} {'level':{level}} {'cells':>5} {loss:>12} {distance:>8} {'sigma':>10} "
-        f"{'MOE ' + _percent(plan):>12}",
+        f"{'table':{table}} {'level':{level}} {'cells':>5} {loss:>12} {'bounded ' + loss:>15} {distance:>8} "
+        f"{'sigma':>10} {'MOE ' + _percent(plan):>12}",
     ]
     lines += [
-        f"{m.table:{table}} {m.level:{level}} {m.cells:5} {_show(m.budget):>12} {_show(m.calibration):>8} "
+        f"{m.table:{table}} {m.level:{level}} {m.cells:5} {_show(m.budget):>12} "
+        f"{_show(m.loss(m.sensitivity.bounded)):>15} {_show(m.calibration):>8} "
         f"{m.sigma:10.3f} {plan.margin(m):12.2f}"
         for m in plan.measurements
     ]
     totals = plan.as_json(delta)["totals"]
-    lines += ["", f"{'total ' + loss:52} {'promised':>12} {'proven at most':>15}"]
-    unit = plan.privacy_unit
+    lines += ["", f"{'total ' + loss:{_WIDTH}} {'promised':>12} {'proven at most':>15}"]
     for key, words in _CHANGES.items():
         promised, proven = totals[f"{key}_{loss}"], totals["proven"][f"{key}_{loss}"]
         if promised is not None:
-            lines.append(f"{words.format(unit=unit):52} {_total(promised):>12} {_total(proven):>15}")
+            lines.append(f"{words.format(unit=plan.privacy_unit):{_WIDTH}} {_total(promised):>12} {_total(proven):>15}")
     for name, of_pass in totals.get("passes", {}).items():
         promised = f"{_total(of_pass[loss]):>12}, bounded {_total(of_pass[f'bounded_{loss}'])}"
-        lines.append(f"{f'of the {name} pass alone, never added to another':52} {promised}")
-    if zcdp and totals["epsilon"] is not None:
-        words = f"epsilon at delta {delta:g} (tight conversion, {plan.neighbours.value})"
-        lines.append(f"{words:52} {totals['epsilon']:12.6f}")
+        lines.append(f"{f'of the {name} pass alone, never added to another':{_WIDTH}} {promised}")
+    if zcdp:
+        lines += [
+            f"{f'epsilon at delta {delta:g} (tight conversion, {key})':{_WIDTH}} {totals[f'{key}_epsilon']:12.6f}"
+            for key in ("unbounded", "bounded")
+            if totals[f"{key}_epsilon"] is not None
+        ]
+    lines += ["", f"total {loss} of one person, whatever the records count (docs/person-loss.md)"]
+    for key, words in _CHANGES.items():
+        of_person = totals["person"][f"{key}_{loss}"]
+        lines.append(f"{words.format(unit='person'):{_WIDTH}} {'none' if of_person is None else _total(of_person):>12}")
     return "\n".join(lines)
 
 

@@ -4,13 +4,12 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from fractions import Fraction
 from typing import Any, Final
 
 from hollerith.explore.product import Chosen, Product
 from hollerith.explore.scenario import Entry, Settings
-from hollerith.plan.measurement import Mechanism, Sensitivity
+from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan, compose
 from hollerith.privacy.exact import Budget, show_exact
 from hollerith.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
@@ -69,11 +68,10 @@ def totals(chosen: Chosen) -> list[dict[str, str]]:
     zcdp = plan.mechanism is Mechanism.ZCDP
     symbol = "ρ" if zcdp else "ε"
     found = []
-    for kind in (entry.name for entry in fields(Sensitivity)):
-        distances = [getattr(m.sensitivity, kind) for m in plan.measurements]
-        if None in distances:
+    for kind, promised in plan.losses().items():
+        if promised is None:
             continue
-        promised, proven = _loss(plan, "sensitivity", kind), _loss(plan, "proven", kind)
+        proven = _proven(plan, kind)
         note = _CHANGES[kind].format(unit=plan.privacy_unit)
         if proven != promised:
             note += f"; proven at most {loss(proven)}"
@@ -92,8 +90,8 @@ def totals(chosen: Chosen) -> list[dict[str, str]]:
     return found
 
 
-def _loss(plan: Plan, accounting: str, kind: str) -> Budget:
-    return plan.loss(lambda m: getattr(getattr(m, accounting), kind))
+def _proven(plan: Plan, kind: str) -> Budget:
+    return plan.loss(lambda m: getattr(m.proven, kind))
 
 
 def _number(label: str, shown: str, exact: str, note: str) -> dict[str, str]:

@@ -39,6 +39,44 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonSensitivity:
+    """How far a count vector can move when one *person* changes, whatever the records count (docs/person-loss.md).
+
+    Distances as in `Sensitivity`, by the accounting the plan promises by.
+
+    Attributes
+    ----------
+    unbounded : Fraction or None
+        The person is added or removed; None where invariants leave no such neighbours.
+    same_household : Fraction
+        The person is changed, and stays in the household.
+    bounded : Fraction
+        The person is changed in any way, the household included.
+    """
+
+    unbounded: Fraction | None
+    same_household: Fraction
+    bounded: Fraction
+
+
+def of_own_record(record: Sensitivity) -> PersonSensitivity:
+    """Where a record is one person's, and no other person's change alters it."""
+    within = record.bounded if record.same_household is None else record.same_household
+    return PersonSensitivity(record.unbounded, within, record.bounded)
+
+
+def of_household_record(record: Sensitivity, mechanism: Mechanism) -> PersonSensitivity:
+    """Where a record is a household's: any change of a member replaces it, and who moves replaces two of them."""
+    twice = (4 if mechanism is Mechanism.ZCDP else 2) * record.bounded
+    return PersonSensitivity(record.bounded, record.bounded, twice)
+
+
+def of_occupancy(record: Sensitivity) -> PersonSensitivity:
+    """Where a record says whether a housing unit is occupied, and nothing else: who moves empties one and fills one."""
+    return PersonSensitivity(record.bounded, Fraction(0), 2 * record.bounded)
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """One noisy measurement of a product table at one population-group level.
 
@@ -64,6 +102,8 @@ class Measurement:
         one privacy unit costs more than the largest of the branches of a group, as on disjoint records; within a
         branch losses add. Groups nest as ``"GROUP:BRANCH/GROUP:BRANCH"``; without a branch a measurement is one of
         its own.
+    person : PersonSensitivity or None
+        The same as seen from one person; None where nothing is stated.
     """
 
     name: str
@@ -76,6 +116,7 @@ class Measurement:
     proven: Sensitivity
     budget: Budget
     composition: str = ""
+    person: PersonSensitivity | None = None
 
     def __post_init__(self) -> None:
         if not self.budget > 0:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from hollerith.plan.margin import margin_of_error
-from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
+from hollerith.plan.measurement import Measurement, Mechanism, PersonSensitivity, Sensitivity
 from hollerith.privacy.exact import INFINITE, Budget, show_exact
 from hollerith.privacy.zcdp import epsilon_tight
 
@@ -61,6 +61,8 @@ class Plan:
         Positions of the measurements that count one record together, for each way a record can lie in the geography;
         empty where every record may count in all of them. No record counts in the measurements of two paths
         (docs/topdown-privacy.md).
+    fixed_total : bool
+        Whether invariants fix the number of records, so that no neighbours differ by a record added or removed.
 
     Raises
     ------
@@ -76,6 +78,7 @@ class Plan:
     mechanism: Mechanism
     measurements: tuple[Measurement, ...]
     paths: tuple[tuple[int, ...], ...] = ()
+    fixed_total: bool = False
 
     def __post_init__(self) -> None:
         twice = [name for name, times in Counter(m.name for m in self.measurements).items() if times > 1]
@@ -128,6 +131,19 @@ class Plan:
         names = {m.name for m in made}
         on_paths = ([self.measurements[i] for i in path] for path in self.paths)
         return max(compose([m for m in path if m.name in names], distance) for path in on_paths)
+
+    def losses(self) -> dict[str, Budget | None]:
+        """The loss promised for each kind of neighbours of `Sensitivity`; None where there are no such neighbours."""
+        found = {entry.name: self._loss_against(lambda m: m.sensitivity, entry.name) for entry in fields(Sensitivity)}
+        return {**found, "unbounded": None} if self.fixed_total else found
+
+    def person_losses(self) -> dict[str, Budget | None]:
+        """The loss of one person for each kind of neighbours of `PersonSensitivity`; None where it has no meaning.
+
+        Losses of several plans on the same people add, neighbours by neighbours, if their mechanisms are the same
+        (docs/person-loss.md).
+        """
+        return {entry.name: self._loss_against(lambda m: m.person, entry.name) for entry in fields(PersonSensitivity)}
 
     @property
     def passes(self) -> Mapping[str, tuple[Measurement, ...]]:
@@ -192,6 +208,7 @@ class Plan:
             "cells": m.cells,
             **number(sensitivity, m.calibration),
             **number(budget, m.budget),
+            **number(f"bounded_{budget}", m.loss(m.sensitivity.bounded)),
             **number("sigma2", m.variance),
             "sigma": m.sigma,
             "moe": self.margin(m),
@@ -199,16 +216,22 @@ class Plan:
         }
 
     def _totals(self, delta: float) -> dict[str, Any]:
-        def losses(pick: Callable[[Measurement], Sensitivity]) -> dict[str, Budget | None]:
-            return {entry.name: self._loss_against(pick, entry.name) for entry in fields(Sensitivity)}
+        zcdp = self.mechanism is Mechanism.ZCDP
+        symbol = "rho" if zcdp else "epsilon"
 
-        own, promised, proven = self.loss(), losses(lambda m: m.sensitivity), losses(lambda m: m.proven)
-        symbol = "rho" if self.mechanism is Mechanism.ZCDP else "epsilon"
-
-        def named(by: dict[str, Budget | None]) -> dict[str, Any]:
+        def named(by: Mapping[str, Budget | None]) -> dict[str, Any]:
             return {key: value for name, loss in by.items() for key, value in number(f"{name}_{symbol}", loss).items()}
 
-        totals: dict[str, Any] = {**named(promised), "proven": named(proven)}
+        own, promised = self.loss(), self.losses()
+        proven = {
+            name: None if loss is None else self._loss_against(lambda m: m.proven, name)
+            for name, loss in promised.items()
+        }
+        totals: dict[str, Any] = {
+            **named(promised),
+            "proven": named(proven),
+            "person": named(self.person_losses()),
+        }
         if passes := self.passes:
             totals["passes"] = {
                 name: {
@@ -217,16 +240,25 @@ class Plan:
                 }
                 for name, measurements in passes.items()
             }
-        if self.mechanism is Mechanism.ZCDP:
-            epsilon = epsilon_tight(own, delta)
-            return {**number("rho", own), **totals, "epsilon": _finite(epsilon), "delta": delta}
-        return {"rho": None, **number("epsilon", own), **totals, "delta": 0}
+        if not zcdp:
+            return {"rho": None, **number("epsilon", own), **totals, "delta": 0}
+        epsilons = {
+            f"{name}_epsilon": None if loss is None else _finite(epsilon_tight(loss, delta))
+            for name, loss in promised.items()
+        }
+        epsilon = _finite(epsilon_tight(own, delta))
+        return {**number("rho", own), **totals, "epsilon": epsilon, **epsilons, "delta": delta}
 
-    def _loss_against(self, pick: Callable[[Measurement], Sensitivity], neighbours: str) -> Budget | None:
+    def _loss_against(
+        self, pick: Callable[[Measurement], Sensitivity | PersonSensitivity | None], neighbours: str
+    ) -> Budget | None:
         """Loss by the sensitivities of one kind of neighbours, or None where a measurement has none for them."""
-        distances = {m.name: getattr(pick(m), neighbours) for m in self.measurements}
-        if None in distances.values():
-            return None
+        distances: dict[str, Fraction] = {}
+        for m in self.measurements:
+            distance = getattr(pick(m), neighbours, None)
+            if distance is None:
+                return None
+            distances[m.name] = distance
         return self.loss(lambda m: distances[m.name])
 
 

@@ -1,11 +1,19 @@
 """From a configuration to the plan of a TopDown run, and what single attributes and moves within a geounit cost."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
+from hollerith.plan.measurement import (
+    Measurement,
+    Mechanism,
+    PersonSensitivity,
+    Sensitivity,
+    of_household_record,
+    of_occupancy,
+    of_own_record,
+)
 from hollerith.plan.plan import DEFAULT_DELTA, Neighbours, Plan, number
 from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.privacy.zcdp import epsilon_tight
@@ -51,6 +59,7 @@ def make_plan(configuration: Configuration, *, confidence: Fraction = DEFAULT_CO
             if configuration.shares[level] > 0
             for query, share in configuration.measured(level)
         ),
+        fixed_total=bool(configuration.invariants),
     )
 
 
@@ -80,7 +89,27 @@ def make_measurement(
         sensitivity=SENSITIVITY,
         proven=SENSITIVITY,
         budget=configuration.budget * (share * part),
+        person=_person_sensitivity(configuration),
     )
+
+
+def _person_sensitivity(configuration: Configuration) -> PersonSensitivity | None:
+    """What one person can change: the person's own record, or the housing units that the person leaves and enters."""
+    attributes = configuration.schema.attributes
+    if configuration.privacy_unit == "housing unit":
+        if [set(a.labels) for a in attributes] == [_OCCUPANCY]:
+            return of_occupancy(SENSITIVITY)
+        return of_household_record(SENSITIVITY, configuration.mechanism)
+    if any(a.name.lower() in _OF_OTHERS for a in attributes):
+        return None
+    own = of_own_record(SENSITIVITY)
+    return replace(own, unbounded=None) if configuration.invariants else own
+
+
+_OCCUPANCY: Final = {"vacant", "occupied"}
+
+_OF_OTHERS: Final = frozenset({"relgq", "relship", "relationship"})
+"""Attributes of a person's record that change when another person of the household does, such as its householder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-from hollerith.plan.measurement import Measurement, Mechanism
+from hollerith.plan.measurement import Measurement, Mechanism, of_own_record
 from hollerith.plan.plan import Neighbours, Plan
 from hollerith.privacy.exact import Budget
 from hollerith.products.phsafe.config import Config
@@ -57,6 +57,8 @@ def plan_of(
                 sensitivity=sensitivity,
                 proven=proven,
                 budget=budget,
+                # A unit's record counts as its members' own: the bounds are those of a household that changes whole.
+                person=of_own_record(sensitivity),
             )
             for level in table.levels
             if (budget := budgets[table.name, level.key]) > 0

@@ -1,10 +1,10 @@
 """What the measurements of both SafeTab products have in common: their sensitivity, by iteration level and areas."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Final, Literal
 
-from hollerith.plan.measurement import Measurement, Sensitivity
+from hollerith.plan.measurement import Measurement, PersonSensitivity, Sensitivity
 from hollerith.plan.plan import Neighbours, Plan
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import Level
@@ -50,9 +50,13 @@ def level_measurement(
     table: str,
     cells: int,
     budget: Budget,
+    person: Callable[[Sensitivity], PersonSensitivity],
     branch: str = "",
 ) -> Measurement:
-    """One measurement of a level: ``branch`` names its place in the composition within its pass, where it has one."""
+    """One measurement of a level: ``branch`` names its place in the composition within its pass, where it has one.
+
+    ``person`` tells, from the sensitivity to a record, that to a person.
+    """
     promised = sensitivity(iterations, level, settings.max_race_codes, accounting)
     return Measurement(
         name=name,
@@ -65,6 +69,7 @@ def level_measurement(
         proven=sensitivity(iterations, level, settings.max_race_codes, "tight"),
         budget=budget,
         composition=f"pass:{level.region.run}" + (f"/{branch}" if branch else ""),
+        person=person(promised),
     )
 
 

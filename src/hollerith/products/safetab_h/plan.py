@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+from hollerith.plan.measurement import of_household_record
 from hollerith.plan.plan import Plan
 from hollerith.populations.household_tables import FAMILIES, Family
 from hollerith.populations.iterations import CharacteristicIterations
@@ -46,6 +47,7 @@ def make_plan(
             table=family.name,
             cells=family.cells,
             budget=config.budgets[family.key, level],
+            person=lambda record: of_household_record(record, config.settings.mechanism),
         )
         for level in config.settings.levels
         for family in FAMILIES

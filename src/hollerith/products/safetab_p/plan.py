@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Final
 
+from hollerith.plan.measurement import of_own_record
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.person_tables import FINEST, TOTALS
@@ -66,6 +67,7 @@ def make_plan(
                 table=table,
                 cells=cells,
                 budget=_share(budget, share),
+                person=of_own_record,
                 branch=f"{level.name}:{branch}",
             )
             for kind, (exists, table, cells, branch, share) in kinds.items()
