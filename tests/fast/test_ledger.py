@@ -1,23 +1,16 @@
-"""The ledger refuses what the plan does not allow; the ledger file adds up what several runs spend."""
+"""The ledger refuses what the plan does not allow."""
 
-import json
-import multiprocessing
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hollerith.errors import BudgetError
-from hollerith.plan.account import charge_account
 from hollerith.plan.ledger import Ledger
-from hollerith.plan.measurement import Mechanism
-from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import SeededEntropy
 from hollerith.privacy.exact import INFINITE
-from hollerith.products.phsafe.plan import plan_of
-from hollerith.products.phsafe.production import TAUS, budgets, production_plan
+from hollerith.products.phsafe.production import production_plan
 
 PLAN = production_plan(puerto_rico=True)
 COUNTS = np.zeros((7, 2), dtype=np.int64)
@@ -61,76 +54,6 @@ def test_counts_of_another_shape_are_refused_before_they_are_charged() -> None:
     with pytest.raises(ValueError, match="2 cells per population group"):
         ledger.measure(PLAN["PH1_num/state_A-G"], COUNTS.ravel(), SeededEntropy(1))
     assert ledger.charged == ()
-
-
-def test_runs_add_up_on_disk_until_the_limit(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.json"
-    assert charge_account(path, "CEF", PLAN, Fraction(3)) == PLAN.loss()
-    assert charge_account(path, "CEF", PLAN) == 2 * PLAN.loss()
-    before = path.read_text()
-    with pytest.raises(BudgetError, match="past its limit of 3"):
-        charge_account(path, "CEF", PLAN)
-    assert path.read_text() == before
-    assert charge_account(path, "another census", PLAN) == PLAN.loss()
-
-
-def test_a_limit_is_reached_exactly_but_not_passed(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.json"
-    charge_account(path, "CEF", PLAN, 2 * PLAN.loss())
-    charge_account(path, "CEF", PLAN)
-    with pytest.raises(BudgetError, match="limit"):
-        charge_account(path, "CEF", PLAN)
-
-
-def test_a_recorded_limit_cannot_be_changed_by_a_run(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.json"
-    charge_account(path, "CEF", PLAN, Fraction(3))
-    with pytest.raises(BudgetError, match="limit on 'CEF' is 3, not 4"):
-        charge_account(path, "CEF", PLAN, Fraction(4))
-
-
-def test_losses_of_different_definitions_are_never_added(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.json"
-    charge_account(path, "CEF", PLAN)
-    pure = plan_of(budgets(puerto_rico=True), TAUS, Mechanism.PURE)
-    with pytest.raises(BudgetError, match="mechanism"):
-        charge_account(path, "CEF", pure)
-    with pytest.raises(BudgetError, match="privacy_unit"):
-        charge_account(path, "CEF", replace(PLAN, privacy_unit="household record"))
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{}", "[]", '{"format": "hollerith-ledger-1"}', "\x00\x01", '{"format": 1, "data": 3}']
-)
-def test_a_file_that_is_no_ledger_is_left_alone(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "ledger.json"
-    path.write_text(content)
-    with pytest.raises(BudgetError, match="not a ledger"):
-        charge_account(path, "CEF", PLAN)
-    assert path.read_text() == content
-
-
-def test_a_ledger_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(BudgetError, match="ledger"):
-        charge_account(tmp_path / "missing" / "ledger.json", "CEF", PLAN)
-
-
-def _charge(path: str, times: int) -> None:
-    plan: Plan = production_plan(puerto_rico=True)
-    for _ in range(times):
-        charge_account(Path(path), "CEF", plan)
-
-
-def test_runs_side_by_side_lose_no_charge(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.json"
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_charge, args=(str(path), 5)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0, 0, 0]
-    assert len(json.loads(path.read_text())["data"]["CEF"]["runs"]) == 15
 
 
 def test_a_meter_measures_every_group_once_whatever_the_order_of_the_pieces() -> None:

@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
+from hollerith.plan.unit import OWN, RECORD
 from hollerith.privacy.exact import Budget, read_exact
 
 Commands = Any
@@ -18,6 +19,18 @@ def budget(text: str) -> Budget:
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text} is negative")
     return value
+
+
+def limits(text: str) -> dict[str, Budget]:
+    """Limits by kind of neighbours, ``unbounded=3,bounded=6``, or one number: the plan's own loss."""
+    if "=" not in text:
+        return {OWN: budget(text)}
+    pairs = [part.partition("=") for part in text.split(",")]
+    kinds = [kind.strip() for kind, _, _ in pairs]
+    for kind in kinds:
+        if kind not in RECORD.columns or kinds.count(kind) > 1:
+            raise argparse.ArgumentTypeError(f"{kind!r} is not one of {', '.join(RECORD.columns)}, each once")
+    return {kind: budget(value) for kind, (_, _, value) in zip(kinds, pairs, strict=True)}
 
 
 def positive(text: str) -> Fraction:

@@ -4,11 +4,12 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from hollerith.cli.arguments import Commands, budget, count, print_json, seed, share, size
+from hollerith.cli.arguments import Commands, count, limits, print_json, seed, share, size
 from hollerith.errors import ConfigError, InputError
 from hollerith.plan.plan import DEFAULT_DELTA, Plan
+from hollerith.plan.unit import UnitName
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from hollerith.plan.measurement import Mechanism
     from hollerith.privacy.entropy import Entropy
     from hollerith.privacy.exact import Budget
-    from hollerith.products.run import Request
+    from hollerith.products.run import Account, Request
     from hollerith.products.targets import Needs
     from hollerith.records.findings import Finding
 
@@ -69,7 +70,11 @@ def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
         "--ledger", type=Path, metavar="FILE", help="add this run's loss to what was spent on the same data"
     )
     verb.add_argument("--dataset", metavar="NAME", help="your name for the data in the ledger")
-    verb.add_argument("--limit", type=budget, metavar="L", help="largest loss the ledger may reach for the data")
+    text = "whose loss is added up: the records' own (default), one person's, or a household's (docs/person-loss.md)"
+    verb.add_argument("--unit", choices=get_args(UnitName), help=text)
+    verb.add_argument("--household-cap", type=count, metavar="K", help="with --unit household: the most persons in one")
+    text = "largest loss the ledger may reach for the data: L of the plan's own, or KIND=L,... as unbounded=3,bounded=6"
+    verb.add_argument("--limit", type=limits, metavar="L", help=text)
 
 
 def add_report_argument(verb: argparse.ArgumentParser) -> None:
@@ -94,14 +99,31 @@ def request_of(options: argparse.Namespace) -> "Request":
     ------
     ConfigError
         If the arguments of the ledger do not go together.
+    BudgetError
+        If its unit has no such limit, or lacks a cap.
     """
-    from hollerith.products.run import Account, Request
+    from hollerith.products.run import Request
+
+    account = _account_of(options)
+    return Request(options.data, options.out, options.format, options.overwrite, options.log, account, options.memory)
+
+
+def _account_of(options: argparse.Namespace) -> "Account | None":
+    from hollerith.plan.unit import Unit
+    from hollerith.products.run import Account
 
     file, dataset, limit = (getattr(options, name, None) for name in ("ledger", "dataset", "limit"))
-    if (file is None) != (dataset is None) or (limit is not None and file is None):
-        raise ConfigError("a ledger needs both --ledger FILE and --dataset NAME, and --limit needs a ledger")
-    account = Account(file, dataset, limit) if file is not None and dataset is not None else None
-    return Request(options.data, options.out, options.format, options.overwrite, options.log, account, options.memory)
+    unit, cap = (getattr(options, name, None) for name in ("unit", "household_cap"))
+    if file is None and dataset is None and (limit, unit, cap) == (None, None, None):
+        return None
+    if file is None or dataset is None:
+        raise ConfigError(
+            "a ledger needs both --ledger FILE and --dataset NAME, "
+            "and --limit, --unit and --household-cap need a ledger"
+        )
+    whose = Unit(unit or "record", cap)
+    whose.check_columns(limit or {})
+    return Account(file, dataset, limit or {}, whose)
 
 
 def report_of(options: argparse.Namespace) -> Path | None:

@@ -1,119 +1,166 @@
-"""A ledger file: what several runs have spent on the same confidential data, and a limit they may not pass."""
+"""What several runs spend together on the same confidential data, and the limits they may not pass."""
 
-import fcntl
-import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Final
 
 from hollerith.errors import BudgetError
+from hollerith.plan.ledger_file import DataAccount, Run, is_loss, locked, read_ledger, write_ledger
+from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
-from hollerith.privacy.exact import Budget, read_exact, show_exact
+from hollerith.plan.unit import OWN, RECORD, Losses, Unit, add, as_zcdp
+from hollerith.privacy.exact import Budget, show_exact
 
-FORMAT: Final = "hollerith-ledger-1"
+_NO_LIMITS: Final[Mapping[str, Budget]] = MappingProxyType({})
 
 
-def charge_account(path: Path, data: str, plan: Plan, limit: Budget | None = None) -> Budget:
+def charge_account(
+    path: Path,
+    data: str,
+    plan: Plan,
+    limits: Mapping[str, Budget] = _NO_LIMITS,
+    *,
+    unit: Unit = RECORD,
+    run: str | None = None,
+) -> Losses:
     """Add a run's whole plan to what has been spent on ``data``, before anything is measured.
 
-    The charge stands even if the run is interrupted afterwards: noise may have been drawn. Losses under different
-    privacy units, neighbours or mechanisms are kept from being added. The file is replaced in one step, under a
-    lock, so that runs side by side see each other's charges.
+    The charge stands even if the run is interrupted afterwards: noise may have been drawn. It is on disk before this
+    returns. Runs side by side see each other's charges. Losses of records add under one privacy unit, one kind of
+    neighbours and one mechanism only; those of a person or a household add over all products (docs/person-loss.md),
+    and in an account under zCDP pure DP counts as epsilon squared / 2.
 
     Parameters
     ----------
     path : Path
         The ledger file; made if missing.
     data : str
-        The user's name for the confidential data.
+        The user's name for the confidential data. Spaces at its ends, and how many stand within, make no difference.
     plan : Plan
-    limit : Fraction, optional
-        Largest total loss, in the plan's own terms. Given once; it holds for every later run.
+    limits : mapping of column to Fraction or INFINITE
+        Largest total loss by column (`Unit.columns`). Given once; they hold for every later run.
+    unit : Unit
+        Whose loss the account adds.
+    run : str, optional
+        A name of the run that no other has. A run that was charged under its name is not charged again.
 
     Returns
     -------
-    Fraction or INFINITE
-        What has been spent, this run included.
+    mapping of column to Fraction, INFINITE or None
+        What has been spent, this run included; None where there are no such neighbours.
 
     Raises
     ------
     BudgetError
-        If the file is no ledger, the terms or the limit differ from those recorded, or the limit would be passed.
+        If the file is no ledger, the terms or a limit differ from those recorded, or a limit would be passed.
     """
-    terms = {
-        "privacy_unit": plan.privacy_unit,
-        "neighbours": plan.neighbours.value,
-        "mechanism": plan.mechanism.value,
-    }
-    with _locked(path):
-        ledger = _read(path)
-        account = ledger["data"].setdefault(data, {**terms, "limit": None, "runs": []})
-        for key, value in terms.items():
-            if account[key] != value:
-                raise BudgetError(
-                    f"ledger {path}: losses on {data!r} are kept with {key} {account[key]!r}; this run has {value!r}, "
-                    "and the two must not be added. Use another name or another ledger."
-                )
-        if limit is not None:
-            recorded = account["limit"]
-            if recorded is not None and read_exact(recorded) != limit:
-                raise BudgetError(f"ledger {path}: the limit on {data!r} is {recorded}, not {show_exact(limit)}")
-            account["limit"] = show_exact(limit)
-        spent: Budget = sum((read_exact(run["loss"]) for run in account["runs"]), Fraction(0)) + plan.loss()
-        if account["limit"] is not None and spent > read_exact(account["limit"]):
-            raise BudgetError(
-                f"ledger {path}: this run would bring the loss on {data!r} to {float(spent):g}, "
-                f"past its limit of {account['limit']}. Nothing was measured."
-            )
+    with locked(path) as real:
+        accounts = read_ledger(real)
+        name = _recorded_name(path, data, accounts)
+        new = DataAccount(unit, plan.mechanism, _terms(unit, plan), {}, ())
+        account = accounts.get(name, new)
+        losses = _losses(f"ledger {path}: losses on {name!r}", account, new, plan)
+        account = replace(account, limits=_limits(path, name, account, limits))
+        made = next((earlier for earlier in account.runs if run is not None and earlier.token == run), None)
+        if made is not None:
+            if (made.product, made.losses) != (plan.product, losses):
+                raise BudgetError(f"ledger {path}: the run to go on with was charged on {name!r} with another loss")
+            return account.spent
+        spent = add(account.spent, losses)
+        _check(path, name, account.limits, spent)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        account["runs"].append({"time": now, "product": plan.product, "loss": show_exact(plan.loss())})
-        _write(path, ledger)
+        charged = replace(account, runs=(*account.runs, Run(now, plan.product, losses, run)))
+        write_ledger(real, {**accounts, name: charged})
     return spent
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock beside the ledger, not on it: the ledger itself is replaced."""
-    try:
-        descriptor = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise BudgetError(f"ledger {path}: {error.strerror}") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {"format": FORMAT, "data": {}}
-    try:
-        ledger = json.loads(path.read_text())
-        intact = ledger["format"] == FORMAT and all(
-            isinstance(read_exact(run["loss"]), Fraction | float) for a in ledger["data"].values() for run in a["runs"]
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        intact = False
-    if not intact:
+def _recorded_name(path: Path, data: str, accounts: Mapping[str, DataAccount]) -> str:
+    """The name that the ledger knows the data by."""
+    name = _plain(data)
+    if not name or not name.isprintable():
+        raise BudgetError("a name for the data in the ledger must have letters, and stand on one line")
+    alike = [recorded for recorded in accounts if _folded(recorded) == _folded(name)]
+    if len(alike) > 1:
         raise BudgetError(
-            f"ledger {path}: not a ledger of the form {FORMAT}; it is left as it is and nothing was measured"
+            f"ledger {path}: holds {' and '.join(map(repr, alike))}, which are one name; "
+            "put their runs together under one of them. Nothing was measured"
         )
-    return dict(ledger)
+    if alike and _plain(alike[0]) != name:
+        raise BudgetError(f"ledger {path}: holds {alike[0]!r}; is {name!r} the same data? Then write the name as there")
+    return alike[0] if alike else name
 
 
-def _write(path: Path, ledger: dict[str, Any]) -> None:
-    new = path.with_name(path.name + ".new")
-    try:
-        with new.open("w") as file:
-            json.dump(ledger, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise BudgetError(f"ledger {path}: {error.strerror}; nothing was measured") from None
+def _plain(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", name).split())
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", _plain(name)).casefold()
+
+
+def _terms(unit: Unit, plan: Plan) -> dict[str, str]:
+    if unit != RECORD:
+        return {}
+    return {"privacy_unit": plan.privacy_unit, "neighbours": plan.neighbours.value}
+
+
+def _losses(place: str, account: DataAccount, run: DataAccount, plan: Plan) -> Losses:
+    """What a plan costs in the terms of an account."""
+
+    def refused(term: str, here: object, there: object) -> BudgetError:
+        return BudgetError(
+            f"{place} are kept with {term} {here!r}; this run has {there!r}, and the two must not be added. "
+            "Use another name or another ledger."
+        )
+
+    if account.unit.name != run.unit.name:
+        raise refused("unit", account.unit.name, run.unit.name)
+    if account.unit.cap != run.unit.cap:
+        raise refused("household_cap", account.unit.cap, run.unit.cap)
+    for term, value in run.terms.items():
+        if account.terms[term] != value:
+            raise refused(term, account.terms[term], value)
+    losses = run.unit.losses(plan)
+    if account.mechanism is plan.mechanism:
+        return losses
+    if account.unit == RECORD or account.mechanism is Mechanism.PURE:
+        raise refused("mechanism", account.mechanism.value, plan.mechanism.value)
+    return as_zcdp(losses)
+
+
+def _limits(path: Path, name: str, account: DataAccount, limits: Mapping[str, Budget]) -> Mapping[str, Budget]:
+    """The limits recorded and those given, which may add to them and not change them."""
+    account.unit.check_columns(limits)
+    for column, limit in limits.items():
+        recorded = account.limits.get(column)
+        if recorded is not None and recorded != limit:
+            raise BudgetError(
+                f"ledger {path}: the {_words(column)}limit on {name!r} is {show_exact(recorded)}, "
+                f"not {show_exact(limit)}"
+            )
+        if not is_loss(limit):
+            raise BudgetError(f"ledger {path}: a limit is zero or more, at most 1e300, or Infinity")
+    return {**account.limits, **limits}
+
+
+def _check(path: Path, name: str, limits: Mapping[str, Budget], spent: Losses) -> None:
+    for column, limit in limits.items():
+        loss = spent[column]
+        if loss is None:
+            raise BudgetError(
+                f"ledger {path}: the {_words(column)}limit on {name!r} cannot be kept, as a run has no such loss: its "
+                "invariants leave no such neighbours, or it was recorded without. Nothing was measured."
+            )
+        if loss > limit:
+            raise BudgetError(
+                f"ledger {path}: this run would bring the {_words(column)}loss on {name!r} to {float(loss):g}, "
+                f"past its limit of {show_exact(limit)}. Nothing was measured."
+            )
+
+
+def _words(column: str) -> str:
+    return "" if column == OWN else f"{column} "

@@ -18,6 +18,7 @@ from hollerith.errors import ConfigError, OutputError
 from hollerith.plan.account import charge_account
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.plan import Plan, number
+from hollerith.plan.unit import RECORD, Unit
 from hollerith.privacy.entropy import Entropy
 from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
@@ -33,7 +34,8 @@ class Account:
 
     path: Path
     data: str
-    limit: Budget | None
+    limits: Mapping[str, Budget]
+    unit: Unit = RECORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,13 @@ def reasons_against_release(plan: Plan, entropy: Entropy, data: Path) -> list[st
     return reasons
 
 
-def charge(request: Request, plan: Plan) -> None:
-    """Add the loss of the whole plan to the ledger file, if one is named, before anything is measured."""
-    if request.account is not None:
-        charge_account(request.account.path, request.account.data, plan, request.account.limit)
+def charge(request: Request, plan: Plan, run: str | None = None) -> None:
+    """Add the loss of the whole plan to the ledger file, if one is named, before anything is measured.
+
+    A ``run`` that has a name is charged once, however often this is called (`charge_account`).
+    """
+    if (account := request.account) is not None:
+        charge_account(account.path, account.data, plan, account.limits, unit=account.unit, run=run)
 
 
 def manifest_of(
