@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from hollerith.errors import ConfigError
 from hollerith.privacy.exact import INFINITE, Budget, read_exact
+from hollerith.regular import regular
 
 _SMALLEST_BUDGET: Final = Fraction(1, 10**15)
 """With the largest sensitivity, sigma is then 4e12: noise of no use, but still within 64 bits."""
@@ -56,7 +57,8 @@ def read_toml_or_json(path: Path) -> tuple[object, list[str]]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with open(path, encoding="utf-8-sig", opener=regular) as file:
+            return file.read()
     except FileNotFoundError:
         raise ConfigError(f"config {path}: no such file") from None
     except IsADirectoryError:

@@ -4,7 +4,6 @@ A release of TopDown and its truth each hold ``counts/<geolevel>.csv`` (geounit,
 which absent rows are zero.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 
 from hollerith.audit.series import Series
 from hollerith.errors import InputError
+from hollerith.regular import read_json, regular
 
 COUNTS: Final = "counts"
 SPINE: Final = Path("spine", "geounits.csv")
@@ -80,7 +80,7 @@ def _load(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> tuple[s
     """Hold counts as a table; return the attributes."""
     file = "'" + str(path).replace("'", "''") + "'"
     try:
-        with path.open(encoding="utf-8-sig") as opened:
+        with open(path, encoding="utf-8-sig", opener=regular) as opened:
             first = opened.readline().strip()
         separator = "|" if "|" in first else ","
         header = first.split(separator)
@@ -94,7 +94,7 @@ def _load(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> tuple[s
         wrong = database.execute(
             f"SELECT min(rowid) FROM {name} WHERE NOT coalesce(regexp_full_match(\"count\", '-?[0-9]{{1,15}}'), false)"
         ).fetchall()[0][0]
-    except (duckdb.Error, UnicodeDecodeError):
+    except (OSError, duckdb.Error, UnicodeDecodeError):
         raise InputError(f"{path} is not readable as counts") from None
     if wrong is not None:
         raise InputError(f"{path}, line {wrong + 2}, column count: not a whole number")
@@ -176,7 +176,7 @@ def read_published_1940(folder: Path) -> tuple[PublishedLoss, ...]:
     """
     path = folder / _PUBLISHED
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
         found = [(_KEY.fullmatch(key), float(value)) for key, value in document.items()]
     except (OSError, ValueError, AttributeError, TypeError):
         raise InputError(f"{path} is not readable as the published results of 1940") from None

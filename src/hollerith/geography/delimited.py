@@ -13,6 +13,7 @@ import numpy as np
 
 from hollerith.errors import InputError
 from hollerith.geography.tree import Indices, Ints
+from hollerith.regular import regular
 
 _HEADER_LIMIT: Final = 1 << 16
 _SEPARATORS: Final = "|,"
@@ -252,7 +253,7 @@ def _no_column(path: Path, missing: Sequence[str]) -> InputError:
 
 def _read_header(path: Path) -> tuple[list[str], str]:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=regular) as file:
             head = file.read(_HEADER_LIMIT)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None

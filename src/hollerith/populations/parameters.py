@@ -12,6 +12,7 @@ from typing import Final
 from hollerith.errors import ConfigError
 from hollerith.populations.iterations import CharacteristicIterations, Iteration
 from hollerith.populations.regions import ITERATION_LEVELS, Granularity
+from hollerith.regular import regular
 
 CONFIG: Final = "config.json"
 
@@ -83,7 +84,8 @@ def read_iterations(folder: Path) -> CharacteristicIterations:
 
 def _read(path: Path, columns: Mapping[str, tuple[str, str]], faults: list[str]) -> list[_Row]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with open(path, encoding="utf-8-sig", opener=regular) as file:
+            text = file.read()
     except FileNotFoundError:
         faults.append(f"{path.name}: no such file")
         return []

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hollerith.errors import InputError
 from hollerith.populations.regions import NO_AIANNH, NO_PLACE, PR, PUERTO_RICO, REGION_TYPES, US
+from hollerith.regular import must_be_regular, regular
 
 Codes = NDArray[np.int64]
 
@@ -235,9 +236,10 @@ def _load(db: duckdb.DuckDBPyConnection, path: Path, needed: tuple[str, ...]) ->
     """Load a file as text with column names in upper case; return them."""
     try:
         if path.suffix == ".parquet":
+            must_be_regular(path)
             db.execute("CREATE VIEW file AS SELECT * FROM read_parquet($path)".replace("$path", _quoted(path)))
         else:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=regular) as file:
                 header = file.readline()
             separator = "|" if b"|" in header else ","
             db.execute(

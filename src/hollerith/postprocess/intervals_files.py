@@ -8,6 +8,7 @@ import duckdb
 
 from hollerith.errors import ConfigError, OutputError
 from hollerith.postprocess.intervals_query import Condition, Selection
+from hollerith.regular import regular
 from hollerith.release.folder import MANIFEST, read_manifest
 from hollerith.release.tables import checksum
 
@@ -64,7 +65,7 @@ def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]
         if path.suffix == ".parquet":
             db.execute(f"CREATE VIEW {quoted(view)} AS SELECT COLUMNS(*)::VARCHAR FROM read_parquet('{text}')")
         else:
-            with path.open(encoding="utf-8") as file:
+            with open(path, encoding="utf-8", opener=regular) as file:
                 header = file.readline().rstrip("\r\n").split("|")
             columns = ", ".join("'" + name.replace("'", "''") + "': 'VARCHAR'" for name in header)
             db.execute(

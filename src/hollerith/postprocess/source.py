@@ -13,6 +13,7 @@ import duckdb
 import hollerith
 from hollerith.errors import OutputError
 from hollerith.postprocess.nested import CELL_COLUMNS, KEY, columns
+from hollerith.regular import regular
 from hollerith.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from hollerith.release.tables import checksum
 
@@ -162,7 +163,7 @@ def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str
             is_empty = not db.execute(f"SELECT 1 FROM file_{name} LIMIT 1").fetchall()
             db.execute(f"CREATE TABLE {name} AS SELECT {_typed(header, is_empty=is_empty)} FROM file_{name}")
         else:
-            with path.open(encoding="utf-8-sig") as file:
+            with open(path, encoding="utf-8-sig", opener=regular) as file:
                 header = file.readline().rstrip("\r\n").split("|")
             types = ", ".join(f"'{column}': 'VARCHAR'" for column in expected)
             if header == expected:

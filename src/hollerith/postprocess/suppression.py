@@ -18,6 +18,7 @@ from hollerith.populations.parameters import read_iterations
 from hollerith.postprocess.nested import CELL_COLUMNS, KEY, NUMBERS
 from hollerith.postprocess.pairing import Pairing, pair_iterations
 from hollerith.postprocess.source import open_source, write_release
+from hollerith.regular import read_regular
 from hollerith.stages import Announce
 
 RULE: Final = "suppression"
@@ -77,7 +78,7 @@ def read_policy(path: Path) -> Policy:
         If it cannot be read, or has an unknown key, rule, table or side; all faults are told at once.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_regular(path).decode())
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

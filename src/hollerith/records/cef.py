@@ -31,6 +31,7 @@ from hollerith.records.reader import (
     source_of,
 )
 from hollerith.records.schema import GEO, PERSONS, UNITS, Column, RecordFile
+from hollerith.regular import read_regular, regular
 
 CONFIG: Final = "cef_config.ini"
 BLOCK: Final = "OIDTABBLK"
@@ -186,7 +187,7 @@ def _places(folder: Path) -> tuple[list[tuple[str, Path, str]], list[Finding]]:
         # Names are written with %%s, which is %s to those that interpolate.
         parser = configparser.RawConfigParser()
         try:
-            parser.read_string((folder / CONFIG).read_text(encoding="utf-8"))
+            parser.read_string(read_regular(folder / CONFIG).decode())
             keys = dict(parser["paths"])
         except (OSError, UnicodeDecodeError, configparser.Error, KeyError):
             return [], [Finding("readable", CONFIG, "no configuration of a section [paths] with keys and values")]
@@ -342,7 +343,7 @@ def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: Record
 
 def _reference_header(path: Path, schema: RecordFile) -> tuple[tuple[str, ...], list[Finding]]:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=regular) as file:
             line = file.readline(_LONGEST).removeprefix(b"\xef\xbb\xbf").decode("ascii")
     except UnicodeDecodeError:
         return (), [Finding("is_text", path.name, "the first line is no header of column names")]

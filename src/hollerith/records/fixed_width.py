@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hollerith.records.findings import MOST_LINES, Finding
 from hollerith.records.schema import Column, RecordFile
+from hollerith.regular import regular
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Ints: TypeAlias = NDArray[np.int32]
@@ -54,7 +55,7 @@ def read_lines(path: Path, width: int) -> Iterator[Bytes]:
     ShapeError
         If a line has another width, another end or bytes that are not ASCII.
     """
-    with path.open("rb") as file:
+    with open(path, "rb", opener=regular) as file:
         end = b"\r\n" if file.read(width + 2)[width:] == b"\r\n" else b"\n"
         file.seek(0)
         row = width + len(end)
@@ -82,7 +83,7 @@ def misshapen(path: Path, width: int) -> list[Finding]:
     lines: dict[str, list[int]] = {kind: [] for kind in texts}
     counts = dict.fromkeys(texts, 0)
     number = 0
-    with path.open("rb") as file:
+    with open(path, "rb", opener=regular) as file:
         while line := file.readline(_LONGEST):
             number += 1
             text = line.removesuffix(b"\n").removesuffix(b"\r")

@@ -19,6 +19,7 @@ from hollerith.errors import InputError
 from hollerith.records.database import STOPS
 from hollerith.records.findings import MOST_LINES, Finding, more_files
 from hollerith.records.schema import Column, RecordFile
+from hollerith.regular import regular
 
 _HEADER_LIMIT: Final = 1 << 16
 _SEPARATORS: Final = "|,"
@@ -87,7 +88,7 @@ def check_readable(source: Source) -> list[Finding]:
     findings = []
     for path, name in zip(source.paths, source.names, strict=True):
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=regular) as file:
                 head = file.read(1)
         except OSError as error:
             findings.append(Finding("readable", name, error.strerror or "cannot be read"))
@@ -99,7 +100,7 @@ def check_readable(source: Source) -> list[Finding]:
 
 def read_header(path: Path) -> tuple[str, tuple[str, ...]] | None:
     """Read the separator and the column names of a text file, or None if its first line is not ASCII text."""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=regular) as file:
         head = file.read(_HEADER_LIMIT)
     try:
         # The head may end within a character, so only its first line must be text.

@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 
 from hollerith.errors import OutputError
+from hollerith.regular import must_be_regular, read_regular, regular
 
 Value = str | int | float
 Format = Literal["csv", "parquet"]
@@ -66,10 +67,11 @@ def read_table(path: Path) -> dict[str, list[str]]:
     """
     try:
         if path.suffix == ".parquet":
+            must_be_regular(path)
             with duckdb.connect(":memory:") as db:
                 arrays = db.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
             return {name: [written(value) for value in values.tolist()] for name, values in arrays.items()}
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_regular(path).decode().splitlines()
         rows = [line.split("|") for line in lines[1:]]
         header = lines[0].split("|")
         return (
@@ -83,7 +85,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 def checksum(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=regular) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -14,6 +14,7 @@ from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import REGION_TYPES, Level
 from hollerith.postprocess.suppression import SUPPRESSED
 from hollerith.products.safetab.settings import Settings
+from hollerith.regular import regular
 
 Ints = NDArray[np.int64]
 
@@ -170,7 +171,7 @@ def header_of(path: Path) -> tuple[str, ...]:
 def _header(path: Path) -> tuple[str, tuple[str, ...]]:
     """The separator and the columns."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=regular) as file:
             line = file.readline(_HEADER_LIMIT).removeprefix(b"\xef\xbb\xbf").decode("ascii").rstrip("\r\n")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None

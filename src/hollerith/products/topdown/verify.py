@@ -16,6 +16,7 @@ from hollerith.geography.read import WrittenSpine, read_spine
 from hollerith.products.redistricting.microdata import PERSON_COLUMNS, UNIT_COLUMNS
 from hollerith.products.redistricting.schema import counts_persons, counts_units
 from hollerith.products.redistricting.tables import SUMMARY_LEVELS, TABLES, Table, tables_of
+from hollerith.regular import regular
 from hollerith.topdown.histogram import Histogram, Ints, count_entries
 from hollerith.topdown.release import COUNTS, MICRODATA, TABULATION
 from hollerith.topdown.schema import Schema
@@ -300,7 +301,7 @@ def _source(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Sche
 def _open(path: Path, columns: Sequence[str]) -> str:
     """SQL for a text file with these columns, all text."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=regular) as file:
             header = file.readline().rstrip("\n").split("|")
     except (OSError, ValueError):
         raise _FaultError(f"{path.name} is missing or not readable") from None
