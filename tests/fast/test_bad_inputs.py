@@ -14,7 +14,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -158,7 +157,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     place = Place(tmp_path).build()
-    monkeypatch.setattr(tempfile, "tempdir", str(place.temporary))
+    monkeypatch.setenv("TMPDIR", str(place.temporary))
     return place
 
 

@@ -48,7 +48,7 @@ def test_runs_of_safetab_write_pages_too(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("refused/page.html", "would lie in the release"), ("nowhere/page.html", "a folder that exists")]
+    ("name", "told"), [("refused/page.html", "would lie in"), ("nowhere/page.html", "its folder does not exist")]
 )
 def test_a_place_that_cannot_be_is_refused_before_the_work(
     place: Path, name: str, told: str, capsys: pytest.CaptureFixture[str]

@@ -76,10 +76,12 @@ def _epl(options: argparse.Namespace) -> None:
         REPLICATES if options.replicates is None else options.replicates,
         CONFIDENCE if options.confidence is None else float(options.confidence),
     )
+    page = None
     if options.report is not None:
-        from hollerith.report.svg import renderer
+        from hollerith.report.place import CONFIDENTIAL, claim_page
 
-        renderer()
+        homes = [path for path in (options.noisy_counts, options.truth) if path is not None]
+        page = claim_page(options.report, homes, mode=CONFIDENTIAL)
     law = _law(options)
     notes: list[str] = []
     beside: Sequence[PublishedLoss] = ()
@@ -93,10 +95,11 @@ def _epl(options: argparse.Namespace) -> None:
         findings, beside = _release(options, request)
     else:
         findings = [examine(_columns(options, law), request)]
-    if options.report is not None:
-        from hollerith.report.epl import write_page
+    if page is not None:
+        from hollerith.report.epl import epl_page
+        from hollerith.report.place import write_page
 
-        write_page(options.report, findings, notes, beside)
+        write_page(page, epl_page(findings, notes, beside))
     _print(options, findings, notes, beside)
 
 

@@ -1,6 +1,7 @@
 """The commands together, and what happens to errors."""
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -8,9 +9,9 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 import hollerith
+from hollerith import interruption
 from hollerith.cli import (
     account,
     audit,
@@ -26,6 +27,7 @@ from hollerith.cli import (
     topdown,
 )
 from hollerith.errors import HollerithError
+from hollerith.temporary import temporary_folder
 
 _BAD_REQUEST = 2
 _FAULT = 1
@@ -33,21 +35,32 @@ _FAULT = 1
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; return its exit status."""
-    signal.signal(signal.SIGINT, _stop)
-    signal.signal(signal.SIGTERM, _stop)
-    options = _parser().parse_args(arguments)
+    interruption.begin()
+    signal.signal(signal.SIGINT, interruption.stop)
+    signal.signal(signal.SIGTERM, interruption.stop)
     try:
+        options = _parser().parse_args(arguments)
         options.command(options)
         sys.stdout.flush()
-    except HollerithError as error:
-        return _fail(str(error), _BAD_REQUEST)
-    except KeyboardInterrupt:
-        return _fail("interrupted; nothing was released", _BAD_REQUEST)
-    except OSError as error:
-        return _fail_system(error)
-    except Exception as error:  # noqa: BLE001 (an error of ours may quote records, so only its place is told)
-        return _fail(_fault(error), _FAULT)
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 (told by `_end`)
+        return _end(error)
     return 0
+
+
+def _end(error: BaseException) -> int:
+    """Tell why a command ended; an error of a library may quote records, so only its place is told."""
+    if isinstance(error, HollerithError):
+        return _fail(str(error), _BAD_REQUEST)
+    if isinstance(error, KeyboardInterrupt):
+        return _fail(interruption.words(), _BAD_REQUEST)
+    if isinstance(error, OSError):
+        return _fail_system(error)
+    if isinstance(error, MemoryError):
+        return _fail("memory ran out; give the run more, or ask for less at once", _BAD_REQUEST)
+    if interruption.is_stopped():
+        # A library has words of its own for a signal within it.
+        return _fail(interruption.words(), _BAD_REQUEST)
+    return _fail(_fault(error), _FAULT)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"hollerith: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(f"hollerith: {message}", file=sys.stderr, flush=True)
     return status
 
 
@@ -79,17 +93,19 @@ def _fail_system(error: OSError) -> int:
     )
 
 
-def _fault(error: Exception) -> str:
+def _fault(error: BaseException) -> str:
     """Describe a fault by its place. The traceback goes to a private file: its last line may quote a record."""
-    descriptor, name = tempfile.mkstemp(prefix="hollerith-fault-", suffix=".confidential.log")
-    with os.fdopen(descriptor, "w") as file:
-        traceback.print_exception(error, file=file)
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return (
+    told = (
         f"a fault of the program: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}. "
-        f"Please report it. Details are in {name}, which may hold confidential values."
+        "Please report it. "
     )
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    try:
+        descriptor, name = tempfile.mkstemp(
+            prefix="hollerith-fault-", suffix=".confidential.log", dir=temporary_folder()
+        )
+        with os.fdopen(descriptor, "w") as file:
+            traceback.print_exception(error, file=file)
+    except OSError as refused:
+        return f"{told}Details could not be written to {temporary_folder()}: {refused.strerror}."
+    return f"{told}Details are in {name}, which may hold confidential values."

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hollerith.products.run import Account, Request
     from hollerith.products.targets import Needs
     from hollerith.records.findings import Finding
+    from hollerith.release.new_file import NewFile
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
 
@@ -126,14 +127,14 @@ def _account_of(options: argparse.Namespace) -> "Account | None":
     return Account(file, dataset, limit or {}, whose)
 
 
-def report_of(options: argparse.Namespace) -> Path | None:
+def report_of(options: argparse.Namespace) -> "NewFile | None":
     """Where `run` is to write a report, checked before the work; None where none was asked for."""
     path = getattr(options, "report", None)
     if path is None:
         return None
-    from hollerith.report.release import place_of_report
+    from hollerith.report.place import claim_page
 
-    return place_of_report(path, options.out)
+    return claim_page(path, (options.out, options.data))
 
 
 def entropy_of(options: argparse.Namespace) -> "Entropy":

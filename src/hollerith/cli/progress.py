@@ -3,13 +3,19 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 _SECONDS = 2.0
 """How often progress within a stage is told."""
+
+
+def _tell(line: str) -> None:
+    # A run does not end because nobody can be told how far it is.
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -27,7 +33,7 @@ def stages(title: str, number: int | None = None) -> Iterator[Callable[[str], No
         began = time.perf_counter()
 
         def plain(stage: str) -> None:
-            print(f"{title}: {stage} ({time.perf_counter() - began:.1f} s)", file=sys.stderr, flush=True)
+            _tell(f"{title}: {stage} ({time.perf_counter() - began:.1f} s)")
 
         yield plain
         return
@@ -63,7 +69,7 @@ def counting(title: str) -> Iterator[Callable[[int, int], None]]:
             tenth = 10 * done // max(1, total)
             if tenth > shown:
                 shown = tenth
-                print(f"{title}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+                _tell(f"{title}: {done:,} of {total:,}")
 
         yield plain
         return

@@ -15,6 +15,7 @@ import numpy as np
 
 import hollerith
 from hollerith.errors import ConfigError, OutputError
+from hollerith.interruption import is_published, whole
 from hollerith.plan.account import charge_account
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.plan import Plan, number
@@ -23,6 +24,8 @@ from hollerith.privacy.entropy import Entropy
 from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.records.reader import Source
+from hollerith.regular import read_regular
+from hollerith.release.new_file import NewFile
 from hollerith.release.tables import Format, checksum
 
 NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
@@ -109,7 +112,9 @@ def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, st
 
 @contextmanager
 def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Claim the place of the confidential log before the work; a log written before a failure is removed again.
+    """Claim the place of the confidential log before the work; it appears there if the release does.
+
+    A run enters this context before that of its output folder, so that a release that fails to appear leaves no log.
 
     Raises
     ------
@@ -117,42 +122,41 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
         If the log would lie in the release, replace a file that is no log of ours, or cannot be written.
     """
     out = request.out.absolute()
-    path = (request.log or out.with_name(out.name + ".confidential.log")).absolute()
-    homes = {place.resolve() for place in (out, out.with_name(out.name + ".partial"))}
+    path = (request.log or Path(f"{out}.confidential.log")).absolute()
+    homes = {place.resolve() for place in (out, Path(f"{out}.partial"))}
     if homes & {path.resolve(), *path.resolve().parents}:
         raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
-    if path.is_file() and not _is_log(path):
-        raise OutputError(f"the log {path} would replace a file that is no log; name another place")
     if request.account is not None and path.resolve() == request.account.path.resolve():
         raise OutputError(f"the log {path} would replace the ledger; name another place")
-    if not path.parent.is_dir():
-        raise OutputError(f"the log {path} cannot be written: its folder does not exist")
+    new = NewFile(path, "the log", _is_log)
+    # The folder of OUT is made with OUT.
+    if request.log is not None or path.parent.is_dir():
+        new.check()
     written = False
 
     def write(log: Mapping[str, Any]) -> None:
         nonlocal written
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            written = path.is_file()
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({**_LOG_HEAD, **log}, file, indent=1)
-                file.write("\n")
-        except OSError as error:
-            raise OutputError(f"the log {path} cannot be written: {error.strerror}; nothing was released") from None
+        new.write(json.dumps({**_LOG_HEAD, **log}, indent=1) + "\n")
+        written = True
 
     try:
         yield write
-    except BaseException:
-        if written:
-            path.unlink(missing_ok=True)
-        raise
+    finally:
+        with whole():
+            if written and is_published(out.resolve()):
+                new.keep()
+            elif written:
+                new.discard()
 
 
 _LOG_HEAD: Final = {"confidential": "This file depends on the records without noise. It must not be published."}
 
 
+_LOG_START: Final = json.dumps(_LOG_HEAD, indent=1).removesuffix("\n}").encode()
+
+
 def _is_log(path: Path) -> bool:
     try:
-        return bool(json.loads(path.read_text(encoding="utf-8"))["confidential"] == _LOG_HEAD["confidential"])
-    except (OSError, ValueError, TypeError, KeyError):
+        return read_regular(path).startswith(_LOG_START)
+    except OSError:
         return False

@@ -13,6 +13,7 @@ from typing import Final
 import duckdb
 
 from hollerith.errors import InputError, OutputError
+from hollerith.temporary import temporary_folder
 
 STOPS: Final = (duckdb.OutOfMemoryException, duckdb.InterruptException)
 """Errors of the database that say nothing about the file being read."""
@@ -21,7 +22,7 @@ STOPS: Final = (duckdb.OutOfMemoryException, duckdb.InterruptException)
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A folder of mode 0700 for confidential spill, emptied at exit; what dead processes left is removed first."""
-    root = Path(tempfile.gettempdir()) / f"hollerith-scratch-{os.getuid()}"
+    root = temporary_folder() / f"hollerith-scratch-{os.getuid()}"
     try:
         root.mkdir(mode=0o700, exist_ok=True)
         _must_be_private(root)

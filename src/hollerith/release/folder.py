@@ -1,16 +1,21 @@
 """An output folder that appears by rename when it is complete."""
 
+import contextlib
+import ctypes
 import errno
 import fcntl
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from hollerith.errors import OutputError
+from hollerith.interruption import publish, unpublish, whole
+from hollerith.regular import read_json
 
 MANIFEST: Final = "manifest.json"
 
@@ -36,25 +41,40 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True) -> Ite
     out = out.resolve()
     replaced = _check_free(out, overwrite=overwrite)
     partial = out.with_name(out.name + ".partial")
+    stands = False
+    unpublish(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         _remove_interrupted(partial, overwrite=overwrite or not noisy)
         partial.mkdir()
         lock = _lock(partial)
     except OSError as error:
-        raise OutputError(f"{out} cannot be written: {error.strerror}") from None
+        raise OutputError(f"{out} cannot be written: {error.strerror or error}") from None
     try:
         yield partial
-        _publish(partial, out, replaced=replaced)
+        with whole():
+            _publish(partial, out, replaced=replaced)
+            stands = True
+            publish(out)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
+        _remove(partial)
+        if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(partial):
+            # Something else that the run needs, such as its input.
+            raise
         full = "; the disk is full" if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
-        raise OutputError(f"{out} could not be written ({error.strerror}){full}; nothing was left there") from None
+        reason = error.strerror or "the system does not say why"
+        raise OutputError(f"{out} could not be written ({reason}){full}; nothing was left there") from None
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        if not stands:
+            _remove(partial)
         raise
     finally:
         os.close(lock)
+
+
+def _remove(partial: Path) -> None:
+    with whole():
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _lock(partial: Path) -> int:
@@ -63,15 +83,18 @@ def _lock(partial: Path) -> int:
     Raises
     ------
     OutputError
-        If another run holds it.
+        If another run holds it, or replaced the folder meanwhile.
     """
-    descriptor = os.open(partial, os.O_RDONLY)
+    descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise OutputError(f"another run is writing {partial}; wait for it, or name another folder") from None
-    return descriptor
+        # A lock on a folder that another run has removed protects nothing.
+        if os.path.samestat(os.fstat(descriptor), partial.stat(follow_symlinks=False)):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    raise OutputError(f"another run is writing {partial}; wait for it, or name another folder")
 
 
 def _check_free(out: Path, *, overwrite: bool) -> bool:
@@ -100,31 +123,65 @@ def _check_free(out: Path, *, overwrite: bool) -> bool:
 
 def _remove_interrupted(partial: Path, *, overwrite: bool) -> None:
     """Remove what a killed run left, unless noisy values are in it: those must not be drawn again unnoticed."""
-    if not partial.exists():
+    if not os.path.lexists(partial):
         return
-    os.close(_lock(partial))
-    if any(partial.iterdir()) and not overwrite:
-        raise OutputError(
-            f"{partial} holds noisy values of an interrupted run. Whoever saw them and those of a new run learns more "
-            "than the plan allows. If nobody did, remove the folder or pass --overwrite."
-        )
-    shutil.rmtree(partial)
+    if partial.is_symlink() or not partial.is_dir():
+        raise OutputError(f"{partial}, where the work is done, is no folder; remove it, or name another folder")
+    lock = _lock(partial)
+    try:
+        if any(partial.iterdir()) and not overwrite:
+            raise OutputError(
+                f"{partial} holds noisy values of an interrupted run. Whoever saw them and those of a new run learns "
+                "more than the plan allows. If nobody did, remove the folder or pass --overwrite."
+            )
+        shutil.rmtree(partial)
+    finally:
+        os.close(lock)
 
 
 def _publish(partial: Path, out: Path, *, replaced: bool) -> None:
-    for file in partial.rglob("*"):
-        if file.is_file():
-            with file.open("rb") as opened:
-                os.fsync(opened.fileno())
-    old = out.with_name(out.name + ".replaced")
+    """Put a folder into its place in one step, with everything in it on disk before."""
+    for path in (*partial.rglob("*"), partial):
+        _sync(path)
+    if replaced and _check_free(out, overwrite=True):
+        _exchange(partial, out)
+    else:
+        partial.rename(out)
+    with contextlib.suppress(OSError):
+        # Some file systems know no sync of a folder; the release stands all the same.
+        _sync(out.parent)
     if replaced:
-        shutil.rmtree(old, ignore_errors=True)
-        out.rename(old)
-    elif out.exists():
-        out.rmdir()
-    partial.rename(out)
-    if replaced:
-        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _exchange(partial: Path, out: Path) -> None:
+    """Let two folders change places, so that at every moment one of the two stands under each name."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    here = ctypes.c_int(_AT_FDCWD)
+    names = (here, os.fsencode(partial), here, os.fsencode(out))
+    if rename is not None and rename(*names, ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
+        return
+    # A file system without this step: a kill between the next two leaves the old release under another name.
+    old = Path(tempfile.mkdtemp(prefix=f"{out.name}.replaced-", dir=out.parent))
+    out.rename(old)
+    try:
+        partial.rename(out)
+    except OSError:
+        old.rename(out)
+        raise
+    old.rename(partial)
+
+
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
@@ -141,7 +198,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         If there is none, or it is no manifest.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_json(folder / MANIFEST)
     except FileNotFoundError:
         raise OutputError(f"{folder} is no release: it has no {MANIFEST}") from None
     except OSError as error:

@@ -6,7 +6,6 @@ The page shows exact counts, or what follows from them: it is as confidential as
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,7 +14,6 @@ from hollerith.audit.epl import Finding, describe
 from hollerith.audit.hierarchy import PublishedLoss
 from hollerith.audit.kernel import log_density
 from hollerith.audit.residuals import Floats, Residuals
-from hollerith.errors import OutputError
 from hollerith.privacy.laws import Law
 from hollerith.report.charts import BLUE, GREY, ORANGE, Series, curve_with_band, dots_about_zero, histogram_with_law
 from hollerith.report.html import Html, bullets, paragraph, table
@@ -27,24 +25,15 @@ _SHOWN: Final = 6
 _BINS: Final = 60
 
 
-def write_page(
-    path: Path, findings: Sequence[Finding], notes: Sequence[str] = (), beside: Sequence[PublishedLoss] = ()
-) -> None:
-    """Write the page of an audit.
+def epl_page(findings: Sequence[Finding], notes: Sequence[str] = (), beside: Sequence[PublishedLoss] = ()) -> str:
+    """Lay out the page of an audit.
 
     Raises
     ------
-    ConfigError, OutputError
-        If charts cannot be drawn, or the file cannot be written.
+    ConfigError
+        If charts cannot be drawn.
     """
-    page = render(_page(findings, notes, beside))
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
+    return render(_page(findings, notes, beside))
 
 
 def _page(findings: Sequence[Finding], notes: Sequence[str], beside: Sequence[PublishedLoss]) -> Page:

@@ -80,6 +80,10 @@ class Page:
     sections: tuple[Section, ...]
 
 
+MARK: Final = '<meta name="generator" content="hollerith">'
+"""Tells a page of ours from every other file."""
+
+
 def render(page: Page) -> str:
     """Lay out a report as one HTML file."""
     names = prefixes()
@@ -109,6 +113,7 @@ def render(page: Page) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{MARK}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="color-scheme" content="light dark">

@@ -1,40 +1,20 @@
 """The report of a run: what its plan says and its tables show. It is as public as the release, and shows no truth."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from hollerith.errors import OutputError
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import DEFAULT_DELTA, Plan
 from hollerith.populations.regions import LEVELS, Level
 from hollerith.privacy.zcdp import epsilon_tight
+from hollerith.release.new_file import NewFile
 from hollerith.report.html import bullets, paragraph, table
 from hollerith.report.numbers import loss, power_of_ten, rounded, whole
 from hollerith.report.page import Page, Section, render
-from hollerith.report.svg import renderer
+from hollerith.report.place import write_page
 
 
-def place_of_report(path: Path, out: Path) -> Path:
-    """Check where a report is to go, before the work.
-
-    Raises
-    ------
-    OutputError
-        If its folder does not exist, it is a folder itself, or would lie in the release.
-    ConfigError
-        If charts cannot be drawn because the extra ``report`` is not installed.
-    """
-    renderer()
-    path = path.absolute()
-    if path.is_dir() or not path.parent.is_dir():
-        raise OutputError(f"the report {path} cannot be written: name a file in a folder that exists")
-    if out.absolute().resolve() in path.resolve().parents:
-        raise OutputError(f"the report {path} would lie in the release, which holds tables only; name another place")
-    return path
-
-
-def write_release_report(path: Path, plan: Plan, manifest: Mapping[str, Any], sections: Sequence[Section]) -> None:
+def write_release_report(place: NewFile, plan: Plan, manifest: Mapping[str, Any], sections: Sequence[Section]) -> None:
     """Write the page of a run."""
     tables = list(manifest["tables"].values())
     status = str(manifest["status"])
@@ -66,13 +46,7 @@ def write_release_report(path: Path, plan: Plan, manifest: Mapping[str, Any], se
             ),
         ),
     )
-    new = path.with_name(path.name + ".new")
-    try:
-        new.write_text(render(page), encoding="utf-8")
-        new.replace(path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise OutputError(f"the report {path} cannot be written: {error.strerror}; the release stands") from None
+    write_page(place, render(page))
 
 
 def _key_numbers(plan: Plan, manifest: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

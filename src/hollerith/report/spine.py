@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hollerith.errors import InputError, OutputError
+from hollerith.errors import InputError
 from hollerith.geography.aian import aian_spine
 from hollerith.geography.build import REPORT
 from hollerith.geography.conventional import conventional_spine
@@ -26,7 +26,7 @@ from hollerith.report.charts import Series, before_and_after, log_dots, shaded_m
 from hollerith.report.html import element, paragraph, table
 from hollerith.report.numbers import rounded, whole
 from hollerith.report.page import Chart, Figure, Page, Section, render
-from hollerith.report.svg import renderer
+from hollerith.report.place import claim_page, write_page
 from hollerith.stages import Announce
 
 NAMES: Final = {"conventional": "conventional", "aian": "AIAN", "optimized": "optimized"}
@@ -106,7 +106,7 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     ConfigError, InputError, OutputError
         If charts cannot be drawn, a file is not what it should be, or the report cannot be written.
     """
-    renderer()
+    place = claim_page(to if to is not None else folder / REPORT)
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
     shapes = read_boundaries(boundaries) if boundaries is not None else ()
@@ -118,16 +118,8 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     spines = [spine for spine in spines if spine.kind != settings.kind or spine.block is written.block]
     compared = [_compare(kind, written, spines) for kind in areas if kind.labels]
     announce("drawing")
-    path = to if to is not None else folder / REPORT
-    page = render(_page(settings, manifest, spines, compared, shapes))
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OutputError(f"{path} cannot be written: {error.strerror}") from None
-    return path
+    write_page(place, render(_page(settings, manifest, spines, compared, shapes)))
+    return place.path
 
 
 def _own(folder: Path, written: WrittenSpine, settings: Settings) -> Measured:

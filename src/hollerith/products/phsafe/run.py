@@ -78,7 +78,7 @@ def run(config: Config, plan: Plan, request: Request, entropy: Entropy, announce
     """
     reasons = reasons_against_release(plan, entropy, request.data)
     clock = Stopwatch(announce)
-    with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
+    with confidential_log(request) as write_log, new_folder(request.out, overwrite=request.overwrite) as partial:
         clock.start("reading and checking the records")
         with checked_census(config, request.data, request.memory) as census:
             census.require_valid()

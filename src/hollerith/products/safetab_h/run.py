@@ -89,7 +89,7 @@ def run(
     reasons = reasons_against_release(plan, entropy, request.data)
     reasons += reasons_against_totals(totals, source.doubts, request.data)
     clock = Stopwatch(announce)
-    with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
+    with confidential_log(request) as write_log, new_folder(request.out, overwrite=request.overwrite) as partial:
         clock.start("reading and checking the records")
         chosen = read_totals(totals, config.settings, iterations)
         with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:

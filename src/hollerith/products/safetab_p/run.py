@@ -69,7 +69,7 @@ def run(
     """
     reasons = reasons_against_release(plan, entropy, request.data)
     clock = Stopwatch(announce)
-    with new_folder(request.out, overwrite=request.overwrite) as partial, confidential_log(request) as write_log:
+    with confidential_log(request) as write_log, new_folder(request.out, overwrite=request.overwrite) as partial:
         clock.start("reading and checking the records")
         with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
             records.require_valid()

@@ -74,8 +74,8 @@ def run(
     clock = Stopwatch(announce)
     checkpoint = Checkpoint(request.out.with_name(request.out.name + ".checkpoint"))
     with ExitStack() as stack:
-        partial = stack.enter_context(new_folder(request.out, overwrite=request.overwrite, noisy=False))
         log = stack.enter_context(confidential_log(request))
+        partial = stack.enter_context(new_folder(request.out, overwrite=request.overwrite, noisy=False))
         noisy = _noisy_folder(stack, request, options)
         world = open_world(configuration, request.data, request.memory, clock)
         check_noiseless(configuration, world.spine)

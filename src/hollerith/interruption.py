@@ -1,0 +1,82 @@
+"""What a signal that stops a run does: it interrupts the work, but no step that must be done whole."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is known of the one run of this process."""
+
+    held: int = 0
+    waiting: bool = False
+    stopped: bool = False
+    published: dict[Path, None] = field(default_factory=dict)
+
+
+_RUN: Final = _Run()
+
+
+def begin() -> None:
+    """Forget an earlier run of the same process."""
+    _RUN.waiting = _RUN.stopped = False
+    _RUN.published.clear()
+
+
+def stop(_signal: int, _frame: FrameType | None) -> None:
+    """Handle SIGINT and SIGTERM.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        At once, or at the end of the step that is under way.
+    """
+    _RUN.stopped = True
+    if _RUN.held:
+        _RUN.waiting = True
+        return
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """Let signals wait until a step is done, such as publishing, or cleaning up after an error."""
+    _RUN.held += 1
+    try:
+        yield
+    finally:
+        _RUN.held -= 1
+        if _RUN.waiting and not _RUN.held:
+            _RUN.waiting = False
+            raise KeyboardInterrupt
+
+
+def publish(place: Path) -> None:
+    """Note that an output stands, whatever happens after."""
+    _RUN.published[place] = None
+
+
+def unpublish(place: Path) -> None:
+    """Note that an output is to be made anew."""
+    _RUN.published.pop(place, None)
+
+
+def is_published(place: Path) -> bool:
+    """Whether an output of this run stands."""
+    return place in _RUN.published
+
+
+def is_stopped() -> bool:
+    """Whether a signal came: what fails after it failed by it, in whatever words a library has for that."""
+    return _RUN.stopped
+
+
+def words() -> str:
+    """Tell what an interrupted run leaves."""
+    if _RUN.published:
+        return f"interrupted, but {' and '.join(map(str, _RUN.published))} had been written by then"
+    return "interrupted; nothing was released"
