@@ -181,9 +181,11 @@ def _check_measured(
 def read_invariants(
     value: object, total: Query, levels: Sequence[str], faults: list[str]
 ) -> dict[str, tuple[Query, ...]]:
-    """The geolevels whose totals are kept exactly."""
+    """The geolevels whose published areas keep their totals exactly."""
     table = read_table("invariants", value, faults)
     check_geolevels("invariants", table, levels, faults)
+    if "Tract_Group" in table:
+        faults.append("invariants.Tract_Group: a tract group is no published area; keep totals of County or Tract")
     wrong = [level for level, names in table.items() if names not in ([], [TOTAL])]
     faults += [f'invariants.{level}: must be ["{TOTAL}"]; no other query can be kept exactly' for level in wrong]
     return {level: (total,) for level in levels if table.get(level) == [TOTAL]}

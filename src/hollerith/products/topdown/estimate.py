@@ -89,7 +89,7 @@ def estimate(
         If the constraints leave no counts for the root.
     """
     spending = spend(configuration, world.spine)
-    known = known_totals(configuration, world.spine, [level.totals() for level in world.exact])
+    known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
     door = Door(world.exact, spending, entropy)
     evidence = _evidence(configuration, world, known, door, checkpoint, options, clock, progress)
     clock.start("estimating")

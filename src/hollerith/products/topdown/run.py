@@ -97,7 +97,7 @@ def run(
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(partial, world.spine, configuration.schema, configuration.recodes, evidence)
         manifest = manifest_of(
-            found.ledger, reasons, _parameters(configuration, options), _taken_as_public(configuration)
+            found.ledger, reasons, _parameters(configuration, options), _taken_as_public(configuration, world)
         )
         manifest["system"] = SYSTEM
         manifest["tables"] = describe_files(partial, rows)
@@ -177,12 +177,12 @@ def _parameters(configuration: Configuration, options: Options) -> dict[str, Any
     }
 
 
-def _taken_as_public(configuration: Configuration) -> tuple[str, ...]:
+def _taken_as_public(configuration: Configuration, world: World) -> tuple[str, ...]:
     return (
         "the reference file: blocks and the areas they lie in",
         *(
             ["housing units and group-quarters facilities of every block (group_quarters.csv)"]
-            if configuration.group_quarters or configuration.spine.live
+            if world.facilities is not None
             else []
         ),
         *(f"invariant: total of every {level}" for level in configuration.invariants),

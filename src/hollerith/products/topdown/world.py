@@ -26,6 +26,7 @@ from hollerith.tabulate.histograms import (
 )
 from hollerith.topdown.configuration import Configuration
 from hollerith.topdown.histogram import Histogram, Ints
+from hollerith.topdown.invariants import Kept, kept_areas
 
 GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
 """Names the reference file may have; the second is that of the Bureau's."""
@@ -41,6 +42,8 @@ class World:
     ----------
     reference : Reference
     spine : Spine
+    kept : Kept or None
+        Which totals are kept exactly.
     facilities : ndarray of int64, shape (blocks, 8), or None
         In the order of the spine.
     counts : BlockCounts
@@ -51,6 +54,7 @@ class World:
 
     reference: Reference
     spine: Spine
+    kept: Kept | None
     facilities: Ints | None
     counts: BlockCounts
     exact: tuple[Histogram, ...]
@@ -97,6 +101,7 @@ def open_world(configuration: Configuration, data: Path, memory: int | None, clo
         )
     if wrong := check_spine(spine, reference.block):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
+    kept = kept_areas(configuration, spine)
     order = np.searchsorted(reference.block, spine.blocks)
     facilities = None if facilities is None else facilities[order]
     clock.start("reading and checking the records")
@@ -107,7 +112,7 @@ def open_world(configuration: Configuration, data: Path, memory: int | None, clo
     exact = [counts.histogram]
     for level in range(len(spine.levels) - 1, 0, -1):
         exact.append(exact[-1].sum_to(spine.tree.parents[level], spine.tree.units(level - 1)))
-    return World(reference, spine, facilities, counts, tuple(reversed(exact)))
+    return World(reference, spine, kept, facilities, counts, tuple(reversed(exact)))
 
 
 def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Ints) -> None:
