@@ -158,6 +158,75 @@ def test_no_variance_is_raised(spine: Spine, mechanism: Mechanism, data: st.Data
     )
 
 
+QUERIES = {
+    "total": np.ones((1, 4)),
+    "first": np.kron(np.eye(2), np.ones((1, 2))),
+    "second": np.kron(np.ones((1, 2)), np.eye(2)),
+    "detailed": np.eye(4),
+}
+
+Asked = dict[str, Fraction]
+
+
+def information(spine: Spine, mechanism: Mechanism, asked: list[Asked]) -> Matrix:
+    """What all answers say of the cells of the blocks, where every geolevel has its own queries, with their parts."""
+    total: Matrix = np.zeros((4 * len(spine.blocks),) * 2)
+    for row, level, share in zip(flags(spine.tree), *owners(spine), strict=True):
+        for name, part in asked[level].items():
+            budget = float(share * part)
+            precision = budget if mechanism == "zcdp" else budget * budget / 8
+            of_query = np.kron(row[None], QUERIES[name])
+            total += precision * of_query.T @ of_query
+    return total
+
+
+def owners(spine: Spine) -> tuple[list[int], list[Fraction]]:
+    """Geolevel and share of each row of `flags`."""
+    levels = [i for i in range(len(spine.levels)) for _ in range(spine.tree.units(i))]
+    return levels, [spine.shares[share] for level in spine.levels for share in level.share.tolist()]
+
+
+@st.composite
+def measured_spines(draw: st.DrawFn) -> tuple[Spine, list[Asked]]:
+    spine = draw(positive_spines())
+    proportions = st.dictionaries(st.sampled_from(sorted(QUERIES)), st.integers(1, 5), min_size=1)
+    choices = draw(st.lists(proportions, min_size=1, max_size=2))
+    weights = [draw(st.sampled_from(choices)) for _ in spine.levels]
+    return spine, [{q: Fraction(w, sum(one.values())) for q, w in one.items()} for one in weights]
+
+
+@given(measured_spines(), st.sampled_from(["zcdp", "pure"]), st.data())
+@settings(deadline=None, max_examples=40)
+def test_no_variance_is_raised_where_geolevels_that_differ_keep_their_shares(
+    measured: tuple[Spine, list[Asked]], mechanism: Mechanism, data: st.DataObject
+) -> None:
+    spine, asked = measured
+    different = [level.name for level, one, below in zip(spine.levels, asked, asked[1:], strict=False) if one != below]
+    found = bypass(spine, mechanism, 150, different)
+    before, after = information(spine, mechanism, asked), information(found, mechanism, asked)
+    assert np.linalg.eigvalsh(after - before).min() >= -1e-9
+    # Every count of every area that could be estimated before.
+    area = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(spine.blocks), max_size=len(spine.blocks))))
+    some, others = np.linalg.pinv(before, hermitian=True), np.linalg.pinv(after, hermitian=True)
+    for rows in QUERIES.values():
+        counts = np.kron(area[None].astype(np.float64), rows)
+        known = [row for row in counts if np.allclose(before @ some @ row, row, atol=1e-7)]
+        assert all(row @ others @ row <= row @ some @ row * (1 + 1e-7) + 1e-7 for row in known)
+
+
+def test_where_queries_differ_a_bypass_would_raise_a_variance() -> None:
+    # A county whose only tract asks what it does not: after a bypass the answers of the tract are gone.
+    asked: list[Asked] = [{"detailed": Fraction(1)}, {"total": Fraction(1)}, {"detailed": Fraction(1)}]
+    spine = plain_spine(make_tree([[1], [2]]), [Fraction(1, 3)] * 3)
+    total = np.ones((1, 8))
+    spread = [
+        float((total @ np.linalg.inv(information(one, "zcdp", asked)) @ total.T)[0, 0])
+        for one in (spine, bypass(spine, "zcdp", 150, ("County",)), bypass(spine, "zcdp", 150))
+    ]
+    assert spread[1] == spread[0]
+    assert spread[2] > 1.5 * spread[0]
+
+
 @pytest.mark.parametrize(
     ("parent", "child", "children", "verdict"),
     [

@@ -20,12 +20,12 @@ from hollerith.geography.bypass import bypass
 from hollerith.geography.spine import Spine, make_spine
 from hollerith.privacy.entropy import SeededEntropy
 from hollerith.products.topdown import door
-from hollerith.products.topdown.estimate import Estimator, Options, estimate
+from hollerith.products.topdown.estimate import Options, estimate
 from hollerith.products.topdown.world import World as TrueWorld
 from hollerith.products.topdown.world import open_world
 from hollerith.stages import Stopwatch
 from hollerith.topdown.checkpoint import Checkpoint
-from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.configuration import Configuration, Estimator
 from hollerith.topdown.constraints import UNKNOWN
 from hollerith.topdown.descend import Descent
 from hollerith.topdown.histogram import Histogram, count_entries

@@ -2,9 +2,12 @@
 
 To bypass a parent with c children is to put c units in its place, each with one child, with the share of the parent
 added to that of the child; the children give up their shares. Shares along every path from the root keep their sum, so
-the privacy guarantee is unchanged; docs/spines-proofs.md has the proof of this and of `worth_bypassing`.
+the privacy guarantee is unchanged. No least-squares variance is raised where the geolevel of the parent and that below
+it ask the same queries in the same proportions; elsewhere the rule is a heuristic, made for an estimator that does not
+read the answers of an only child. docs/spines-proofs.md has the proof of this and of `worth_bypassing`.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
 
@@ -21,6 +24,8 @@ _COUNTY = LEVELS.index("County")
 def worth_bypassing(parent: Fraction, least_child: Fraction, children: int) -> bool:
     """Whether giving the share of a parent to its children raises no variance under pure DP: Theorem 2.
 
+    It assumes that parent and children are asked the same queries in the same proportions.
+
     Parameters
     ----------
     parent : Fraction
@@ -32,13 +37,16 @@ def worth_bypassing(parent: Fraction, least_child: Fraction, children: int) -> b
     return 2 * least_child >= (children - 1) * parent
 
 
-def bypass(spine: Spine, mechanism: Mechanism, cutoff: int) -> Spine:
+def bypass(spine: Spine, mechanism: Mechanism, cutoff: int, unbypassed: Collection[str] = ()) -> Spine:
     """Bypass from the geolevel above the blocks up to the root, in one pass.
 
     Under zCDP, and at the county and above, parents with one child. Under pure DP below the county, also those that
-    Theorem 2 allows, unless the unit above would then have more than `cutoff` children.
+    Theorem 2 allows, unless the unit above would then have more than `cutoff` children. Units of the geolevels
+    `unbypassed` stay.
     """
     for level in range(len(spine.levels) - 2, -1, -1):
+        if spine.levels[level].name in unbypassed:
+            continue
         only_children = mechanism == "zcdp" or LEVELS.index(spine.levels[level].name) <= _COUNTY
         chosen = spine.tree.children(level) == 1
         if not only_children:

@@ -61,7 +61,7 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Se
         settings.shares,
     )
     clock.start("bypassing")
-    return bypass(spine, settings.mechanism, settings.bypass_cutoff)
+    return bypass(spine, settings.mechanism, settings.bypass_cutoff, settings.unbypassed)
 
 
 def number_groups(tract: Ints, kind: Ints, fanout_cutoff: int, grouping: Grouping) -> Ints:

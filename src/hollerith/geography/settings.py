@@ -46,6 +46,8 @@ class Settings:
         FIPS codes of states where county subdivisions take the part of places.
     live : bool
         Only blocks with a housing unit or group quarters.
+    unbypassed : tuple of str
+        Geolevels whose units are never bypassed.
     """
 
     kind: Kind
@@ -60,6 +62,7 @@ class Settings:
     aian_areas: tuple[str, ...] = PRODUCTION_AREAS
     strong_mcd_states: tuple[int, ...] = STRONG_MCD_STATES
     live: bool = False
+    unbypassed: tuple[str, ...] = ()
 
 
 PRODUCTIONS: Final = ("pl94-2020",)

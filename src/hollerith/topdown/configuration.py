@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,8 @@ class Passes:
     estimate: tuple[tuple[Query, ...], ...]
     round: tuple[tuple[Query, ...], ...]
 
+
+Estimator = Literal["topdown", "full-information"]
 
 Shared = tuple[Query, Fraction]
 """A query with its share of the budget of a geolevel."""
@@ -95,6 +99,22 @@ class Configuration:
     def measured(self, level: str) -> tuple[Shared, ...]:
         """The queries of a geolevel that have a share of its budget, with that share."""
         return tuple((query, share) for query, share in self.queries[level] if share > 0)
+
+    def spine_for(self, estimator: Estimator) -> Settings:
+        """How the spine is built for an estimator.
+
+        Full information reads the answers of an only child, which the estimator "topdown" does not. So there units are
+        bypassed only where the geolevel below asks the same queries in the same proportions, and no variance is raised
+        (docs/spines-proofs.md, section 2); elsewhere every unit keeps its share.
+        """
+        if estimator == "topdown":
+            return self.spine
+        return replace(self.spine, unbypassed=tuple(a for a, b in pairwise(self.levels) if not self.asks_alike(a, b)))
+
+    def asks_alike(self, one: str, other: str) -> bool:
+        """Whether two geolevels are measured with the same queries in the same proportions."""
+        asked = [{query.factors: share for query, share in self.measured(level)} for level in (one, other)]
+        return asked[0] == asked[1]
 
     def impossible(self) -> NDArray[np.bool_]:
         """Which cells are structural zeros, of shape (cells,)."""

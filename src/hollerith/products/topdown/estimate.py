@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from hollerith.stages import Stopwatch
 from hollerith.topdown.basis import Basis
 from hollerith.topdown.budget import Spending, spend
 from hollerith.topdown.checkpoint import Checkpoint
-from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.configuration import Configuration, Estimator
 from hollerith.topdown.constraints import Limits, facility_limits, limits_by_level
 from hollerith.topdown.descend import Descent, Evidence, Rules, descend
 from hollerith.topdown.divide import Family
@@ -29,8 +28,6 @@ from hollerith.topdown.infeasible import InfeasibleNode
 from hollerith.topdown.invariants import Known, known_totals
 from hollerith.topdown.root import estimate_root, root_families
 from hollerith.topdown.stored import StoredMeasurements
-
-Estimator = Literal["topdown", "full-information"]
 
 Progress = Callable[[str, int, int], None]
 """Called with a geolevel, how many of its geounits are done, and how many there are."""

@@ -77,7 +77,7 @@ def run(
         log = stack.enter_context(confidential_log(request))
         partial = stack.enter_context(new_folder(request.out, overwrite=request.overwrite, noisy=False))
         noisy = _noisy_folder(stack, request, options)
-        world = open_world(configuration, request.data, request.memory, clock)
+        world = open_world(configuration, request.data, request.memory, clock, options.estimator)
         check_noiseless(configuration, world.spine)
         check_root(configuration, world.spine, options)
         inputs = checksums(request.data, world)

@@ -24,7 +24,7 @@ from hollerith.tabulate.histograms import (
     check_structural_zeros,
     read_block_counts,
 )
-from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.configuration import Configuration, Estimator
 from hollerith.topdown.histogram import Histogram, Ints
 from hollerith.topdown.invariants import Kept, kept_areas
 
@@ -60,7 +60,9 @@ class World:
     exact: tuple[Histogram, ...]
 
 
-def open_world(configuration: Configuration, data: Path, memory: int | None, clock: Stopwatch) -> World:
+def open_world(
+    configuration: Configuration, data: Path, memory: int | None, clock: Stopwatch, estimator: Estimator = "topdown"
+) -> World:
     """Read geography and records, and build the spine.
 
     Raises
@@ -69,7 +71,7 @@ def open_world(configuration: Configuration, data: Path, memory: int | None, clo
         If they do not go together.
     """
     clock.start("reading the geography")
-    settings = configuration.spine
+    settings = configuration.spine_for(estimator)
     classes = tuple(name for name in settings.classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
     reference = read_reference(_geography(data), classes, schools=SCHOOLS in settings.classes)
     listed = data / FACILITIES
