@@ -77,11 +77,27 @@ def test_wide_gaussians_switch_to_the_normal_without_a_step() -> None:
 
 
 def test_a_variance_that_is_not_positive_is_refused() -> None:
-    for make in (DiscreteGaussian, TwoSidedGeometric):
-        with pytest.raises(ValueError, match="must be positive"):
-            make(Fraction(0))
+    with pytest.raises(ValueError, match=r"^sigma2 must be positive$"):
+        DiscreteGaussian(Fraction(0))
+    with pytest.raises(ValueError, match=r"^scale must be positive$"):
+        TwoSidedGeometric(Fraction(0))
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         DiscreteGaussian(Fraction(1)).quantile(1.0)
+
+
+@pytest.mark.parametrize("law", [DiscreteGaussian(Fraction(1)), TwoSidedGeometric(Fraction(3, 2)), Zero()], ids=str)
+@pytest.mark.parametrize("level", [0, 1, 1.5, -0.5, math.nan])
+def test_levels_that_are_none_are_refused(law: DiscreteGaussian | TwoSidedGeometric | Zero, level: float) -> None:
+    with pytest.raises(ValueError, match=r"^a quantile needs a level strictly between 0 and 1$"):
+        law.quantile(level)
+
+
+@pytest.mark.parametrize("law", [DiscreteGaussian(Fraction(1)), TwoSidedGeometric(Fraction(2))], ids=str)
+def test_a_level_that_is_reached_exactly_has_the_point_that_reaches_it(
+    law: DiscreteGaussian | TwoSidedGeometric,
+) -> None:
+    for k in range(-4, 5):
+        assert law.quantile(law.cdf(k)) == k
 
 
 def test_zero_is_certain() -> None:

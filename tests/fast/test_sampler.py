@@ -35,6 +35,7 @@ class Script:
 
     def take(self, size: int) -> bytes:
         part = self.parts.pop(0)
+        assert isinstance(size, int)
         assert len(part) == size
         return part
 
@@ -102,6 +103,27 @@ def test_draws_beside_and_on_every_threshold_are_settled_exactly(law: DiscreteGa
         assert magnitude_of(law, h, n + 1) == k + 1
         # On the threshold again, 128 bits long: yet 64 more decide.
         assert magnitude_of(law, h, n, 0) == k
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_first_bits_are_those_of_the_cdf(law: DiscreteGaussian | TwoSidedGeometric) -> None:
+    with localcontext(prec=300):
+        for k, c in enumerate(cdf_at_300_digits(law, 4)):
+            assert sampler._first_bits(law, k) == int(c * 2**64)
+
+
+def test_first_bits_that_128_bits_leave_open_get_256(monkeypatch: pytest.MonkeyPatch) -> None:
+    law, asked = DiscreteGaussian(Fraction(1)), []
+
+    def bounds(of: DiscreteGaussian | TwoSidedGeometric, bits: int) -> list[tuple[int, int]]:
+        assert of is law
+        asked.append(bits)
+        # At 128 bits the bounds lie on both sides of 5 / 2^64, at 256 above it.
+        return [(0, 0), ((5 << 64) - 1, 5 << 64) if bits == 128 else (5 << 192, (5 << 192) + 1)]
+
+    monkeypatch.setattr(sampler, "cdf_bounds", bounds)
+    assert sampler._first_bits(law, 1) == 5
+    assert asked == [128, 256]
 
 
 def test_the_tail_goes_on_beyond_the_table() -> None:
@@ -187,3 +209,26 @@ def test_noise_keeps_the_shape_of_the_counts() -> None:
     noisy = add_noise(counts, DiscreteGaussian(Fraction(9)), SeededEntropy(5))
     assert noisy.shape == (3, 4)
     assert (noisy != counts).any()
+
+
+def test_draws_of_64_bits_fit_and_no_others() -> None:
+    for fits in (-(2**63), 2**63 - 1, 0):
+        assert sampler._fits(fits) == fits
+    for wide in (-(2**63) - 1, 2**63):
+        with pytest.raises(OverflowError, match=r"^a noise draw does not fit into 64 bits$"):
+            sampler._fits(wide)
+
+
+def test_a_single_count_that_would_overflow_is_refused_without_a_warning() -> None:
+    law, positive = DiscreteGaussian(Fraction(10**6)), 0
+    for seed in range(20):
+        if int(sample(law, 1, SeededEntropy(seed))[0]) > 0:
+            positive += 1
+            with pytest.raises(OverflowError, match=r"^a noisy count does not fit into 64 bits$"):
+                add_noise(np.array(2**63 - 1), law, SeededEntropy(seed))
+    assert positive
+
+
+def test_a_law_without_a_sampler_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match=r"^no sampler for str$"):
+        sample("normal", 1, SeededEntropy(1))

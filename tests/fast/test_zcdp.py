@@ -51,16 +51,28 @@ def test_rho_for_epsilon_inverts(epsilon: float, delta: float) -> None:
     assert epsilon_tight(rho * (1 + 1e-6), delta) >= epsilon * (1 - 1e-6)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 0.1), (3.0, 0.99)])
+def test_rho_above_epsilon_is_found_where_delta_allows_it(epsilon: float, delta: float) -> None:
+    rho = rho_for_epsilon(epsilon, delta)
+    assert rho > epsilon
+    assert epsilon_tight(rho, delta) == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_tight_where_the_search_is_centred_on_one() -> None:
+    assert epsilon_tight(1.0, math.exp(-1)) == pytest.approx(tight_by_grid(1.0, math.exp(-1)), rel=1e-8)
+
+
 def test_limits_and_refusals() -> None:
     assert epsilon_tight(Fraction(0), 1e-10) == 0
     assert epsilon_tight(math.inf, 1e-10) == math.inf
     for bad in (0, 1, -1e-9, math.nan):
-        with pytest.raises(ValueError, match="delta"):
+        with pytest.raises(ValueError, match=r"^delta must lie strictly between 0 and 1$"):
             epsilon_tight(1.0, bad)
-    with pytest.raises(ValueError, match="rho"):
+    with pytest.raises(ValueError, match=r"^rho must be zero or more$"):
         epsilon_tight(-1.0, 1e-10)
-    with pytest.raises(ValueError, match="epsilon"):
-        rho_for_epsilon(0, 1e-10)
+    for none in (0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match=r"^epsilon must be positive and finite$"):
+            rho_for_epsilon(none, 1e-10)
 
 
 @given(st.fractions(min_value=0))
@@ -82,12 +94,18 @@ def test_decimals_are_the_decimals_they_show(text: str, value: Fraction) -> None
     assert read_exact(text) == value
 
 
-@pytest.mark.parametrize("text", ["NaN", "", "1/0", "1//2", "0x10", "1e9999", "--1", "1 2"])
+@pytest.mark.parametrize("text", ["NaN", "", "1//2", "0x10", "1e9999", "--1", "1 2", "INF"])
 def test_other_texts_are_no_numbers(text: str) -> None:
-    with pytest.raises(ValueError, match=r"number|denominator"):
+    with pytest.raises(ValueError, match=r"^not an exact number such as 0.25, 1e-6, 3/8 or Infinity$"):
         read_exact(text)
 
 
-def test_infinity_is_a_budget() -> None:
-    assert read_exact("Infinity") == INFINITE
+def test_a_fraction_of_nothing_is_no_number() -> None:
+    with pytest.raises(ValueError, match=r"^a fraction with denominator zero$"):
+        read_exact("1/0")
+
+
+@pytest.mark.parametrize("text", ["Infinity", "inf", "Inf"])
+def test_infinity_is_a_budget(text: str) -> None:
+    assert read_exact(text) == INFINITE
     assert show_exact(INFINITE) == "Infinity"
