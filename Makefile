@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo explore test test-fast lint types contracts format bench clean
+.PHONY: help setup demo explore test test-fast lint types contracts format bench mutants clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make explore  choose budgets by looking: a local page in the browser"
 	@echo "make test     everything that must pass: lint, types, contracts, tests"
 	@echo "make bench    the benchmarks, as one table"
+	@echo "make mutants  faults put into the guarantee and the plan one by one: how many do their tests catch?"
 
 # uv.lock names packages, versions and hashes but no hosts, so it is exported and installed by name.
 $(STAMP): uv.lock pyproject.toml
@@ -59,5 +60,8 @@ contracts: setup
 bench: setup
 	$(BIN)/python benchmarks/run.py
 
+mutants: setup
+	$(BIN)/python tools/mutants.py
+
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants

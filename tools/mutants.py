@@ -1,0 +1,86 @@
+"""Mutate the guarantee and the plan, run their tests on every mutant, and print how many are caught.
+
+Mutants that change nothing a caller can see are listed, each with its reason, in docs/mutants.md; any other mutant
+that survives is printed with its change.
+"""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "mutants.md"
+BAR = 0.95
+CAUGHT = {"killed", "timeout", "suspicious", "segfault", "caught by type check"}
+
+
+class Change(NamedTuple):
+    """What a mutant does: its function, and the line before and after, without white space around."""
+
+    function: str
+    before: str
+    after: str
+
+
+def mutmut(*arguments: str) -> str:
+    """Run the mutation tester and return what it prints."""
+    return subprocess.run(
+        [Path(sys.executable).parent / "mutmut", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def verdicts() -> dict[str, str]:
+    """Read the verdict on every mutant of the last run, by its name."""
+    rows = (line.strip().rsplit(": ", 1) for line in mutmut("results", "--all", "true").splitlines() if ": " in line)
+    return dict(row for row in rows if row[1] != "not checked")
+
+
+def module_of(mutant: str) -> str:
+    """Name the module of a mutant."""
+    return mutant.split(".x", 1)[0]
+
+
+def change_of(mutant: str) -> Change:
+    """Show what a mutant changes."""
+    function = re.sub(r"__mutmut_\d+$", "", mutant.split(".x", 1)[1]).replace("ǁ", ".").strip("._")
+    shown = [line for line in mutmut("show", mutant).splitlines() if not line.startswith(("---", "+++", "#"))]
+    before = " ".join(line[1:].strip() for line in shown if line.startswith("-"))
+    after = " ".join(line[1:].strip() for line in shown if line.startswith("+"))
+    return Change(f"{module_of(mutant).removeprefix('hollerith.')}.{function}", before, after)
+
+
+def explained() -> set[Change]:
+    """Read the mutants that the page says cannot be seen: rows of function, before, after, reason."""
+    rows = (re.findall(r"`` (.*?) ``", line) for line in PAGE.read_text(encoding="utf-8").splitlines())
+    return {Change(*row) for row in rows if len(row) == len(Change._fields)}
+
+
+def main() -> int:
+    """Print a table by module and the mutants that survive unexplained; 1 if too many do."""
+    if sys.argv[1:] != ["--again"]:
+        subprocess.run([Path(sys.executable).parent / "mutmut", "run"], cwd=ROOT, check=False)
+    found, known = verdicts(), explained()
+    survivors = {mutant: change_of(mutant) for mutant, verdict in found.items() if verdict not in CAUGHT}
+    equivalent = {mutant for mutant, change in survivors.items() if change in known}
+    made = Counter(map(module_of, found))
+    caught = Counter(module_of(mutant) for mutant, verdict in found.items() if verdict in CAUGHT)
+    unseen = Counter(map(module_of, equivalent))
+    print("\n| module | mutants | caught | cannot be seen | score |\n|---|---|---|---|---|")
+    for module in sorted(made):
+        score = caught[module] / max(1, made[module] - unseen[module])
+        print(f"| {module} | {made[module]} | {caught[module]} | {unseen[module]} | {score:.1%} |")
+    score = caught.total() / max(1, made.total() - unseen.total())
+    print(f"| all | {made.total()} | {caught.total()} | {unseen.total()} | {score:.1%} |\n")
+    for mutant, change in survivors.items():
+        if mutant not in equivalent:
+            print(f"{mutant}\n| `` {change.function} `` | `` {change.before} `` | `` {change.after} `` | |")
+    for change in sorted(known - set(survivors.values())):
+        print(f"no longer a survivor: {change}")
+    return int(score <= BAR)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
