@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
@@ -25,10 +25,12 @@ from hollerith.cli.product import (
 from hollerith.errors import ConfigError
 
 if TYPE_CHECKING:
+    from hollerith.geography.settings import Kind
     from hollerith.plan.plan import Plan
     from hollerith.topdown.configuration import Configuration
     from hollerith.topdown.plan import Semantics
 
+_KINDS: "Final[dict[str, Kind]]" = {"conventional": "conventional", "aian": "aian", "optimized": "optimized"}
 _DATA = "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv"
 
 
@@ -67,7 +69,11 @@ def _verb(
 
 
 def _estimating(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--spine", choices=("conventional", "aian", "optimized"), help="instead of CONFIG's")
+    verb.add_argument(
+        "--spine",
+        metavar="KIND|FOLDER",
+        help="instead of CONFIG's: conventional, aian, optimized, or a folder that spine build made",
+    )
     verb.add_argument("--estimator", choices=("topdown", "full-information"), default="topdown")
 
 
@@ -81,9 +87,24 @@ def _configured(options: argparse.Namespace) -> "tuple[Configuration, Plan]":
 
     configuration = read_configuration(options.config)
     if getattr(options, "spine", None) is not None:
-        configuration = configuration.on_spine(options.spine)
+        configuration = _on_spine(configuration, options.spine)
     confidence = getattr(options, "confidence", None) or DEFAULT_CONFIDENCE
     return configuration, make_plan(configuration, confidence=confidence)
+
+
+def _on_spine(configuration: "Configuration", spine: str) -> "Configuration":
+    from hollerith.geography.read import manifest_of, settings_of
+    from hollerith.topdown.given import on_given
+
+    if (folder := _folder(spine)) is None:
+        return configuration.on_spine(_KINDS[spine])
+    if not folder.is_dir():
+        raise ConfigError(f"--spine {spine}: neither {', '.join(_KINDS)} nor a folder")
+    return on_given(configuration, settings_of(manifest_of(folder), folder), folder)
+
+
+def _folder(spine: str | None) -> Path | None:
+    return None if spine is None or spine in _KINDS else Path(spine)
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -117,7 +138,12 @@ def _run(options: argparse.Namespace) -> None:
     from hollerith.products.topdown.run import run
 
     configuration, plan = _configured(options)
-    how = Options(options.estimator, resume=options.resume, noisy_measurements=options.noisy_measurements)
+    how = Options(
+        options.estimator,
+        resume=options.resume,
+        noisy_measurements=options.noisy_measurements,
+        spine=_folder(options.spine),
+    )
     request = request_of(options)
     try:
         with geolevels("topdown run") as (announce, progress):
@@ -134,7 +160,7 @@ def _accuracy(options: argparse.Namespace) -> None:
     from hollerith.products.topdown.trials import trials, write
 
     configuration, _ = _configured(options)
-    how = Options(options.estimator)
+    how = Options(options.estimator, spine=_folder(options.spine))
     with geolevels("topdown accuracy") as (announce, progress):
         rows = trials(
             configuration, options.data, how, options.trials, options.memory, entropy_of(options), announce, progress

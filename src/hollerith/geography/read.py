@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from hollerith.errors import ConfigError, InputError, OutputError
 from hollerith.geography.delimited import DelimitedFile, first_repeated, open_delimited, positions
 from hollerith.geography.entities import Entities, read_entities
 from hollerith.geography.levels import check_levels, check_shares
-from hollerith.geography.settings import Settings
+from hollerith.geography.settings import Kind, Mechanism, Settings
 from hollerith.geography.tree import Flags, Indices, Ints, Tree, nest
 from hollerith.geography.write import BLOCKS, ENTITIES, GEOUNIT_COLUMNS, GEOUNITS
 from hollerith.privacy.exact import read_exact
@@ -47,11 +47,14 @@ class WrittenShares:
     index : tuple of ndarray of int32
         For each geolevel the position of each unit's share, of shape (units,).
     bypassed : tuple of ndarray of bool
+    row : tuple of ndarray of int64
+        For each geolevel the place of each unit among the rows of the geolevel, of shape (units,).
     """
 
     shares: tuple[Fraction, ...]
     index: tuple[Indices, ...]
     bypassed: tuple[Flags, ...]
+    row: tuple[Ints, ...]
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -81,10 +84,10 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> Settings:
     try:
         told = manifest["settings"]
         levels = check_levels(told["levels"])
-        shares = check_shares({name: Fraction(share) for name, share in told["shares"].items()}, levels)
+        shares = check_shares({name: Fraction(read_exact(share)) for name, share in told["shares"].items()}, levels)
         return Settings(
-            told["kind"],
-            told["mechanism"],
+            _one_of(get_args(Kind), told["kind"]),
+            _one_of(get_args(Mechanism), told["mechanism"]),
             levels,
             shares,
             told["fanout_cutoff"],
@@ -96,8 +99,12 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> Settings:
             tuple(map(int, told["strong_mcd_states"])),
             told["live"],
         )
-    except (KeyError, TypeError, ValueError, AttributeError, ConfigError):
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError):
         raise OutputError(f"{folder / MANIFEST} does not hold the settings of a spine") from None
+
+
+def _one_of(choices: tuple[Any, ...], value: object) -> Any:  # noqa: ANN401  (one of the choices)
+    return choices[choices.index(value)]
 
 
 def read_spine(folder: Path, levels: tuple[str, ...]) -> WrittenSpine:
@@ -136,7 +143,8 @@ def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
     Raises
     ------
     InputError
-        If geounits.csv does not hold each geounit of blocks.csv once, with a share.
+        If geounits.csv does not hold each geounit of blocks.csv once, with a share and the parent and number of
+        children that blocks.csv gives it, or a unit that gave up its share has one.
     """
     with open_delimited(folder / GEOUNITS, GEOUNIT_COLUMNS) as file:
         written = file.texts("share", nines=True)
@@ -144,20 +152,45 @@ def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
         place = {text: i for i, text in enumerate(written.labels)}
         found: list[Indices] = []
         bypassed: list[Flags] = []
+        place_of: list[Ints] = []
         for level, name in enumerate(spine.tree.names):
             rows = file.where("geolevel", name)
             at = _positions(rows, spine, level)
             if len(at) != spine.tree.units(level) or (np.sort(at) != np.arange(len(at))).any():
                 raise InputError(f"{file.path}: the geounits of {name} are not those of {BLOCKS}, each once")
+            _check_tree(rows, spine, level, at)
             share, flag = rows.texts("share", nines=True), rows.texts("bypassed", nines=True)
             if (share.index < 0).any():
                 raise InputError(f"{file.path}, column share: a geounit of {name} has no share")
             index, given_up = np.zeros(len(at), dtype=np.int32), np.zeros(len(at), dtype=np.bool_)
             index[at] = np.array([place[text] for text in share.labels], dtype=np.int32)[share.index]
             given_up[at] = flag.index == (flag.labels.index("true") if "true" in flag.labels else -2)
+            row = np.empty(len(at), dtype=np.int64)
+            row[at] = np.arange(len(at))
+            if not set(flag.labels) <= {"true", "false"} or (flag.index < 0).any():
+                raise InputError(f"{file.path}, column bypassed: a value of {name} is neither true nor false")
+            if np.array([share > 0 for share in shares])[index[given_up]].any():
+                raise InputError(f"{file.path}, column bypassed: a geounit of {name} gave up its share and has one")
             found.append(index)
             bypassed.append(given_up)
-    return WrittenShares(shares, tuple(found), tuple(bypassed))
+            place_of.append(row)
+        if sum(map(len, found)) != file.rows:
+            raise InputError(f"{file.path}, column geolevel: there are geolevels that {BLOCKS} does not have")
+    return WrittenShares(shares, tuple(found), tuple(bypassed), tuple(place_of))
+
+
+def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) -> None:
+    """Compare parents and numbers of children with those of blocks.csv; ``at`` are the units of the rows."""
+    name, parent = spine.tree.names[level], rows.texts("parent", nines=True)
+    place = {label: i for i, label in enumerate(spine.labels[level - 1])} if level else {}
+    of_label = np.array([place.get(label, -2) for label in parent.labels] + [-1], dtype=np.int64)
+    expected = spine.tree.parents[level][at] if level else np.full(len(at), -1)
+    wrong = np.flatnonzero(of_label[parent.index] != expected)
+    if len(wrong):
+        raise rows.fault(int(wrong[0]), "parent", f"{BLOCKS} puts this geounit of {name} into another unit")
+    wrong = np.flatnonzero(rows.counts("children") != spine.tree.children(level)[at])
+    if len(wrong):
+        raise rows.fault(int(wrong[0]), "children", f"{BLOCKS} gives this geounit of {name} another number of children")
 
 
 def _positions(rows: DelimitedFile, spine: WrittenSpine, level: int) -> Ints:

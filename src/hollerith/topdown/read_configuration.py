@@ -27,7 +27,8 @@ _OPTIONAL: Final = (
     *("privacy_unit", "mechanism", "rho", "epsilon", "invariants", "passes", "recodes", "constraints", "spine"),
 )
 _BUDGETS: Final = {"zcdp": (Mechanism.ZCDP, "rho"), "pure": (Mechanism.PURE, "epsilon")}
-_SMALLEST_BUDGET: Final = Fraction(1, 10**15)
+SMALLEST_BUDGET: Final = Fraction(1, 10**15)
+"""Of a measurement: the noise of a smaller one would not fit 64 bits."""
 
 
 def read_configuration(name: str | Path) -> Configuration:
@@ -122,5 +123,5 @@ def _check_noise(
             f"queries.{level}.{query.name}: has a budget below 1e-15; give it more, or a share of 0"
             for level, of_level in queries.items()
             for query, share in of_level
-            if 0 < budget * shares[level] * share < _SMALLEST_BUDGET
+            if 0 < budget * shares[level] * share < SMALLEST_BUDGET
         ]

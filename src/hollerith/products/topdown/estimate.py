@@ -44,11 +44,14 @@ class Options:
         Go on with an interrupted run.
     noisy_measurements : Path or None
         Where to write all noisy measurements.
+    spine : Path or None
+        The folder of a spine that was built before; the configuration has its settings (`on_given`).
     """
 
     estimator: Estimator = "topdown"
     resume: bool = False
     noisy_measurements: Path | None = None
+    spine: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -77,13 +77,14 @@ def run(
         log = stack.enter_context(confidential_log(request))
         partial = stack.enter_context(new_folder(request.out, overwrite=request.overwrite, noisy=False))
         noisy = _noisy_folder(stack, request, options)
-        world = open_world(configuration, request.data, request.memory, clock, options.estimator)
+        world = open_world(configuration, request.data, request.memory, clock, options.estimator, options.spine)
         check_noiseless(configuration, world.spine)
         check_root(configuration, world.spine, options)
         inputs = checksums(request.data, world)
         state = {
             "configuration": repr(configuration),
             "estimator": options.estimator,
+            "spine": world.given,
             "noisy measurements": noisy is not None,
             "seed": "none" if entropy.for_release else repr(entropy),
             "version": hollerith.__version__,
@@ -97,7 +98,7 @@ def run(
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(partial, world.spine, configuration.schema, configuration.recodes, evidence)
         manifest = manifest_of(
-            found.ledger, reasons, _parameters(configuration, options), _taken_as_public(configuration, world)
+            found.ledger, reasons, _parameters(configuration, world, options), _taken_as_public(configuration, world)
         )
         manifest["system"] = SYSTEM
         manifest["tables"] = describe_files(partial, rows)
@@ -167,12 +168,13 @@ def _begin(checkpoint: Checkpoint, state: Mapping[str, object], request: Request
     checkpoint.begin(state)
 
 
-def _parameters(configuration: Configuration, options: Options) -> dict[str, Any]:
+def _parameters(configuration: Configuration, world: World, options: Options) -> dict[str, Any]:
     return {
         "schema": {a.name: list(a.labels) for a in configuration.schema.attributes},
         "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
         "geolevels": list(configuration.levels),
         "spine": configuration.spine.kind,
+        **({"spine_files": world.given} if world.given else {}),
         "estimator": options.estimator,
     }
 

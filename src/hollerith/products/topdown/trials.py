@@ -44,7 +44,7 @@ def trials(
     if not is_synthetic(data):
         raise ConfigError(f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}")
     clock = Stopwatch(announce)
-    world = open_world(configuration, data, memory, clock, options.estimator)
+    world = open_world(configuration, data, memory, clock, options.estimator, options.spine)
     check_noiseless(configuration, world.spine)
     check_root(configuration, world.spine, options)
     released = []

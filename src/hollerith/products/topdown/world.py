@@ -9,6 +9,7 @@ import numpy as np
 from hollerith.errors import ConfigError, InputError
 from hollerith.geography.attributes import attributes_of, read_facilities
 from hollerith.geography.build import make
+from hollerith.geography.given import read_given
 from hollerith.geography.levels import ROOT
 from hollerith.geography.reference import Reference, read_reference
 from hollerith.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
@@ -25,6 +26,7 @@ from hollerith.tabulate.histograms import (
     read_block_counts,
 )
 from hollerith.topdown.configuration import Configuration, Estimator
+from hollerith.topdown.given import check_given
 from hollerith.topdown.histogram import Histogram, Ints
 from hollerith.topdown.invariants import Kept, kept_areas
 
@@ -42,6 +44,8 @@ class World:
     ----------
     reference : Reference
     spine : Spine
+    given : dict of str to str
+        SHA-256 of the files of a spine that was built before; empty if the run built its own.
     kept : Kept or None
         Which totals are kept exactly.
     facilities : ndarray of int64, shape (blocks, 8), or None
@@ -54,6 +58,7 @@ class World:
 
     reference: Reference
     spine: Spine
+    given: dict[str, str]
     kept: Kept | None
     facilities: Ints | None
     counts: BlockCounts
@@ -61,9 +66,14 @@ class World:
 
 
 def open_world(
-    configuration: Configuration, data: Path, memory: int | None, clock: Stopwatch, estimator: Estimator = "topdown"
+    configuration: Configuration,
+    data: Path,
+    memory: int | None,
+    clock: Stopwatch,
+    estimator: Estimator = "topdown",
+    folder: Path | None = None,
 ) -> World:
-    """Read geography and records, and build the spine.
+    """Read geography and records, and build the spine, or read it from a folder.
 
     Raises
     ------
@@ -72,15 +82,16 @@ def open_world(
     """
     clock.start("reading the geography")
     settings = configuration.spine_for(estimator)
-    classes = tuple(name for name in settings.classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
-    reference = read_reference(_geography(data), classes, schools=SCHOOLS in settings.classes)
+    needed = settings.classes if folder is None else ()
+    classes = tuple(name for name in needed if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
+    reference = read_reference(_geography(data), classes, schools=SCHOOLS in needed)
     listed = data / FACILITIES
     facilities = read_facilities(listed, reference) if listed.exists() else None
     if facilities is None:
         needs = [
             *(["constraints.group_quarters"] if configuration.group_quarters else []),
             *(["spine.live"] if settings.live else []),
-            *(["the class gq of the spine"] if QUARTERS in settings.classes else []),
+            *(["the class gq of the spine"] if QUARTERS in needed else []),
         ]
         if needs:
             raise InputError(f"{listed}: no such file; {' and '.join(needs)} need block, housing_units and gq1 to gq7")
@@ -89,8 +100,15 @@ def open_world(
     if facilities is not None and settings.live:
         live = np.asarray(facilities.any(axis=1))
         reference, facilities = reference.keep(live), facilities[live]
-    quarters = None if facilities is None else attributes_of(facilities).quarters
-    spine = make(settings, reference, quarters, clock)
+    given: dict[str, str] = {}
+    if folder is None:
+        quarters = None if facilities is None else attributes_of(facilities).quarters
+        spine = make(settings, reference, quarters, clock)
+    else:
+        clock.start("reading the spine")
+        read = read_given(folder)
+        spine, given = read.spine, read.checksums
+        check_given(configuration, spine, reference.block, estimator, folder)
     if spine.tree.units(0) != 1:
         raise ConfigError(
             f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
@@ -114,7 +132,7 @@ def open_world(
     exact = [counts.histogram]
     for level in range(len(spine.levels) - 1, 0, -1):
         exact.append(exact[-1].sum_to(spine.tree.parents[level], spine.tree.units(level - 1)))
-    return World(reference, spine, kept, facilities, counts, tuple(reversed(exact)))
+    return World(reference, spine, given, kept, facilities, counts, tuple(reversed(exact)))
 
 
 def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Ints) -> None:
