@@ -258,3 +258,28 @@ def test_a_run_is_resumed_on_the_same_spine_alone(
     assert run(place, str(place / "copy"), "--resume") == 2
     assert "changed: spine" in capsys.readouterr().err
     assert run(place, str(place / "spine"), "--resume") == 0
+
+
+@pytest.mark.parametrize("kind", ["conventional", "optimized"])
+@pytest.mark.parametrize("middle", [("Tract",), ("Tract_Group", "Tract")])
+def test_a_county_alone_may_be_the_root(tmp_path: Path, kind: str, middle: tuple[str, ...]) -> None:
+    world = make_world(9, (3, 2), states=1)
+    world.blocks = [block for block in world.blocks if block[2:5] == "001"]
+    world.areas = [("9999", cousub, place) for _, cousub, place in world.areas[: len(world.blocks)]]
+    world.counts = {key: count for key, count in world.counts.items() if key[0] in world.blocks}
+    write_world(world, tmp_path / "data")
+    levels = ("County", *middle, "Block_Group", "Block")
+    made = configuration(
+        (3, 2),
+        rho="1/2",
+        invariants={"County": ["total"]},
+        shares=dict.fromkeys(levels, f"1/{len(levels)}"),
+        queries={level: {"total": "1/4", "detailed": "3/4"} for level in levels},
+    )
+    write_configuration(made, tmp_path / "config.json")
+    assert build(tmp_path, levels=levels, kind=kind) == 0
+    assert main(["check", str(tmp_path / "spine")]) == 0
+    assert main(["spine", "report", str(tmp_path / "spine")]) == 0
+    assert run(tmp_path, str(tmp_path / "spine")) == 0
+    lines = (tmp_path / "out/counts/County.csv").read_text().splitlines()[1:]
+    assert sum(int(line.split("|")[-1]) for line in lines) == sum(world.counts.values())

@@ -73,7 +73,7 @@ def build(settings: Settings, request: Request, announce: Announce) -> dict[str,
         if spine.tree.units(0) != 1:
             raise ConfigError(
                 f"--levels: without US the spine has {spine.tree.units(0)} units at {settings.levels[0]} and no root; "
-                "keep US, or leave it out for a file of one state and one side of AIAN areas"
+                "keep US, or begin lower for a file of one state or county and one side of AIAN areas"
             )
         if wrong := check_spine(spine, reference.block):
             raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")

@@ -16,6 +16,7 @@ ROOT: Final = "US"
 DEFAULT_LEVELS: Final = tuple(level for level in LEVELS if level != "Tract_Group")
 
 _OPTIONAL: Final = "Tract_Group"
+_ROOTS: Final = (ROOT, "State", "County")
 
 
 def read_levels(text: str) -> tuple[str, ...]:
@@ -44,12 +45,12 @@ def check_levels(levels: Sequence[str]) -> tuple[str, ...]:
             raise ConfigError(f"--levels: {level} is named twice")
     if list(levels) != sorted(levels, key=LEVELS.index):
         raise ConfigError(f"--levels: name the geolevels from the root down, in the order {', '.join(LEVELS)}")
-    first = 0 if ROOT in levels else 1
+    first = min((LEVELS.index(level) for level in levels if level in _ROOTS), default=0)
     missing = [level for level in LEVELS[first:] if level != _OPTIONAL and level not in levels]
     if missing:
         raise ConfigError(
-            f"--levels: {', '.join(missing)} is missing; only Tract_Group may be left out, "
-            "and US for a file of one state"
+            f"--levels: {', '.join(missing)} is missing; only Tract_Group may be left out, US for a file of one state, "
+            "and US and State for a file of one county"
         )
     return tuple(levels)
 
