@@ -226,7 +226,10 @@ BOTH, PERSONS, HOUSEHOLDS = KINDS, KINDS[:1], KINDS[1:]
         (UNIT, 1, 29, " ", "zero_codes", HOUSEHOLDS),
         (UNIT, 1, 27, "00", "zero_codes", HOUSEHOLDS),
         (UNIT, 1, 59, "8", "domain: HHT", HOUSEHOLDS),
+        (UNIT, 1, 59, " ", "zero_codes_elsewhere", HOUSEHOLDS),
         (UNIT, 2, 59, "1", "one_householder", HOUSEHOLDS),
+        (UNIT, 2, 29, "3", "zero_codes_elsewhere", HOUSEHOLDS),
+        (PER, 1, 1, "456700004", "householder_has_household", HOUSEHOLDS),
     ],
 )
 def test_a_value_is_named_by_file_and_line(
@@ -236,6 +239,15 @@ def test_a_value_is_named_by_file_and_line(
     for kind in KINDS:
         told = [row for row in said(cef, kind).splitlines() if row.startswith(f"{file}: {rule}")]
         assert [row.endswith(f"; 1 record; line {line}") for row in told] == [True] * (kind in kinds), said(cef, kind)
+
+
+@pytest.mark.parametrize(("file", "start", "text"), [(UNIT, 0, "4"), (UNIT, 59, " "), (UNIT, 59, "0")])
+def test_a_householder_of_no_household_is_not_lost(cef: Path, file: str, start: int, text: str) -> None:
+    """What makes a unit a household is its RTYPE and HHT; a householder elsewhere would be in no table."""
+    for place, blank in ((27, "00"), (29, "0")):
+        change(cef / file, 1, place, blank)
+    change(cef / file, 1, start, text)
+    assert f"{PER}: householder_has_household" in said(cef, KINDS[1])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -171,6 +171,67 @@ def test_trials_are_drawn_anew_and_written(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.parametrize("cap", [1, 2, 8])
+def test_the_bias_of_the_race_cap_by_iteration(product: str, cap: int, tmp_path: Path) -> None:
+    """Without noise what is published errs by the cap alone: against an independent tabulator that has none."""
+    world = random_world(seeded(60 + cap))
+    world.config.budgets("Infinity")
+    world.config.max_race_codes = cap
+    tables = publish(product, world, tmp_path)
+    out = tmp_path / "accuracy"
+    arguments = [str(tmp_path / "parameters"), str(tmp_path / "data"), str(out)]
+    assert main([product, "accuracy", *arguments]) == 0
+    world.config.max_race_codes = 8
+    errors = errors_by_iteration(world, tables, product)
+    with (out / "accuracy_by_iteration.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="|"))
+    found = {(row["TABLE"], row["REGION_TYPE"], row["ITERATION_CODE"]): row for row in rows}
+    assert found.keys() == errors.keys()
+    for key, of_groups in errors.items():
+        cells = [error for group in of_groups.values() for error, _ in group]
+        size = sum(true for group in of_groups.values() for _, true in group) / len(of_groups)
+        assert float(found[key]["MEAN_SIZE"]) == pytest.approx(size)
+        assert int(found[key]["COUNT"]) == len(cells)
+        assert float(found[key]["RACE_CAP_BIAS"]) == pytest.approx(sum(cells) / len(of_groups))
+        assert float(found[key]["EXPERIMENTAL_MOE"]) == 0
+        uncapped = float(found[key]["EXPERIMENTAL_MOE_UNCAPPED"])
+        assert uncapped == pytest.approx(float(np.quantile(np.abs(cells), 0.95)))
+    assert any(float(row["RACE_CAP_BIAS"]) for row in rows) == (cap < 8)
+
+
+def errors_by_iteration(
+    world: World, tables: Tables, product: str
+) -> dict[tuple[str, str, str], dict[Group, list[tuple[int, int]]]]:
+    """By table, region type and iteration, of each published group what its measured cells err by, and the truth."""
+    found: dict[tuple[str, str, str], dict[Group, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+    table_of = stat_levels(tables) if product == "safetab-p" else {}
+    for region_type, level in levels_of(world):
+        if product == "safetab-p":
+            counts = counted(world, world.persons, age_and_sex, region_type, level)
+            for group in universe(world, region_type, level):
+                ages = counts.get(group, Counter[Cell]())
+                if number := table_of.get(group):
+                    rows = {(*group, *c): n for c, (n, parts) in t2_rows(ages, number).items() if parts == 1}
+                    name = T2[number - 1]
+                else:
+                    rows, name = ({group: ages.total()}, T1) if group in tables[T1] else ({}, "")
+                for cell, true in rows.items():
+                    found[name, region_type, group[2]][group].append((tables[name][cell].count - true, true))
+            continue
+        counts = counted(world, world.households, type_and_tenure, region_type, level)
+        for family in FAMILIES:
+            noise = noise_for(world, region_type, level, "Infinity")
+            for name, due_rows in expected_h(world, region_type, level, family, counts, noise).items():
+                for cell, row in due_rows.items():
+                    if cell[3] in set(BASIS[name].values()):
+                        group = (cell[0], cell[1], cell[2])
+                        found[name, region_type, cell[2]][group].append(
+                            (tables[name][cell].count - row.count, row.count)
+                        )
+    return found
+
+
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
 def test_real_records_are_refused(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = random_world(seeded(2), noise="some")
     publish(product, world, tmp_path)

@@ -1,7 +1,8 @@
 """`hollerith safetab-p|safetab-h validate|plan|run|exact|accuracy`: the Detailed DHC-A and DHC-B."""
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from hollerith.products.safetab.settings import Settings
     from hollerith.products.safetab_h.config import Config as ConfigH
     from hollerith.products.safetab_p.config import Config as ConfigP
-    from hollerith.records.detailed import Kind
+    from hollerith.records.detailed import DetailedRecords, Kind
 
 _STAGES = 3
 
@@ -126,16 +127,31 @@ def _validate_p(options: argparse.Namespace) -> None:
 
 def _validate_h(options: argparse.Namespace) -> None:
     from hollerith.products.safetab_h.config import read_config
-    from hollerith.products.safetab_h.run import KIND
-    from hollerith.products.safetab_h.totals import find_totals, read_totals
+    from hollerith.products.safetab_h.run import KIND, list_groups, reasons_against_areas, totals_of
+    from hollerith.products.safetab_h.totals import FILE, find_totals
 
-    settings, iterations = read_config(options.parameters / CONFIG).settings, read_iterations(options.parameters)
-    read_totals(find_totals(options.data, options.totals), settings, iterations)
-    _validate(options, KIND, settings, iterations)
+    config, iterations = read_config(options.parameters / CONFIG), read_iterations(options.parameters)
+    if options.totals is None and not (options.data / FILE).exists():
+        _validate(options, KIND, config.settings, iterations)
+        print("remark: there are no totals to be checked; name SafeTab-P's T01001 with --totals", file=sys.stderr)
+        return
+    totals = find_totals(options.data, options.totals)
+    source, chosen, _ = totals_of(totals, config, iterations, options.data)
+    _validate(
+        options,
+        KIND,
+        config.settings,
+        iterations,
+        lambda records: reasons_against_areas(totals, list_groups(records, config, chosen), source, options.data),
+    )
 
 
 def _validate(
-    options: argparse.Namespace, kind: "Kind", settings: "Settings", iterations: CharacteristicIterations
+    options: argparse.Namespace,
+    kind: "Kind",
+    settings: "Settings",
+    iterations: CharacteristicIterations,
+    more: "Callable[[DetailedRecords], object]" = lambda _: None,
 ) -> None:
     from hollerith.cli.progress import stages
     from hollerith.products.safetab.run import checked_records
@@ -144,6 +160,8 @@ def _validate(
         announce("reading and checking the records")
         with checked_records(options.data, kind, settings, iterations, options.memory) as records:
             findings = records.findings
+            if not findings:
+                more(records)
     print_findings(options, findings)
 
 
@@ -239,6 +257,7 @@ def _release_p(
         sections = safetab_sections(plan, production, kinds, kind_of, DETAILED_ONLY)
         write_release_report(report, plan, manifest, sections)
     print_release(options, manifest)
+    _print_remarks(manifest["parameters"]["remarks"])
 
 
 def _release_h(
@@ -264,6 +283,12 @@ def _release_h(
         sections = safetab_sections(plan, production, {"T03": "household type", "T04": "tenure"}, kind_of)
         write_release_report(report, plan, manifest, sections)
     print_release(options, manifest)
+    _print_remarks(manifest["parameters"]["remarks"])
+
+
+def _print_remarks(remarks: "Sequence[str]") -> None:
+    for remark in remarks:
+        print(f"remark: {remark}", file=sys.stderr)
 
 
 def _accuracy_p(options: argparse.Namespace) -> None:
@@ -273,7 +298,7 @@ def _accuracy_p(options: argparse.Namespace) -> None:
     config, iterations, plan = _planned_p(options)
     with stages("accuracy", _STAGES) as announce:
         errors = trials(config, iterations, plan, options.data, options.trials, entropy_of(options), announce)
-    _tell_accuracy(options, plan, errors)
+    _tell_accuracy(options, plan, iterations, errors)
 
 
 def _accuracy_h(options: argparse.Namespace) -> None:
@@ -285,29 +310,35 @@ def _accuracy_h(options: argparse.Namespace) -> None:
     entropy = entropy_of(options)
     with stages("accuracy", _STAGES) as announce:
         errors = trials(config, iterations, plan, totals, options.data, options.trials, entropy, announce)
-    _tell_accuracy(options, plan, errors)
+    _tell_accuracy(options, plan, iterations, errors)
 
 
-def _tell_accuracy(options: argparse.Namespace, plan: Plan, errors: list["LevelErrors"]) -> None:
+def _tell_accuracy(
+    options: argparse.Namespace, plan: Plan, iterations: CharacteristicIterations, errors: list["LevelErrors"]
+) -> None:
     from dataclasses import asdict
 
     from hollerith.products.safetab.accuracy import write_accuracy
-    from hollerith.products.safetab.errors import summarize
+    from hollerith.products.safetab.errors import summarize, summarize_iterations
 
     rows = summarize(errors, float(plan.confidence))
     if options.out is not None:
-        write_accuracy(plan.product, rows, options.out, overwrite=options.overwrite)
+        by_iteration = summarize_iterations(errors, iterations, float(plan.confidence))
+        write_accuracy(plan.product, rows, by_iteration, options.out, overwrite=options.overwrite)
     if options.json:
         print_json([asdict(row) for row in rows])
         return
-    print(f"{'table':10}{'level':14}{'size':>22}{'groups':>12}{'share':>9}{'n':>12}{'expected':>10}{'noise':>10}")
+    print(
+        f"{'table':10}{'level':14}{'size':>22}{'groups':>12}{'share':>9}{'n':>12}{'expected':>10}{'noise':>10}{'cap':>10}"
+    )
     for row in rows:
         level = f"{row.region_type} {row.iteration_level}{'*' * row.detailed_only}"
-        margins = ("-" if m is None else f"{m:.1f}" for m in (row.expected_moe, row.experimental_moe))
-        expected, observed = margins
+        margins = (row.expected_moe, row.experimental_moe, row.race_cap_bias)
+        expected, observed, bias = ("-" if m is None else f"{m:.1f}" for m in margins)
         print(
             f"{row.table:10}{level:14}{row.size:>22}{row.groups:12,}{row.share:9.2%}{row.count:12,}"
-            f"{expected:>10}{observed:>10}"
+            f"{expected:>10}{observed:>10}{bias:>10}"
         )
+    print("cap: how many records the limit on race codes adds to a group, on average")
     if any(row.detailed_only for row in rows):
         print("* iterations of which only totals are made")

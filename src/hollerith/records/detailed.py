@@ -14,11 +14,12 @@ from typing import Final, Literal, TypeAlias
 
 import duckdb
 
+from hollerith.populations.regions import NO_AIANNH, NO_PLACE
 from hollerith.records.cef import is_cef
 from hollerith.records.database import numbers, open_database
 from hollerith.records.detailed_cef import open_detailed_cef
 from hollerith.records.detailed_files import open_detailed_files
-from hollerith.records.detailed_rules import BLOCK_CODE, check_places, count_unknown
+from hollerith.records.detailed_rules import BLOCK, BLOCK_CODE, check_places, count_unknown
 from hollerith.records.findings import Finding, require_none
 from hollerith.records.reader import Source, require_folder
 from hollerith.records.schema import HOUSEHOLD_RECORDS, HOUSING_UNITS, PERSON_RECORDS, REFERENCE, RecordFile
@@ -28,6 +29,15 @@ Kind: TypeAlias = Literal["person-records", "household-records"]
 RECORDS: Final[Mapping[Kind, RecordFile]] = MappingProxyType(
     {"person-records": PERSON_RECORDS, "household-records": HOUSEHOLD_RECORDS}
 )
+
+_OF_AREAS: Final = {
+    "state": ("TABBLKST", "true"),
+    "county": ("TABBLKST, TABBLKCOU", "true"),
+    "tract": ("TABBLKST, TABBLKCOU, TABTRACTCE", "true"),
+    "place": ("TABBLKST, PLACEFP", f"PLACEFP <> {NO_PLACE}"),
+    "aiannh": ("AIANNHCE", f"AIANNHCE <> {NO_AIANNH}"),
+}
+"""By kind of area the columns that tell one from another, and which blocks are in one."""
 
 NOTES: Final = (
     "records_of_other_states",
@@ -63,6 +73,9 @@ class DetailedRecords:
         What is no error but should be known: records_of_other_states, blocks_of_other_states, qspan_is_race_code
         (records whose QSPAN no ethnicity iteration has) and housing_units_outside_reference (blocks of the list that
         the reference file lacks).
+    without_housing_units : mapping of str to int
+        By kind of area, how many records lie in such areas where no housing unit stands; empty if none are listed.
+        Nothing shows these areas, but larger ones and those of other kinds count the records.
     has_housing_units : bool
         Whether a list of housing units was given.
     """
@@ -72,6 +85,7 @@ class DetailedRecords:
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
     notes: Mapping[str, int]
+    without_housing_units: Mapping[str, int]
     has_housing_units: bool
 
     def require_valid(self) -> None:
@@ -128,18 +142,23 @@ def open_detailed(
             )
         else:
             sources, findings, has_records, has_blocks = open_detailed_files(db, folder, schema, codes, listed=listed)
-        notes = dict.fromkeys(NOTES, 0)
+        notes, without = dict.fromkeys(NOTES, 0), dict[str, int]()
         if has_records:
             db.execute(f"CREATE VIEW records AS SELECT * FROM every_record WHERE {_in_states('TABBLKST', states)}")
             notes |= _note_records(db, states, ethnicity_codes)
         if has_blocks:
             notes |= _make_blocks(db, states, listed=listed)
-        if has_records and has_blocks and not cef:
-            findings = findings + check_places(db, sources["records"], schema, households=households)
+        if has_records and has_blocks:
+            _count_by_block(db)
+            if not cef:
+                findings = findings + check_places(db, sources["records"], schema, households=households)
+            if listed:
+                without = _count_without_units(db)
+            db.execute("DROP TABLE lived_in")
         for name in (REFERENCE.relation, HOUSING_UNITS.relation):
             db.execute(f"DROP VIEW IF EXISTS {name}")
             db.execute(f"DROP TABLE IF EXISTS {name}_rows")
-        yield DetailedRecords(db, folder, sources, tuple(findings), notes, listed)
+        yield DetailedRecords(db, folder, sources, tuple(findings), notes, without, listed)
 
 
 def _in_states(state: str, states: frozenset[int]) -> str:
@@ -152,6 +171,23 @@ def _note_records(
     (others,) = numbers(db, f"SELECT count(*) FROM every_record WHERE NOT {_in_states('TABBLKST', states)}")
     races = count_unknown(db, "records", "QSPAN", ethnicity_codes)
     return {"records_of_other_states": others, "qspan_is_race_code": races}
+
+
+def _count_by_block(db: duckdb.DuckDBPyConnection) -> None:
+    """Make the relation ``lived_in``: how many records each block holds."""
+    columns = ", ".join(BLOCK)
+    known = " AND ".join(f"{column} IS NOT NULL" for column in BLOCK)
+    db.execute(f"CREATE TABLE lived_in AS SELECT {columns}, count(*) AS n FROM records WHERE {known} GROUP BY ALL")
+
+
+def _count_without_units(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Count records in areas without a housing unit, by kind of area."""
+    lived_in = f"lived_in JOIN blocks USING ({', '.join(BLOCK)})"
+    found = {}
+    for base, (area, within) in _OF_AREAS.items():
+        bare = f"SELECT {area} FROM blocks WHERE {within} GROUP BY ALL HAVING sum(housing_units) = 0"
+        (found[base],) = numbers(db, f"SELECT sum(n) FROM {lived_in} SEMI JOIN ({bare}) USING ({area})")
+    return found
 
 
 def _make_blocks(db: duckdb.DuckDBPyConnection, states: frozenset[int], *, listed: bool) -> dict[str, int]:

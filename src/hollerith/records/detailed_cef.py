@@ -76,6 +76,14 @@ _OF_PERSONS: Final = {
         "MAFID is not in the units file of the state",
     ),
 }
+_OF_HOUSEHOLDERS: Final = {
+    **_OF_PERSONS,
+    "householder_has_household": (
+        f"RELSHIP = {_HOUSEHOLDER}"
+        f" AND MAFID IN (SELECT MAFID FROM homes WHERE MAFID IS NOT NULL AND NOT ({_OCCUPIED}))",
+        "a person of RELSHIP 20 must be in an occupied housing unit: RTYPE 2, HHT not zero or blank",
+    ),
+}
 _OF_UNITS: Final = {
     "block_in_reference": (f"NOT {_PLACED}", "OIDTB is not among the OIDTABBLK"),
     "unique_mafid": (
@@ -88,6 +96,10 @@ _OF_HOUSEHOLDS: Final = {
     "zero_codes": (
         f"{_OCCUPIED} AND (HHRACE = 0 OR TEN = 0)",
         "HHRACE and TEN must not be zero or blank in an occupied housing unit",
+    ),
+    "zero_codes_elsewhere": (
+        f"NOT ({_OCCUPIED}) AND (HHRACE <> 0 OR TEN <> 0 OR HHT <> 0)",
+        "HHRACE, TEN and HHT must be zero or blank in a vacant unit and in group quarters",
     ),
     "one_householder": (
         f"{_OCCUPIED} AND MAFID IS NOT NULL AND MAFID NOT IN (SELECT MAFID FROM people"
@@ -137,7 +149,7 @@ def open_detailed_cef(
         wrong = _load_people(db, path, households=households)
         more = _load_homes(db, unit_path, HOUSEHOLD_LAYOUT if households else _PLACE_LAYOUT)
         if not wrong + more:
-            wrong = _check_people(db, path.name, codes)
+            wrong = _check_people(db, path.name, codes, households=households)
             more = _check_homes(db, unit_path.name, households=households)
         of_persons += wrong
         of_units += more
@@ -206,10 +218,13 @@ def _load_homes(db: duckdb.DuckDBPyConnection, path: Path, layout: Layout) -> li
     return []
 
 
-def _check_people(db: duckdb.DuckDBPyConnection, file: str, codes: frozenset[int]) -> list[Finding]:
+def _check_people(
+    db: duckdb.DuckDBPyConnection, file: str, codes: frozenset[int], *, households: bool
+) -> list[Finding]:
     schema = PERSON_LAYOUT.schema
     _, broken = count_values(db, "people", schema.columns, codes)
-    broken += count_races_after_blank(db, "people") + _count(db, "people", _OF_PERSONS)
+    broken += count_races_after_blank(db, "people")
+    broken += _count(db, "people", _OF_HOUSEHOLDERS if households else _OF_PERSONS)
     return _place(db, file, schema, codes, broken)
 
 
@@ -230,7 +245,7 @@ def _place(
     db: duckdb.DuckDBPyConnection, file: str, schema: RecordFile, codes: frozenset[int], broken: Broken
 ) -> list[Finding]:
     """Say on which lines of a file rules are broken."""
-    rules = {**_OF_PERSONS, **_OF_HOUSEHOLDS}
+    rules = {**_OF_HOUSEHOLDERS, **_OF_HOUSEHOLDS}
     findings = []
     for (rule, name), count in broken.items():
         condition, text = rules.get(rule) or rule_of(rule, name, schema, codes)

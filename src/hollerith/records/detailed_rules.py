@@ -138,10 +138,11 @@ def _known(codes: frozenset[int]) -> str:
 def check_places(
     db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, *, households: bool
 ) -> list[Finding]:
-    """Find records in blocks that are not in the reference file, and households where no housing unit stands."""
+    """Find records in blocks that are not in the reference file, and households where no housing unit stands.
+
+    The relation ``lived_in`` says which blocks hold how many records.
+    """
     columns = ", ".join(BLOCK)
-    known = " AND ".join(f"{column} IS NOT NULL" for column in BLOCK)
-    db.execute(f"CREATE TABLE lived_in AS SELECT {columns}, count(*) AS n FROM records WHERE {known} GROUP BY ALL")
     rules = [("block_in_reference", f"ANTI JOIN blocks USING ({columns})", "the block is not in GRF-C.txt")]
     if households:
         bare = f"SEMI JOIN (SELECT * FROM blocks WHERE housing_units = 0) USING ({columns})"
@@ -153,7 +154,6 @@ def check_places(
         if count:
             broken = f"{BLOCK_CODE} IN (SELECT {BLOCK_CODE} FROM lived_in {among})"
             findings += place_finding(db, source, Finding(rule, "", text, count), schema.relation, broken)
-    db.execute("DROP TABLE lived_in")
     return findings
 
 

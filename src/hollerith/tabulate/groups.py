@@ -307,12 +307,15 @@ class SliceCounts:
     areas : Areas
     first_state, last_state : int
     records : int
+    in_no_iteration : int
+        Of these, how many are in no iteration of any level, and so in no group.
     """
 
     areas: Areas
     first_state: int
     last_state: int
     records: int
+    in_no_iteration: int
     _categories: int
     _spaces: Mapping[Granularity, Space]
     _iterations_of: Mapping[Granularity, _Lists]
@@ -555,6 +558,7 @@ def count_groups(
         for chunks in slices:
             lists = dict(singles)
             parts: dict[str, list[_Pairs]] = {base: [] for base in tabulation.bases}
+            in_no_iteration = 0
             for _ in chunks:
                 entries = reading.popleft().result()
                 reading.extend(
@@ -566,11 +570,16 @@ def count_groups(
                 for base, pairs in _by_base(tabulation.bases, areas, entries, key.astype(np.int32)):
                     parts[base].append(pairs)
                 lists = {g: lists[g].extended(_of_combinations(spaces[g], entries.sets)) for g in granularities}
+                in_some = entries.is_ethnic.copy()
+                for g in granularities:
+                    in_some |= (np.diff(lists[g].starts) > 0)[key[: len(in_some)]]
+                in_no_iteration += int((~in_some).sum())
             yield SliceCounts(
                 areas=areas,
                 first_state=chunks[0].states[0],
                 last_state=chunks[-1].states[1],
                 records=sum(chunk.records for chunk in chunks),
+                in_no_iteration=in_no_iteration,
                 _categories=tabulation.categories,
                 _spaces=spaces,
                 _iterations_of=lists,
@@ -628,12 +637,14 @@ class _Codes:
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """What the records of a chunk say: an entry for race and one for ethnicity each, where they count at all.
+    """What the records of a chunk say: an entry for race, then one for ethnicity of those whose ethnicity counts.
 
     Attributes
     ----------
     piece, key : numpy.ndarray of int32
     category : numpy.ndarray of uint8
+    is_ethnic : numpy.ndarray of bool, shape (records,)
+        Of each record whether its ethnicity code is in an iteration.
     sets : numpy.ndarray of int32, shape (sets, race codes)
         Places of the codes of each set of several, -1 where there is none; their keys follow those of single codes.
     """
@@ -641,6 +652,7 @@ class _Entries:
     piece: NDArray[np.int32]
     key: NDArray[np.int32]
     category: NDArray[np.uint8]
+    is_ethnic: NDArray[np.bool_]
     sets: NDArray[np.int32]
 
 
@@ -653,6 +665,8 @@ def _read(db: duckdb.DuckDBPyConnection, tabulation: Tabulation, chunk: _Chunk, 
         JOIN (SELECT * FROM block_pieces WHERE {chunk.blocks}) USING (block)""").fetchnumpy()
     low, high = (np.asarray(rows[name], dtype=np.int64) for name in ("low", "high"))
     piece = np.asarray(rows["piece"], dtype=np.int32)
+    # A record whose block was lost, or is there twice, would be counted wrongly and nobody would know.
+    assert len(piece) == chunk.records  # noqa: S101
     category = tabulation.category[np.asarray(rows["attribute"])]
     several = np.flatnonzero((low >> _CODE_BITS) | high)
     race = codes.place[low & ((1 << _CODE_BITS) - 1)]
@@ -662,11 +676,13 @@ def _read(db: duckdb.DuckDBPyConnection, tabulation: Tabulation, chunk: _Chunk, 
     digits = np.concatenate([(word[:, None] >> shifts) & ((1 << _CODE_BITS) - 1) for word in sets], axis=1)
     # "Not Hispanic" is most people's ethnicity, and in no iteration.
     ethnic = codes.number + codes.place[np.asarray(rows["QSPAN"])]
-    counts = np.flatnonzero(codes.counts[ethnic])
+    is_ethnic = codes.counts[ethnic]
+    counts = np.flatnonzero(is_ethnic)
     return _Entries(
         piece=np.concatenate([piece, piece[counts]]),
         key=np.concatenate([race, ethnic[counts]]),
         category=np.concatenate([category, category[counts]]),
+        is_ethnic=is_ethnic,
         sets=codes.place[digits],
     )
 

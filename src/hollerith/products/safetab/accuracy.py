@@ -5,11 +5,11 @@ from pathlib import Path
 import hollerith
 from hollerith.errors import ConfigError
 from hollerith.products.run import NOT_FOR_RELEASE
-from hollerith.products.safetab.errors import Accuracy
+from hollerith.products.safetab.errors import Accuracy, IterationAccuracy
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.release.check import describe_tables
 from hollerith.release.folder import new_folder, write_manifest
-from hollerith.release.tables import ReleaseTable, write_table
+from hollerith.release.tables import ReleaseTable, Value, write_table
 
 
 def refuse_real_records(data: Path) -> None:
@@ -24,8 +24,10 @@ def refuse_real_records(data: Path) -> None:
         raise ConfigError(f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}")
 
 
-def write_accuracy(product: str, rows: list[Accuracy], out: Path, *, overwrite: bool) -> None:
-    """Write ``OUT/accuracy.csv`` and a manifest that says NOT FOR RELEASE.
+def write_accuracy(
+    product: str, rows: list[Accuracy], by_iteration: list[IterationAccuracy], out: Path, *, overwrite: bool
+) -> None:
+    """Write ``OUT/accuracy.csv``, ``OUT/accuracy_by_iteration.csv`` and a manifest that says NOT FOR RELEASE.
 
     Raises
     ------
@@ -43,18 +45,40 @@ def write_accuracy(product: str, rows: list[Accuracy], out: Path, *, overwrite: 
             "GROUPS": [row.groups for row in rows],
             "SHARE": [row.share for row in rows],
             "COUNT": [row.count for row in rows],
-            "EXPECTED_MOE": ["" if row.expected_moe is None else row.expected_moe for row in rows],
-            "EXPERIMENTAL_MOE": ["" if row.experimental_moe is None else row.experimental_moe for row in rows],
+            "EXPECTED_MOE": [_known(row.expected_moe) for row in rows],
+            "EXPERIMENTAL_MOE": [_known(row.experimental_moe) for row in rows],
+            "EXPERIMENTAL_MOE_UNCAPPED": [_known(row.experimental_moe_uncapped) for row in rows],
+            "RACE_CAP_BIAS": [_known(row.race_cap_bias) for row in rows],
+        },
+    )
+    iterations = ReleaseTable(
+        "accuracy_by_iteration",
+        {
+            "TABLE": [row.table for row in by_iteration],
+            "REGION_TYPE": [row.region_type for row in by_iteration],
+            "ITERATION_LEVEL": [row.iteration_level for row in by_iteration],
+            "ITERATION_CODE": [row.iteration for row in by_iteration],
+            "COUNT": [row.count for row in by_iteration],
+            "MEAN_SIZE": [row.mean_size for row in by_iteration],
+            "EXPECTED_MOE": [row.expected_moe for row in by_iteration],
+            "EXPERIMENTAL_MOE": [row.experimental_moe for row in by_iteration],
+            "EXPERIMENTAL_MOE_UNCAPPED": [row.experimental_moe_uncapped for row in by_iteration],
+            "RACE_CAP_BIAS": [row.race_cap_bias for row in by_iteration],
         },
     )
     with new_folder(out, overwrite=overwrite) as partial:
-        path = write_table(partial, table, "csv")
+        tables = [table, iterations]
+        paths = {each.name: write_table(partial, each, "csv") for each in tables}
         write_manifest(
             partial,
             {
                 "hollerith": hollerith.__version__,
                 "product": f"{product} accuracy",
                 "status": NOT_FOR_RELEASE,
-                "tables": describe_tables({table.name: path}, [table]),
+                "tables": describe_tables(paths, tables),
             },
         )
+
+
+def _known(value: float | None) -> Value:
+    return "" if value is None else value

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hollerith.plan.ledger import Ledger
-from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIterations
 from hollerith.products.run import manifest_of
 from hollerith.products.safetab.settings import Settings
+from hollerith.records.database import numbers
 from hollerith.records.detailed import DetailedRecords, Kind, open_detailed
 from hollerith.release.check import describe
 from hollerith.release.folder import write_manifest
@@ -26,6 +27,31 @@ def checked_records(
         data, kind, states=settings.states, codes=codes, ethnicity_codes=ethnic, memory=memory
     ) as records:
         yield records
+
+
+def notes_on(records: DetailedRecords, settings: Settings) -> dict[str, int]:
+    """How many records are not counted in full, by the policy that leaves something out. Confidential."""
+    more = settings.max_race_codes + 1
+    query = f"SELECT count_if(QRACE{more} <> 0) FROM records" if more <= MOST_RACE_CODES else "SELECT 0"
+    return {**records.notes, "records_with_more_race_codes": numbers(records.db, query)[0]}
+
+
+def policies_of(settings: Settings) -> dict[str, str]:
+    """What a run does not count, for the manifest, by the names of the counts in the confidential log. Public."""
+    return {
+        "records_of_other_states": "left out: their state is in no pass",
+        "records_with_more_race_codes": f"the first {settings.max_race_codes} race codes of a record count",
+        IN_NO_ITERATION: "in no group: none of their codes that count is in an iteration of level 1 or 2",
+    }
+
+
+IN_NO_ITERATION: Final = "records_in_no_iteration"
+
+
+def remarks_on(records: DetailedRecords) -> list[str]:
+    """What should be known of a release, for its manifest and for whoever makes it. Public."""
+    text = "no list of housing units was given, so areas where none stands are not left out"
+    return [] if records.has_housing_units else [text]
 
 
 def write_release(

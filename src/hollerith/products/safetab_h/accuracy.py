@@ -1,6 +1,7 @@
 """Experimental against expected margins of error of SafeTab-H, on synthetic households. Confidential by its nature."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -9,16 +10,22 @@ import numpy as np
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.margin import margin_of_error
 from hollerith.plan.plan import Plan
-from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIterations
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.run import without_noise
 from hollerith.products.safetab.accuracy import refuse_real_records
 from hollerith.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
 from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab_h.config import Config
-from hollerith.products.safetab_h.run import KIND, count_levels, list_groups, measure_levels, require_groups
+from hollerith.products.safetab_h.run import (
+    KIND,
+    count_levels,
+    list_groups,
+    measure_levels,
+    reasons_against_areas,
+    totals_of,
+)
 from hollerith.products.safetab_h.tables import NoisyGroups
-from hollerith.products.safetab_h.totals import read_totals
 from hollerith.stages import Announce
 
 
@@ -48,26 +55,34 @@ def trials(
     """
     refuse_real_records(data)
     announce("reading and checking the records")
-    chosen = read_totals(totals, config.settings, iterations)
+    source, chosen, _ = totals_of(totals, config, iterations, data)
     with checked_records(data, KIND, config.settings, iterations, None) as records:
         records.require_valid()
         announce("counting")
         listed = list_groups(records, config, chosen)
-        require_groups(totals, listed)
+        reasons_against_areas(totals, listed, source, data)
         count_levels(records, config, iterations, listed.levels)
+        all_codes = replace(config, settings=replace(config.settings, max_race_codes=MOST_RACE_CODES))
+        uncapped = list_groups(records, all_codes, chosen)
+        count_levels(records, all_codes, iterations, uncapped.levels)
     announce(f"adding noise, {number} times")
-    exact = list(measure_levels(listed.levels, config, Ledger(without_noise(plan)), entropy))
+    exact, whole = (
+        list(measure_levels(found.levels, config, Ledger(without_noise(plan)), entropy)) for found in (listed, uncapped)
+    )
     drawn = [list(measure_levels(listed.levels, config, Ledger(plan), entropy)) for _ in range(number)]
-    of_table = [_errors(plan, truth, noisy) for truth, *noisy in zip(exact, *drawn, strict=True)]
+    of_table = [_errors(plan, truth, all_, noisy) for truth, all_, *noisy in zip(exact, whole, *drawn, strict=True)]
     return list(_by_level(exact, of_table, number))
 
 
-def _errors(plan: Plan, truth: NoisyGroups, drawn: Sequence[NoisyGroups]) -> TableErrors:
+def _errors(plan: Plan, truth: NoisyGroups, whole: NoisyGroups, drawn: Sequence[NoisyGroups]) -> TableErrors:
+    """Errors of one table at one level; ``whole`` is the truth with all race codes of every record."""
     return TableErrors(
         table=truth.family.tables[truth.table].name,
         expected_moe=margin_of_error(drawn[0].variance, plan.confidence),
         sizes=np.tile(truth.counts.sum(axis=1), len(drawn)),
         errors=np.concatenate([noisy.counts - truth.counts for noisy in drawn]),
+        iterations=np.tile(truth.iterations, len(drawn)),
+        bias=np.tile(truth.counts - whole.counts, (len(drawn), 1)),
     )
 
 

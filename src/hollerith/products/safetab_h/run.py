@@ -24,13 +24,20 @@ from hollerith.products.run import (
     input_checksums,
     reasons_against_release,
 )
-from hollerith.products.safetab.run import checked_records, write_release
+from hollerith.products.safetab.run import (
+    IN_NO_ITERATION,
+    checked_records,
+    notes_on,
+    policies_of,
+    remarks_on,
+    write_release,
+)
 from hollerith.products.safetab.tables import AreaCodes
 from hollerith.products.safetab_h.config import Config
 from hollerith.products.safetab_h.plan import measurement_name
-from hollerith.products.safetab_h.provenance import Provenance, provenance
+from hollerith.products.safetab_h.provenance import DECLARED, Provenance, provenance
 from hollerith.products.safetab_h.tables import NoisyGroups, published_tables
-from hollerith.products.safetab_h.totals import Totals, read_totals
+from hollerith.products.safetab_h.totals import FILE, Totals, read_totals
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.records.detailed import DetailedRecords
 from hollerith.release.folder import MANIFEST, new_folder
@@ -85,28 +92,26 @@ def run(
         If the totals, the records, the output folder or the ledger do not allow the run. Nothing is left in the
         folder. On records that are not synthetic, totals that may not be public are refused.
     """
-    source = provenance(totals, config.settings, iterations)
     reasons = reasons_against_release(plan, entropy, request.data)
-    reasons += reasons_against_totals(totals, source.doubts, request.data)
     clock = Stopwatch(announce)
     with confidential_log(request) as write_log, new_folder(request.out, overwrite=request.overwrite) as partial:
         clock.start("reading and checking the records")
-        chosen = read_totals(totals, config.settings, iterations)
+        source, chosen, doubts = totals_of(totals, config, iterations, request.data)
         with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
             records.require_valid()
             listed = list_groups(records, config, chosen)
-            require_groups(totals, listed)
-            reasons += reasons_against_totals(totals, _of_other_areas(listed, source), request.data)
+            reasons += doubts + reasons_against_areas(totals, listed, source, request.data)
             charge(request, plan)
             clock.start("counting and adding noise")
             ledger = Ledger(plan)
-            count_levels(records, config, iterations, listed.levels)
+            none = count_levels(records, config, iterations, listed.levels)
             groups = list(measure_levels(listed.levels, config, ledger, entropy))
             log = {
                 "totals_left_out": dict(listed.left_out),
-                "notes": {**records.notes, **group_notes(listed.levels)},
+                "notes": {**notes_on(records, config.settings), IN_NO_ITERATION: none, _NOT_LISTED: _unlisted(listed)},
                 "inputs": input_checksums(records.folder, records.files),
             }
+            remarks = [*remarks_on(records), *_remarks(listed, source)]
         clock.start("writing the release")
         tables = published_tables(groups, iterations, AreaCodes.of(areas_of(listed.levels)), plan.confidence)
         manifest = write_release(
@@ -119,19 +124,50 @@ def run(
             reasons,
             (*TAKEN_AS_PUBLIC, source.taken_as_public),
             totals={**source.described, "left_out": dict(listed.left_out), "levels_without_groups": listed.empty},
+            policies=policies_of(config.settings) | {_NOT_LISTED: "groups that the totals do not list have no table"},
+            remarks=remarks,
         )
         write_log({**log, "seconds": clock.stop()})
     return manifest
 
 
-def reasons_against_totals(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
-    """Why the output may not be released although its own noise is sound; refused on records that are not synthetic.
+def totals_of(
+    path: Path, config: Config, iterations: CharacteristicIterations, data: Path
+) -> tuple[Provenance, Totals, list[str]]:
+    """Read totals, and say where they come from and why that stands against a release of these data.
 
     Raises
     ------
     InputError
-        Naming all doubts.
+        If they are no table of totals, or the records are not synthetic and the totals may not be public.
     """
+    source = provenance(path, config.settings, iterations)
+    reasons = _reasons(path, source.doubts, data)
+    return source, read_totals(path, config.settings, iterations), reasons
+
+
+def reasons_against_areas(totals: Path, listed: "Listed", source: Provenance, data: Path) -> list[str]:
+    """Why totals stand against a release of these data by the areas that they are of.
+
+    Raises
+    ------
+    InputError
+        If nothing would be measured; or if the records are not synthetic and the geography lacks some areas.
+    """
+    if len(listed.empty) == len(listed.levels):
+        raise InputError(
+            f"{totals}: none of its rows is of an area that GRF-C.txt and the list of housing units have, at a level "
+            "with a budget, so nothing would be measured; name the totals and the geography of one census"
+        )
+    # Ids of AIANNH areas do not tell their states, and totals without a manifest may be of more states than the run.
+    numbers = {base: n for base, n in listed.unknown.items() if base != "aiannh" or source.is_vouched}
+    each = ", ".join(f"{base} {number:,}" for base, number in numbers.items())
+    doubt = f"GRF-C.txt does not have the areas of {sum(numbers.values()):,} of its rows ({each})"
+    return _reasons(totals, [doubt] if numbers else [], data)
+
+
+def _reasons(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
+    """Why the output may not be released although its own noise is sound; refused on records that are not synthetic."""
     if doubts and not is_synthetic(data):
         raise InputError(
             "\n".join(
@@ -237,42 +273,35 @@ def list_groups(records: DetailedRecords, config: Config, totals: Totals) -> Lis
     return Listed(levels, +left_out, +unknown)
 
 
-def require_groups(totals: Path, listed: Listed) -> None:
-    """Refuse totals none of whose groups would be measured.
-
-    Raises
-    ------
-    InputError
-        If all their areas are unknown, or without housing units.
-    """
-    if len(listed.empty) == len(listed.levels):
-        raise InputError(
-            f"{totals}: none of its rows is of an area that GRF-C.txt and the list of housing units have, at a level "
-            "with a budget, so nothing would be measured; name the totals and the geography of one census"
-        )
+_NOT_LISTED: Final = "households_in_groups_not_listed"
 
 
-def _of_other_areas(listed: Listed, source: Provenance) -> list[str]:
-    """What says that the areas of the totals are not those of the geography.
-
-    Ids of AIANNH areas do not tell their states. Totals without a manifest may be of more states than the run.
-    """
-    numbers = {base: n for base, n in listed.unknown.items() if base != "aiannh" or source.is_vouched}
-    if not numbers:
-        return []
-    each = ", ".join(f"{base} {number:,}" for base, number in numbers.items())
-    return [f"GRF-C.txt does not have the areas of {sum(numbers.values()):,} of its rows ({each})"]
+def _unlisted(listed: Listed) -> int:
+    """How often a household is in a group that has no table because the totals do not list it; over all levels."""
+    return sum(groups.memberships - int(groups.totals.sum()) for groups in listed.levels)
 
 
-def group_notes(levels: Sequence[LevelGroups]) -> dict[str, int]:
-    """How often a household counts in no table because T01001 does not list its group; over all levels."""
-    return {"households_in_groups_not_listed": sum(g.memberships - int(g.totals.sum()) for g in levels)}
+def _remarks(listed: Listed, source: Provenance) -> list[str]:
+    """What should be known of the totals."""
+    remarks = [f"{number:,} rows of the totals are left out: {reason}" for reason, number in listed.left_out.items()]
+    if listed.empty:
+        remarks.append(f"the totals list no group of {', '.join(listed.empty)}; their budgets buy nothing")
+    if source.taken_as_public == DECLARED:
+        remarks.append(f"nothing but your word says that the totals are published: {FILE} has no manifest")
+    return remarks
 
 
 def count_levels(
     records: DetailedRecords, config: Config, iterations: CharacteristicIterations, counted: Sequence[LevelGroups]
-) -> None:
-    """Count the groups listed, pass after pass and level by level. Every record is read once."""
+) -> int:
+    """Count the groups listed, pass after pass and level by level. Every record is read once.
+
+    Returns
+    -------
+    int
+        How many records are in no iteration.
+    """
+    none = 0
     for of_pass in config.settings.runs:
         states = config.settings.states_of(of_pass)
         found = find_areas(records.db, states)
@@ -282,11 +311,13 @@ def count_levels(
         tabulation = Tabulation(iterations, _CATEGORY, each, bases, config.settings.max_race_codes)
         spaces = {groups.level: space_of(iterations, groups.level.region.granularity) for groups in levels}
         for part in count_groups(records.db, tabulation, found, states):
+            none += part.in_no_iteration
             for _, of_base in groupby(levels, key=lambda groups: groups.level.region):
                 both = list(of_base)
                 counts = part.totals(both[0].level.region.base, both[0].level.region.granularity)
                 for groups in both:
                     groups.add(part, counts, spaces[groups.level].columns(groups.level.iteration_level))
+    return none
 
 
 def areas_of(counted: Sequence[LevelGroups]) -> dict[tuple[Run, str], Ints]:

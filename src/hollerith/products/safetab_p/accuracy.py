@@ -1,8 +1,8 @@
 """Experimental against expected margins of error of SafeTab-P, on synthetic persons. Confidential by construction."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +10,12 @@ import numpy as np
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.margin import margin_of_error
 from hollerith.plan.plan import Plan
-from hollerith.populations.iterations import CharacteristicIterations
+from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIterations
 from hollerith.populations.person_tables import AGE_TABLES, FINEST, TOTALS
 from hollerith.populations.regions import Level, Run
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.safetab.accuracy import refuse_real_records
-from hollerith.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
+from hollerith.products.safetab.errors import SIZES, LevelErrors, TableErrors, joined, size_bins
 from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab_p.config import Config
 from hollerith.products.safetab_p.measure import CROSS_STATES, Measurer
@@ -57,23 +57,29 @@ def trials(
     with checked_records(data, KIND, config.settings, iterations, None) as records:
         records.require_valid()
         announce("counting")
+        all_codes = replace(config, settings=replace(config.settings, max_race_codes=MOST_RACE_CODES))
         passes: dict[Run, tuple[Areas, list[SliceCounts]]] = {}
+        whole: dict[Run, tuple[Areas, list[SliceCounts]]] = {}
         for of_pass in config.settings.runs:
-            areas, found_slices = counted(records, config, iterations, of_pass)
-            passes[of_pass] = areas, list(found_slices)
+            for made, how in ((passes, config), (whole, all_codes)):
+                areas, found_slices = counted(records, how, iterations, of_pass)
+                made[of_pass] = areas, list(found_slices)
     announce(f"adding noise, {number} times")
-    truths = {
-        level: _truth(level, iterations, *passes[level.region.run])
-        for level in config.settings.levels
-        if config.budgets[level] > 0
-    }
+    truths, uncapped = (
+        {
+            level: _truth(level, iterations, *made[level.region.run])
+            for level in config.settings.levels
+            if config.budgets[level] > 0
+        }
+        for made in (passes, whole)
+    )
     found: defaultdict[tuple[Level, bool, int], list[TableErrors]] = defaultdict(list)
     for _ in range(number):
         ledger = Ledger(plan)
         for of_pass, (areas, slices) in passes.items():
             measurer = Measurer(config, iterations, areas, ledger, entropy, of_pass)
             for noisy in measurer.measure(slices):
-                for detailed_only, errors in _errors(plan, noisy, truths[noisy.level]):
+                for detailed_only, errors in _errors(plan, noisy, truths[noisy.level], uncapped[noisy.level]):
                     found[noisy.level, detailed_only, noisy.table].append(errors)
     return list(_by_level(truths, found, number))
 
@@ -148,22 +154,31 @@ def _only(totals: Ints, columns: slice) -> np.ndarray[tuple[int, ...], np.dtype[
     return occupied
 
 
-def _errors(plan: Plan, noisy: NoisyGroups, truth: _Truth) -> Iterator[tuple[bool, TableErrors]]:
+def _errors(plan: Plan, noisy: NoisyGroups, truth: _Truth, whole: _Truth) -> Iterator[tuple[bool, TableErrors]]:
+    """Errors of the groups of one table; ``whole`` is the truth with all race codes of every record."""
     finest = truth.cells_of(noisy)
-    sizes = finest.sum(axis=1)
-    if noisy.table:
-        cells = np.zeros(noisy.counts.shape, dtype=np.int64)
-        for cell, of_finest in enumerate(AGE_TABLES[noisy.table - 1].of_finest):
-            cells[:, of_finest] += finest[:, cell]
-    else:
-        cells = sizes[:, None]
-    errors = noisy.counts - cells
+    sizes, cells = finest.sum(axis=1), _in_table(noisy, finest)
+    errors, bias = noisy.counts - cells, cells - _in_table(noisy, whole.cells_of(noisy))
     detailed_only = truth.detailed_only[noisy.iterations]
     moe = margin_of_error(noisy.variance, plan.confidence)
     for kind in (False, True):
         some = detailed_only == kind
         if some.any():
-            yield kind, TableErrors(_TABLES[noisy.table], moe, sizes[some], errors[some])
+            yield (
+                kind,
+                TableErrors(_TABLES[noisy.table], moe, sizes[some], errors[some], noisy.iterations[some], bias[some]),
+            )
+
+
+def _in_table(noisy: NoisyGroups, finest: Ints) -> Ints:
+    """Cells of the table of some groups, from those of the finest."""
+    cells = np.zeros(noisy.counts.shape, dtype=np.int64)
+    if not noisy.table:
+        cells[:, 0] = finest.sum(axis=1)
+        return cells
+    for cell, of_finest in enumerate(AGE_TABLES[noisy.table - 1].of_finest):
+        cells[:, of_finest] += finest[:, cell]
+    return cells
 
 
 def _by_level(
@@ -174,19 +189,8 @@ def _by_level(
             if not (truth.detailed_only == detailed_only).any():
                 continue
             tables = tuple(
-                _joined(found[level, detailed_only, table])
+                joined(found[level, detailed_only, table])
                 for table in range(len(_TABLES))
                 if (level, detailed_only, table) in found
             )
             yield LevelErrors(level, detailed_only, truth.sizes(detailed_only=detailed_only), tables, number)
-
-
-def _joined(parts: Iterable[TableErrors]) -> TableErrors:
-    """All trials and slices of one table; they have one margin."""
-    parts = list(parts)
-    return TableErrors(
-        parts[0].table,
-        parts[0].expected_moe,
-        np.concatenate([part.sizes for part in parts]),
-        np.concatenate([part.errors for part in parts]),
-    )

@@ -1,5 +1,6 @@
 """SafeTab-P from records to release: open and check, count slice by slice, pass the door, publish. Confidential."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,7 +17,14 @@ from hollerith.products.run import (
     input_checksums,
     reasons_against_release,
 )
-from hollerith.products.safetab.run import checked_records, write_release
+from hollerith.products.safetab.run import (
+    IN_NO_ITERATION,
+    checked_records,
+    notes_on,
+    policies_of,
+    remarks_on,
+    write_release,
+)
 from hollerith.products.safetab.tables import AreaCodes
 from hollerith.products.safetab_p.config import Config
 from hollerith.products.safetab_p.measure import Measurer
@@ -34,6 +42,9 @@ TAKEN_AS_PUBLIC: Final = (
     "the areas, population groups and cells that may be published",
 )
 """What the guarantee does not protect, for the manifest."""
+
+_BARE: Final = "records_in_areas_without_housing_units"
+_BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
 
 
 def run(
@@ -77,8 +88,14 @@ def run(
             clock.start("counting and adding noise")
             ledger = Ledger(plan)
             areas: dict[tuple[Run, str], Ints] = {}
-            groups = list(_measured(records, config, iterations, ledger, entropy, areas))
-            log = {"notes": dict(records.notes), "inputs": input_checksums(records.folder, records.files)}
+            notes = Counter(notes_on(records, config.settings))
+            groups = list(_measured(records, config, iterations, ledger, entropy, areas, notes))
+            log = {
+                "notes": {**notes, _BARE: dict(records.without_housing_units)},
+                "inputs": input_checksums(records.folder, records.files),
+            }
+            bare = {_BARE: _BARE_POLICY} if records.has_housing_units else {}
+            remarks = remarks_on(records)
         clock.start("writing the release")
         tables = published_tables(groups, iterations, AreaCodes.of(areas), plan.confidence)
         manifest = write_release(
@@ -91,6 +108,8 @@ def run(
             reasons,
             TAKEN_AS_PUBLIC,
             zero_suppression_chance=str(config.zero_suppression),
+            policies=policies_of(config.settings) | bare,
+            remarks=remarks,
         )
         write_log({**log, "seconds": clock.stop()})
     return manifest
@@ -103,12 +122,20 @@ def _measured(
     ledger: Ledger,
     entropy: Entropy,
     areas: dict[tuple[Run, str], Ints],
+    notes: Counter[str],
 ) -> Iterator[NoisyGroups]:
-    """Measure pass after pass, and note the areas of each."""
+    """Measure pass after pass, and note the areas of each and how many records are in no group."""
     for of_pass in config.settings.runs:
         found, slices = counted(records, config, iterations, of_pass)
+        slices = _noted(slices, notes)
         areas |= {(of_pass, base): ids for base, ids in found.ids.items()}
         yield from Measurer(config, iterations, found, ledger, entropy, of_pass).measure(slices)
+
+
+def _noted(slices: Iterator[SliceCounts], notes: Counter[str]) -> Iterator[SliceCounts]:
+    for part in slices:
+        notes[IN_NO_ITERATION] += part.in_no_iteration
+        yield part
 
 
 def counted(

@@ -1,0 +1,139 @@
+"""What SafeTab does not count is counted in the confidential log, under the name of a policy in the manifest."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetab_worlds import (
+    NAMES,
+    Block,
+    Config,
+    Household,
+    Person,
+    Total,
+    World,
+    an_iteration,
+    block_id,
+    write_data,
+    write_parameters,
+)
+
+from hollerith.cli.main import main
+
+LIVE = Block("01", "001", "000100", "1000", "12345", "9999")
+BARE = Block("01", "001", "000200", "2000", "12345", "0001")
+ELSEWHERE = Block("56", "001", "000200", "2000", "99999", "9999")
+FIRST, SECOND, NOWHERE, NOT_HISPANIC = "1000", "1001", "1500", "9950"
+
+
+def races(*codes: str) -> list[str]:
+    return [*codes, *["Null"] * (8 - len(codes)), NOT_HISPANIC]
+
+
+def a_world() -> World:
+    """Counts that differ, so that one cannot stand for another; only the first two race codes count."""
+    iterations = [an_iteration("0011", 1, "alone"), an_iteration("0022", 2, "any"), an_iteration("0033", 2, "any")]
+    mapping = [("0011", FIRST), ("0022", FIRST), ("0033", SECOND)]
+    config = Config(runs=("us",), states=("01",), max_race_codes=2).budgets("0.5").thresholds((5, 10, 20), 5)
+    world = World([FIRST, SECOND, NOWHERE, NOT_HISPANIC], iterations, mapping, [LIVE, BARE], [], [], [], {}, config)
+    for block, codes, persons, households in (
+        (LIVE, races(FIRST), 4, 4),
+        (LIVE, races(FIRST, NOWHERE, SECOND), 3, 1),  # their third code does not count
+        (LIVE, races(NOWHERE), 5, 3),  # in no iteration
+        (LIVE, races(NOWHERE, NOWHERE, FIRST), 7, 5),  # both
+        (BARE, races(FIRST), 2, 0),
+        (ELSEWHERE, races(FIRST), 6, 9),
+    ):
+        person = Person("42", "1", "True", *block[:4], "01", *codes)  # type: ignore[call-arg]
+        household = Household(*block[:4], "01", *codes, "1", "4")  # type: ignore[call-arg]
+        world.persons += [person] * persons
+        world.households += [household] * households
+    world.housing_units = {block_id(LIVE): 20, block_id(BARE): 0}
+    world.totals = [Total("01", "STATE", "0022", "6")]
+    return world
+
+
+def made(folder: Path, product: str, world: World) -> tuple[dict[str, Any], dict[str, Any]]:
+    parameters = write_parameters(folder / "parameters", world)
+    data = write_data(folder / "data", world, synthetic=False)
+    assert main([product, "run", str(parameters), str(data), str(folder / "out")]) == 0
+    manifest = json.loads((folder / "out" / "manifest.json").read_text())
+    return manifest["parameters"], json.loads((folder / "out.confidential.log").read_text())["notes"]
+
+
+def test_persons_that_are_not_counted_in_full(tmp_path: Path) -> None:
+    parameters, notes = made(tmp_path, "safetab-p", a_world())
+    assert notes == {
+        "records_of_other_states": 6,
+        "blocks_of_other_states": 0,
+        "qspan_is_race_code": 21,
+        "housing_units_outside_reference": 0,
+        "records_with_more_race_codes": 10,
+        "records_in_no_iteration": 12,
+        "records_in_areas_without_housing_units": {"state": 0, "county": 0, "tract": 2, "place": 0, "aiannh": 2},
+    }
+    assert parameters["policies"].keys() == {
+        "records_of_other_states",
+        "records_with_more_race_codes",
+        "records_in_no_iteration",
+        "records_in_areas_without_housing_units",
+    }
+    assert parameters["max_race_codes"] == 2
+    assert parameters["remarks"] == []
+
+
+def test_households_that_are_not_counted_in_full(tmp_path: Path) -> None:
+    parameters, notes = made(tmp_path, "safetab-h", a_world())
+    assert (notes["records_of_other_states"], notes["records_with_more_race_codes"]) == (9, 6)
+    assert notes["records_in_no_iteration"] == 8
+    # 0011 and 0022 hold four households in each kind of area but AIANNH, where they do not live. The fifth, whose
+    # second code is in no iteration, is in 0022 alone. One group is listed, that of the state.
+    kinds = ("USA", "STATE", "COUNTY", "TRACT", "PLACE")
+    assert notes["households_in_groups_not_listed"] == len(kinds) * (4 + 5) - 5
+    assert parameters["policies"].keys() == {
+        "records_of_other_states",
+        "records_with_more_race_codes",
+        "records_in_no_iteration",
+        "households_in_groups_not_listed",
+    }
+
+
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+def test_no_list_of_housing_units_is_remarked(tmp_path: Path, product: str, capsys: pytest.CaptureFixture[str]) -> None:
+    world = a_world()
+    world.housing_units = None
+    parameters, _ = made(tmp_path, product, world)
+    assert any("no list of housing units" in remark for remark in parameters["remarks"])
+    assert "remark: no list of housing units" in capsys.readouterr().err
+    assert "records_in_areas_without_housing_units" not in parameters["policies"]
+
+
+def test_validate_looks_at_households_before_there_are_totals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parameters = write_parameters(tmp_path / "parameters", a_world())
+    data = write_data(tmp_path / "data", a_world(), synthetic=False)
+    (data / NAMES["totals"]).unlink()
+    arguments = ["safetab-h", "validate", str(parameters), str(data)]
+    assert main(arguments) == 0
+    assert "no totals" in capsys.readouterr().err
+    path = data / NAMES["households"]
+    path.write_text(path.read_text().replace("|1000|", "|4321|"))
+    assert main(arguments) == 2
+    assert "known_code" in capsys.readouterr().out
+
+
+def test_validate_refuses_the_totals_that_run_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parameters = write_parameters(tmp_path / "parameters", a_world())
+    data = write_data(tmp_path / "data", a_world(), synthetic=False)
+    header = "REGION_ID|REGION_TYPE|ITERATION_CODE|COUNT"
+    for name, row, needle in (
+        ("T01001.csv", "01|STATE|0022|6", "manifest.json"),
+        (NAMES["totals"], "01777|COUNTY|0022|6", "none of its rows"),
+        (NAMES["totals"], "01|STATE|0022|6\n01777|COUNTY|0022|6", "county 1"),
+    ):
+        totals = tmp_path / name
+        totals.write_text(f"{header}\n{row}\n")
+        assert main(["safetab-h", "validate", str(parameters), str(data), "--totals", str(totals)]) == 2
+        assert needle in capsys.readouterr().err
