@@ -107,7 +107,7 @@ def groups_by_table(
 
 
 def loss_section(persons: Plan, households: Plan) -> Section:
-    """The losses of both products, side by side and never added."""
+    """The losses of both products, side by side, each of its own record."""
     zcdp = persons.mechanism is Mechanism.ZCDP
     symbol = "ρ" if zcdp else "ε"
 
@@ -134,14 +134,16 @@ def loss_section(persons: Plan, households: Plan) -> Section:
         "Two privacy losses",
         (
             paragraph(
-                "SafeTab-P protects the record of a person, SafeTab-H the record of a household. These are two "
-                "different promises about two different things. Their losses must not be added: a sum would be a "
-                "statement about nothing. Nor are the losses of the United States and of Puerto Rico added, for nobody "
-                "is counted in both."
+                "SafeTab-P protects the record of a person, SafeTab-H the record of a household. Each loss is that of "
+                "its own record, so the two are not added as they stand. One person can change both records, as a "
+                "household has the codes of its householder: ",
+                code("docs/person-loss.md"),
+                " says what a person loses in both. The losses of the United States and of Puerto Rico are not added "
+                "either, for nobody is counted in both.",
             ),
             paragraph(
-                "SafeTab-H reads the totals that SafeTab-P has published. It may: they protect persons already, and "
-                "whoever has read the tables knows them. The proofs are in ",
+                "SafeTab-H reads the totals that SafeTab-P has published. They cost what SafeTab-P cost, and SafeTab-H "
+                "adds its own loss to whoever is in both. The proofs are in ",
                 code("docs/safetab-privacy.md"),
                 ".",
             ),
