@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import duckdb
 
-from hollerith.errors import InputError, OutputError
+from hollerith.errors import InputError
 from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
 from hollerith.plan.plan import compose, number
 from hollerith.populations.iterations import CharacteristicIterations
@@ -87,6 +87,8 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     ------
     InputError
         If the file is missing, or it is confidential by its manifest: then no run may read it.
+    OutputError
+        If the manifest cannot be read.
     """
     try:
         described: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
@@ -94,10 +96,9 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
         raise InputError(f"{path}: {error.strerror}") from None
     if path.name == FILE and header_of(path) == COLUMNS:
         return Provenance(DECLARED, described, (), is_vouched=False)
-    try:
-        manifest = read_manifest(path.parent)
-    except OutputError as error:
-        return _doubtful(described, [str(error)])
+    if not (path.parent / MANIFEST).is_file():
+        return _doubtful(described, [f"there is no {MANIFEST} beside it"])
+    manifest = read_manifest(path.parent)
     if manifest.get("status") == _CONFIDENTIAL:
         raise InputError(f"{path} is {_CONFIDENTIAL} by its manifest: nothing that is published may depend on it")
     described["manifest_sha256"] = checksum(path.parent / MANIFEST)
