@@ -3,8 +3,8 @@
 National tables have tens of millions of rows, so the database reads the files and does the comparing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -105,12 +105,14 @@ def verify_release(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[str]
     """
     release = _described(manifest)
     paths = {str(described["table"]): folder / Path(name).name for name, described in manifest["tables"].items()}
-    wrong = _compare(release, paths, manifest)
+    wrong = _compare(release, paths, manifest, (*_checks_p(release), *_checks_h(release)))
     return wrong, [] if wrong else release.unchecked
 
 
 def verify_totals(path: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Compare the table of totals of a release of SafeTab-P with its plan; the other tables need not be there.
+    """Compare the noise of the table of totals of a release of SafeTab-P with its plan, and nothing else.
+
+    The other tables need not be there.
 
     Returns
     -------
@@ -122,11 +124,16 @@ def verify_totals(path: Path, manifest: Mapping[str, Any]) -> list[str]:
     KeyError, TypeError, ValueError, AttributeError
         If the manifest does not hold a plan of SafeTab and this table.
     """
-    release = replace(_described(manifest), tables=(TOTALS,), absent=())
-    return _compare(release, {TOTALS: path}, manifest)
+    release = _described(manifest)
+    return _compare(release, {TOTALS: path}, manifest, _noise_checks(release, TOTALS, _OF_TOTALS, _CELLS_OF_TOTALS))
 
 
-def _compare(release: _Release, paths: Mapping[str, Path], manifest: Mapping[str, Any]) -> list[str]:
+def _compare(
+    release: _Release,
+    paths: Mapping[str, Path],
+    manifest: Mapping[str, Any],
+    checks: Iterable[tuple[str, str]],
+) -> list[str]:
     """What is wrong with some tables of a release, in words."""
     wrong: list[str] = []
     with duckdb.connect(":memory:") as db:
@@ -146,7 +153,7 @@ def _compare(release: _Release, paths: Mapping[str, Path], manifest: Mapping[str
                 wrong.append(f"{path.name} does not have the rows of the manifest")
         if wrong:
             return wrong
-        for text, query in (*_checks_p(release), *_checks_h(release)):
+        for text, query in checks:
             try:
                 (broken,) = db.execute(f"SELECT count(*) FROM ({query})").fetchone() or (0,)
             except duckdb.Error:
@@ -184,10 +191,14 @@ def _columns_of(path: Path, kinds: Mapping[str, str]) -> str:
     return "{" + listed + "}"
 
 
+_OF_TOTALS: Final = ("detailed-only/", "stage 2/")
+_CELLS_OF_TOTALS: Final = [1, *(table.cells for table in AGE_TABLES)]
+"""The measurements that totals are of, and how many of their cells a total adds up."""
+
+
 def _checks_p(release: _Release) -> Iterator[tuple[str, str]]:
     if TOTALS in release.tables:
-        times = [1, *(table.cells for table in AGE_TABLES)]
-        yield from _row_checks(release, TOTALS, (), ("detailed-only/", "stage 2/"), times)
+        yield from _row_checks(release, TOTALS, (), _OF_TOTALS, _CELLS_OF_TOTALS)
     tables = [table for table in AGE_TABLES if table.name in release.tables]
     for table in tables:
         ages = len(table.starts)
@@ -256,6 +267,13 @@ def _row_checks(
         f"SELECT 1 FROM {table} WHERE NOT ({areas}) OR NOT regexp_full_match(ITERATION_CODE, '[0-9]{{4}}')"
         f" OR {_UNSUPPRESSED if release.suppressed else _WITHOUT_NUMBER}",
     )
+    yield from _noise_checks(release, table, measured, times)
+
+
+def _noise_checks(
+    release: _Release, table: str, measured: tuple[str, ...], times: Sequence[int]
+) -> Iterator[tuple[str, str]]:
+    """That variances and margins of error are those of the measurements, times a number of cells."""
     if release.plan is None:
         return
     allowed = _allowed(_sigma2(release.plan, measured), times)
