@@ -19,6 +19,7 @@ from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.privacy.zcdp import epsilon_tight
 from hollerith.topdown.configuration import Configuration
 from hollerith.topdown.queries import Query
+from hollerith.topdown.schema import Attribute
 
 DEFAULT_CONFIDENCE: Final = Fraction(9, 10)
 
@@ -97,7 +98,7 @@ def _person_sensitivity(configuration: Configuration) -> PersonSensitivity | Non
     """What one person can change: the person's own record, or the housing units that the person leaves and enters."""
     attributes = configuration.schema.attributes
     if configuration.privacy_unit == "housing unit":
-        if [set(a.labels) for a in attributes] == [_OCCUPANCY]:
+        if len(attributes) == 1 and _is_occupancy(attributes[0]):
             return of_occupancy(SENSITIVITY)
         return of_household_record(SENSITIVITY, configuration.mechanism)
     if any(a.name.lower() in _OF_OTHERS for a in attributes):
@@ -106,7 +107,10 @@ def _person_sensitivity(configuration: Configuration) -> PersonSensitivity | Non
     return replace(own, unbounded=None) if configuration.invariants else own
 
 
-_OCCUPANCY: Final = {"vacant", "occupied"}
+def _is_occupancy(attribute: Attribute) -> bool:
+    """Whether an attribute says that a unit is occupied or vacant; ``h1 = 2`` is that attribute without labels."""
+    return set(attribute.labels) == {"vacant", "occupied"} or attribute == Attribute("h1", ("0", "1"))
+
 
 _OF_OTHERS: Final = frozenset({"relgq", "relship", "relationship"})
 """Attributes of a person's record that change when another person of the household does, such as its householder."""
