@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+from hollerith.audit.certifiable import CHANGES, NOT_FOR_RELEASE, refuse_unsound
 from hollerith.audit.tradeoff import (
     Gaussian,
     composed,
@@ -32,12 +33,6 @@ TYPE_1: Final = tuple(sorted({0.0, 0.001, 0.005, *(i / 100 for i in range(101)),
 
 ADAPTIVE: Final = frozenset({"safetab-p"})
 """Products some of whose measurements are chosen by the results of others."""
-
-_CHANGES: Final = {
-    "unbounded": "one {unit} is added or left out",
-    "same_household": "one {unit} is changed and stays in its household",
-    "bounded": "one {unit} is changed in any way, its place included",
-}
 
 _MOST_RATIO: Final = 4
 """No neighbours are farther apart, in squared distance, than four times the calibration (docs/phsafe-privacy.md)."""
@@ -75,14 +70,20 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     OutputError
-        If the manifest holds no plan.
+        If the manifest holds no plan, contradicts itself, or is of a release that is confidential.
     """
     plan = plan_in(manifest)
+    refuse_unsound(manifest, plan)
+    reasons = [str(reason) for reason in manifest.get("reasons", ())]
+    if not reasons and not plan.is_releasable:
+        reasons = ["a budget is infinite, so counts without noise are in it"]
+    if not reasons and manifest.get("status") == NOT_FOR_RELEASE:
+        reasons = ["its manifest says so"]
     totals = manifest["plan"]["totals"]
     unit = plan.privacy_unit
     symbol = "rho" if plan.mechanism is Mechanism.ZCDP else "epsilon"
     guarantee = []
-    for kind, words in _CHANGES.items():
+    for kind, words in CHANGES.items():
         promised, proven = _read(totals.get(f"{kind}_{symbol}")), _read(totals["proven"].get(f"{kind}_{symbol}"))
         if promised is not None and proven is not None:
             guarantee.append(
@@ -97,8 +98,8 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "certificate": 1,
         "product": plan.product,
-        "status": manifest.get("status"),
-        "reasons": list(manifest.get("reasons", ())),
+        "status": NOT_FOR_RELEASE if reasons else manifest.get("status"),
+        "reasons": reasons,
         "created": manifest.get("created"),
         "mechanism": plan.mechanism.value,
         "privacy_unit": unit,
@@ -178,7 +179,11 @@ def plan_in(manifest: Mapping[str, Any]) -> Plan:
             tuple(tuple(path) for path in described.get("paths", ())),
         )
         _ = described["totals"]["proven"]
-    except (KeyError, TypeError, ValueError, AttributeError):
+        texts = [text for m in measurements for text in (m.name, m.table, m.level, m.composition)]
+        # What is no text has no such method, and what noise is made of must have a size.
+        _ = [text.isascii() for text in (plan.product, plan.privacy_unit, *texts)]
+        _ = [float(value) for m in measurements for value in (m.budget, m.calibration, m.sigma)]
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise OutputError(
             "the manifest holds no plan: a certificate is made for a release of phsafe, safetab-p, safetab-h or topdown"
         ) from None

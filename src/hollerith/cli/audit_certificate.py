@@ -2,8 +2,9 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from hollerith.cli.arguments import Commands, print_json
+from hollerith.cli.arguments import Commands, count, print_json
 from hollerith.cli.product import add_verb
 
 PAGE = "certificate.html"
@@ -12,9 +13,12 @@ NUMBERS = "certificate.json"
 
 def add(verbs: Commands) -> None:
     """Add the verb."""
-    verb = add_verb(verbs, "certificate", "what a release promises, on one page (HTML) and in JSON", _certificate)
-    verb.add_argument("release", type=Path, metavar="RELEASE", help="a folder with a manifest.json")
+    verb = add_verb(verbs, "certificate", "what releases promise, on one page (HTML) and in JSON", _certificate)
+    text = "folders with a manifest.json: one, or several of the same census, which are certified together"
+    verb.add_argument("releases", type=Path, nargs="+", metavar="RELEASE", help=text)
     verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
+    text = "of several releases: the most persons in a household, for what they promise to one"
+    verb.add_argument("--household-cap", type=count, metavar="K", help=text)
     verb.add_argument("--overwrite", action="store_true", help="replace an earlier certificate in OUT")
     verb.add_argument("--json", action="store_true", help="print the certificate, too")
 
@@ -23,33 +27,39 @@ def _certificate(options: argparse.Namespace) -> None:
     import json
 
     import hollerith
-    from hollerith.audit.certificate import certificate
-    from hollerith.errors import OutputError
-    from hollerith.release.folder import new_folder, read_manifest, write_manifest
+    from hollerith.errors import ConfigError
+    from hollerith.release.folder import new_folder, write_manifest
     from hollerith.release.tables import checksum
-    from hollerith.report.certificate import certificate_page
 
-    if not options.release.is_dir():
-        raise OutputError(f"{options.release} is no folder; name that of a release")
-    manifest = read_manifest(options.release)
-    files = manifest.get("tables")
-    for name, described in files.items() if isinstance(files, dict) else ():
-        path = options.release / name
-        if not path.is_file() or not isinstance(described, dict) or checksum(path) != described.get("sha256"):
-            raise OutputError(
-                f"{path} is not the file that the manifest describes, so the release is not certified; "
-                f"see hollerith check {options.release}"
-            )
-    certified = certificate(manifest)
+    releases: list[Path] = options.releases
+    if options.household_cap is not None and len(releases) == 1:
+        raise ConfigError("--household-cap goes with several releases; that of one speaks of its own records")
+    manifests = [(release, _manifest_of(release)) for release in releases]
+    if len(manifests) == 1:
+        from hollerith.audit.certificate import certificate
+        from hollerith.report.certificate import certificate_page
+
+        certified = certificate(manifests[0][1])
+        page = certificate_page(certified)
+    else:
+        from hollerith.audit.certificate_set import certificate_of_set
+        from hollerith.report.certificate_set import certificate_set_page
+
+        short = [release.resolve().name for release in releases]
+        names = short if len(set(short)) == len(short) else [str(release) for release in releases]
+        named = [(name, manifest) for name, (_, manifest) in zip(names, manifests, strict=True)]
+        certified = certificate_of_set(named, options.household_cap)
+        page = certificate_set_page(certified)
+    digests = [checksum(release / "manifest.json") for release in releases]
     with new_folder(options.out, overwrite=options.overwrite, noisy=False) as partial:
         (partial / NUMBERS).write_text(json.dumps(certified, indent=1) + "\n", encoding="utf-8")
-        (partial / PAGE).write_text(certificate_page(certified), encoding="utf-8")
+        (partial / PAGE).write_text(page, encoding="utf-8")
         write_manifest(
             partial,
             {
                 "hollerith": hollerith.__version__,
                 "product": "certificate",
-                "certifies": checksum(options.release / "manifest.json"),
+                "certifies": digests[0] if len(digests) == 1 else digests,
                 "tables": {name: {"sha256": checksum(partial / name)} for name in (PAGE, NUMBERS)},
             },
         )
@@ -58,3 +68,23 @@ def _certificate(options: argparse.Namespace) -> None:
         return
     print(options.out / PAGE)
     print(options.out / NUMBERS)
+
+
+def _manifest_of(release: Path) -> dict[str, Any]:
+    """The manifest of a release whose files are those that it describes."""
+    from hollerith.errors import OutputError
+    from hollerith.release.folder import read_manifest
+    from hollerith.release.tables import checksum
+
+    if not release.is_dir():
+        raise OutputError(f"{release} is no folder; name that of a release")
+    manifest = read_manifest(release)
+    files = manifest.get("tables")
+    for name, described in files.items() if isinstance(files, dict) else ():
+        path = release / name
+        if not path.is_file() or not isinstance(described, dict) or checksum(path) != described.get("sha256"):
+            raise OutputError(
+                f"{path} is not the file that the manifest describes, so the release is not certified; "
+                f"see hollerith check {release}"
+            )
+    return manifest

@@ -87,8 +87,12 @@ class Unit:
                 f"{plan.product} bounds no loss of one person, as a change of one person alters the records of others "
                 "(docs/person-loss.md); it cannot be added up by person or household"
             )
-        factor = (self.cap or 1) ** (2 if plan.mechanism is Mechanism.ZCDP else 1)
-        return {name: None if loss is None else factor * loss for name, loss in losses.items()}
+        return self.of_persons(losses, plan.mechanism)
+
+    def of_persons(self, person: Losses, mechanism: Mechanism) -> Losses:
+        """The loss of this unit, a person or a household, from that of one person."""
+        factor = (self.cap or 1) ** (2 if mechanism is Mechanism.ZCDP else 1)
+        return {name: None if loss is None else factor * loss for name, loss in person.items()}
 
 
 RECORD: Final = Unit("record")

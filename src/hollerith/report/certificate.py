@@ -376,8 +376,8 @@ def _not_protected(certificate: Certificate) -> Section:
         paragraph("Nor does the guarantee cover:"),
         bullets(
             "what is true of a group whoever is in it: that people of a place are mostly old says something about each",
-            "several releases together: their losses add, where they protect the same unit; losses of different units "
-            "(persons, households) are never added",
+            "several releases together: what one person loses to all of them adds up, and is more than this page says "
+            "(hollerith audit certificate RELEASE RELEASE ... OUT)",
             "the checks of the records before counting, whose outcome is not published",
         ),
     ]
