@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
 def _check(options: argparse.Namespace) -> None:
     from hollerith.release.folder import read_manifest
 
-    head = read_manifest(options.release) if options.release.is_dir() else {}
+    head = read_manifest(options.release, confidential=True) if options.release.is_dir() else {}
     product = head.get("product")
     agreeing, unchecked = "the manifest and its plan", list[str]()
     if head.get("system") is not None:
@@ -32,7 +32,7 @@ def _check(options: argparse.Namespace) -> None:
         # A table that was postprocessed without its manifest is of the product "tables".
         manifest, tables, wrong, unchecked = _safetab(options.release)
         agreeing = agreeing if "plan" in manifest else "the manifest"
-    elif product == "phsafe estimates":
+    elif product == "phsafe estimates" or str(product).endswith(" accuracy"):
         manifest, tables, wrong = _estimates(options.release)
         agreeing = "the manifest"
     else:
@@ -54,7 +54,7 @@ def _spine(folder: Path) -> tuple[dict[str, Any], int, list[str]]:
     from hollerith.geography.check import check_folder
     from hollerith.release.folder import read_manifest
 
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder, confidential=True)
     return manifest, len(manifest.get("tables", ())), check_folder(folder)
 
 
@@ -63,7 +63,7 @@ def _topdown(release: Path) -> tuple[dict[str, Any], int, list[str]]:
     from hollerith.release.check import check_checksums
     from hollerith.topdown.schema import Attribute, Schema
 
-    manifest, wrong = check_checksums(release)
+    manifest, wrong = check_checksums(release, confidential=True)
     if manifest.get("system") not in {SYSTEM, NOISY}:
         raise OutputError(f"{release} was made by an unknown system, {manifest.get('system')!r}")
     try:
@@ -79,7 +79,7 @@ def _topdown(release: Path) -> tuple[dict[str, Any], int, list[str]]:
 def _estimates(release: Path) -> tuple[dict[str, Any], int, list[str]]:
     from hollerith.release.check import check_files
 
-    manifest, tables, wrong = check_files(release)
+    manifest, tables, wrong = check_files(release, confidential=True)
     return manifest, len(tables), wrong
 
 
@@ -87,7 +87,7 @@ def _phsafe(release: Path) -> tuple[dict[str, Any], int, list[str]]:
     from hollerith.products.phsafe.verify import verify_tables
     from hollerith.release.check import check_files
 
-    manifest, tables, wrong = check_files(release)
+    manifest, tables, wrong = check_files(release, confidential=True)
     if manifest.get("product") != "phsafe":
         raise OutputError(f"{release} is a release of an unknown product, {manifest.get('product')!r}")
     try:
@@ -101,7 +101,7 @@ def _safetab(release: Path) -> tuple[dict[str, Any], int, list[str], list[str]]:
     from hollerith.products.safetab.verify import verify_release
     from hollerith.release.check import check_checksums
 
-    manifest, wrong = check_checksums(release)
+    manifest, wrong = check_checksums(release, confidential=True)
     unchecked: list[str] = []
     try:
         # A table that is missing or was changed is told once.

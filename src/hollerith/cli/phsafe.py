@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
     add_accuracy_arguments,
+    add_internal_argument,
     add_memory,
     add_noise_arguments,
     add_plan_arguments,
@@ -20,6 +21,7 @@ from hollerith.cli.product import (
     print_release,
     report_of,
     request_of,
+    say_confidential,
     solve_targets,
 )
 from hollerith.plan.plan import Plan
@@ -53,12 +55,14 @@ def add(commands: Commands) -> None:
         _data(verb)
         add_release_arguments(verb)
         _planning(verb)
+    add_internal_argument(exact)
     add_noise_arguments(run)
     add_report_argument(run)
 
     accuracy = _verb(verbs, "accuracy", "experimental against expected error, on synthetic data", _accuracy)
     _data(accuracy)
     add_accuracy_arguments(accuracy)
+    add_internal_argument(accuracy)
     _planning(accuracy)
 
     estimate = add_verb(verbs, "estimate", "from noisy measurements to published tables with intervals", _estimate)
@@ -189,10 +193,13 @@ def _accuracy(options: argparse.Namespace) -> None:
 
     config, plan = _configured(options)
     with stages("accuracy", _STAGES - 1) as announce:
-        errors = trials(config, plan, options.data, options.trials, entropy_of(options), announce)
+        errors = trials(
+            config, plan, options.data, options.trials, entropy_of(options), announce, internal=options.internal
+        )
     rows = summarize(errors, float(options.confidence))
     if options.out is not None:
-        write_accuracy(rows, options.out, overwrite=options.overwrite)
+        write_accuracy(rows, options.out, overwrite=options.overwrite, internal=options.internal)
+    say_confidential(options)
     if options.json:
         print_json([asdict(row) for row in rows])
         return

@@ -1,6 +1,7 @@
 """What the commands of all products share: their verbs' arguments, and how answers are printed."""
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -62,6 +63,19 @@ def add_release_arguments(verb: argparse.ArgumentParser) -> None:
     add_memory(verb)
 
 
+def add_internal_argument(verb: argparse.ArgumentParser) -> None:
+    """Let a verb tell the truth about records that may be real."""
+    text = "on real records, too; what it tells is CONFIDENTIAL, and nobody but you can read the files"
+    verb.add_argument("--internal", action="store_true", help=text)
+
+
+def say_confidential(options: argparse.Namespace) -> None:
+    """Say before anything else that what follows tells the truth; beside JSON, on the other stream."""
+    if options.internal:
+        text = "CONFIDENTIAL: this tells the truth about the records and must not be published."
+        print(text, file=sys.stderr if options.json else sys.stdout)
+
+
 def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
     """Arguments of `run` alone."""
     verb.add_argument(
@@ -106,7 +120,10 @@ def request_of(options: argparse.Namespace) -> "Request":
     from hollerith.products.run import Request
 
     account = _account_of(options)
-    return Request(options.data, options.out, options.format, options.overwrite, options.log, account, options.memory)
+    internal = getattr(options, "internal", False)
+    return Request(
+        options.data, options.out, options.format, options.overwrite, options.log, account, options.memory, internal
+    )
 
 
 def _account_of(options: argparse.Namespace) -> "Account | None":

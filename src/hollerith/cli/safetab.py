@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
     add_accuracy_arguments,
+    add_internal_argument,
     add_memory,
     add_noise_arguments,
     add_plan_arguments,
@@ -21,6 +22,7 @@ from hollerith.cli.product import (
     print_release,
     report_of,
     request_of,
+    say_confidential,
     solve_targets,
 )
 from hollerith.plan.plan import Plan
@@ -83,6 +85,8 @@ def _add_product(
     for verb in ("run", "exact"):
         add_release_arguments(added[verb])
     add_accuracy_arguments(added["accuracy"])
+    for verb in ("exact", "accuracy"):
+        add_internal_argument(added[verb])
     for verb in ("plan", "run", "exact", "accuracy"):
         _planning(added[verb])
     add_noise_arguments(added["run"])
@@ -297,7 +301,16 @@ def _accuracy_p(options: argparse.Namespace) -> None:
 
     config, iterations, plan = _planned_p(options)
     with stages("accuracy", _STAGES) as announce:
-        errors = trials(config, iterations, plan, options.data, options.trials, entropy_of(options), announce)
+        errors = trials(
+            config,
+            iterations,
+            plan,
+            options.data,
+            options.trials,
+            entropy_of(options),
+            announce,
+            internal=options.internal,
+        )
     _tell_accuracy(options, plan, iterations, errors)
 
 
@@ -309,7 +322,17 @@ def _accuracy_h(options: argparse.Namespace) -> None:
     (config, iterations, plan), totals = _planned_h(options), find_totals(options.data, options.totals)
     entropy = entropy_of(options)
     with stages("accuracy", _STAGES) as announce:
-        errors = trials(config, iterations, plan, totals, options.data, options.trials, entropy, announce)
+        errors = trials(
+            config,
+            iterations,
+            plan,
+            totals,
+            options.data,
+            options.trials,
+            entropy,
+            announce,
+            internal=options.internal,
+        )
     _tell_accuracy(options, plan, iterations, errors)
 
 
@@ -324,7 +347,10 @@ def _tell_accuracy(
     rows = summarize(errors, float(plan.confidence))
     if options.out is not None:
         by_iteration = summarize_iterations(errors, iterations, float(plan.confidence))
-        write_accuracy(plan.product, rows, by_iteration, options.out, overwrite=options.overwrite)
+        write_accuracy(
+            plan.product, rows, by_iteration, options.out, overwrite=options.overwrite, internal=options.internal
+        )
+    say_confidential(options)
     if options.json:
         print_json([asdict(row) for row in rows])
         return

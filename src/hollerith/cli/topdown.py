@@ -1,4 +1,4 @@
-"""`hollerith topdown plan|run|accuracy`: the TopDown Algorithm."""
+"""`hollerith topdown plan|run|accuracy|exact`: the TopDown Algorithm."""
 
 import argparse
 import sys
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
     add_accuracy_arguments,
+    add_internal_argument,
     add_memory,
     add_noise_arguments,
     add_plan_arguments,
@@ -57,6 +58,13 @@ def add(commands: Commands) -> None:
     add_accuracy_arguments(accuracy)
     add_memory(accuracy)
     _estimating(accuracy)
+    add_internal_argument(accuracy)
+
+    exact = _verb(verbs, "exact", "the counts of all areas without noise, for synthetic data", _exact)
+    exact.add_argument("data", type=Path, metavar="DATA", help=_DATA)
+    add_release_arguments(exact)
+    _takes_spine(exact)
+    add_internal_argument(exact)
 
 
 def _verb(
@@ -68,12 +76,16 @@ def _verb(
     return verb
 
 
-def _estimating(verb: argparse.ArgumentParser) -> None:
+def _takes_spine(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--spine",
         metavar="KIND|FOLDER",
         help="instead of CONFIG's: conventional, aian, optimized, or a folder that spine build made",
     )
+
+
+def _estimating(verb: argparse.ArgumentParser) -> None:
+    _takes_spine(verb)
     verb.add_argument("--estimator", choices=("topdown", "full-information"), default="topdown")
 
 
@@ -154,6 +166,18 @@ def _run(options: argparse.Namespace) -> None:
     print_release(options, manifest)
 
 
+def _exact(options: argparse.Namespace) -> None:
+    from hollerith.cli.progress import stages
+    from hollerith.products.topdown.estimate import Options
+    from hollerith.products.topdown.exact import exact
+
+    configuration, plan = _configured(options)
+    how = Options(spine=_folder(options.spine))
+    with stages("topdown exact", 4) as announce:
+        manifest = exact(configuration, plan, request_of(options), how, announce)
+    print_release(options, manifest)
+
+
 def _accuracy(options: argparse.Namespace) -> None:
     from hollerith.cli.progress import geolevels
     from hollerith.products.topdown.estimate import Options
@@ -163,10 +187,25 @@ def _accuracy(options: argparse.Namespace) -> None:
     how = Options(options.estimator, spine=_folder(options.spine))
     with geolevels("topdown accuracy") as (announce, progress):
         rows = trials(
-            configuration, options.data, how, options.trials, options.memory, entropy_of(options), announce, progress
+            configuration,
+            options.data,
+            how,
+            options.trials,
+            options.memory,
+            entropy_of(options),
+            announce,
+            progress,
+            internal=options.internal,
         )
     if options.out is not None:
-        write(options.out, rows, configuration, options.trials, overwrite=options.overwrite)
+        write(
+            options.out,
+            rows,
+            configuration,
+            options.trials,
+            overwrite=options.overwrite,
+            internal=options.internal,
+        )
     if options.json:
         print_json({"product": configuration.product, "trials": options.trials, "rows": [asdict(row) for row in rows]})
         return

@@ -25,10 +25,14 @@ from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.records.reader import Source
 from hollerith.regular import read_regular
+from hollerith.release.folder import CONFIDENTIAL
 from hollerith.release.new_file import NewFile
 from hollerith.release.tables import Format, checksum
 
 NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
+
+INTERNAL: Final = "it was made with --internal and tells the truth about records that may be real"
+"""The reason that makes an output CONFIDENTIAL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a run is asked to do, apart from its configuration and plan."""
+    """What a run is asked to do, apart from its configuration and plan.
+
+    ``internal`` asks for exact counts that stay in the house, whether or not the records are synthetic.
+    """
 
     data: Path
     out: Path
@@ -52,6 +59,7 @@ class Request:
     log: Path | None = None
     account: Account | None = None
     memory: int | None = None
+    internal: bool = False
 
 
 def without_noise(plan: Plan) -> Plan:
@@ -59,19 +67,59 @@ def without_noise(plan: Plan) -> Plan:
     return replace(plan, measurements=tuple(replace(m, budget=INFINITE) for m in plan.measurements))
 
 
-def reasons_against_release(plan: Plan, entropy: Entropy, data: Path) -> list[str]:
-    """Why the output may not be released; refused altogether on records that are not synthetic."""
-    reasons = []
-    if not plan.is_releasable:
-        reasons.append("a budget is infinite, so counts without noise are in it")
-    if not entropy.for_release:
-        reasons.append("the noise was made from a seed, and whoever has the seed can take it off")
-    if reasons and not is_synthetic(data):
-        raise ConfigError(
-            f"{data} holds no file named {SYNTHETIC_MARK}, so its records may be real; "
-            f"refused because {' and '.join(reasons)}"
-        )
+def reasons_against_release(plan: Plan, entropy: Entropy, request: Request) -> list[str]:
+    """Why the output may not be released; refused altogether on records that are not synthetic.
+
+    Exact counts for internal use are the exception: they have a reason of their own, whatever the records are.
+
+    Raises
+    ------
+    ConfigError
+        If the records may be real, and the noise could be taken off or there is none.
+    """
+    reasons = _reasons(plan, entropy)
+    if request.internal and reasons == [_INFINITE]:
+        return [INTERNAL]
+    if reasons and not is_synthetic(request.data):
+        raise _may_be_real(request.data, reasons)
     return reasons
+
+
+def check_accuracy_allowed(plan: Plan, entropy: Entropy, data: Path, *, internal: bool) -> None:
+    """Refuse to compare noisy counts with the truth of records that may be real, but for internal use.
+
+    Raises
+    ------
+    ConfigError
+        If the records may be real and this is not for internal use, or if a seed or an infinite budget would be used
+        on them, which internal use does not unlock.
+    """
+    if is_synthetic(data):
+        return
+    if not internal:
+        raise ConfigError(
+            f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}, so its records may be "
+            "real; for use in the house pass --internal, and keep what it tells confidential"
+        )
+    if reasons := _reasons(plan, entropy):
+        raise _may_be_real(data, reasons)
+
+
+_INFINITE: Final = "a budget is infinite, so counts without noise are in it"
+_SEEDED: Final = "the noise was made from a seed, and whoever has the seed can take it off"
+
+
+def _reasons(plan: Plan, entropy: Entropy) -> list[str]:
+    without_protection = {_INFINITE: plan.is_releasable, _SEEDED: entropy.for_release}
+    return [reason for reason, protected in without_protection.items() if not protected]
+
+
+def _may_be_real(data: Path, reasons: list[str]) -> ConfigError:
+    advice = "; exact --internal makes such counts for use in the house" if reasons == [_INFINITE] else ""
+    return ConfigError(
+        f"{data} holds no file named {SYNTHETIC_MARK}, so its records may be real; "
+        f"refused because {' and '.join(reasons)}{advice}"
+    )
 
 
 def charge(request: Request, plan: Plan, run: str | None = None) -> None:
@@ -90,7 +138,7 @@ def manifest_of(
     return {
         "hollerith": hollerith.__version__,
         "product": ledger.plan.product,
-        "status": NOT_FOR_RELEASE if reasons else "noisy measurements under the plan",
+        "status": _status(reasons),
         **({"reasons": reasons} if reasons else {}),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "plan": ledger.plan.as_json(),
@@ -99,6 +147,12 @@ def manifest_of(
         "taken_as_public": list(taken_as_public),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
     }
+
+
+def _status(reasons: list[str]) -> str:
+    if INTERNAL in reasons:
+        return CONFIDENTIAL
+    return NOT_FOR_RELEASE if reasons else "noisy measurements under the plan"
 
 
 def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:

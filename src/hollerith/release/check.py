@@ -21,8 +21,8 @@ def describe(name: str, path: Path, rows: int, columns: Iterable[str]) -> dict[s
     return {"table": name, "sha256": checksum(path), "rows": rows, "columns": list(columns)}
 
 
-def check_checksums(release: Path) -> tuple[dict[str, Any], list[str]]:
-    """Compare the bytes of a release with its manifest.
+def check_checksums(release: Path, *, confidential: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """Compare the bytes of a release with its manifest; `read_manifest` tells what ``confidential`` means.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def check_checksums(release: Path) -> tuple[dict[str, Any], list[str]]:
     """
     if not release.is_dir():
         raise OutputError(f"{release} is no folder")
-    manifest = read_manifest(release)
+    manifest = read_manifest(release, confidential=confidential)
     listed = manifest.get("tables")
     if "hollerith" not in manifest or not isinstance(listed, dict):
         raise OutputError(f"{release / MANIFEST} is not the manifest of a release of hollerith")
@@ -52,8 +52,12 @@ def check_checksums(release: Path) -> tuple[dict[str, Any], list[str]]:
     return manifest, wrong + [f"{name} is not in the manifest" for name in sorted(strangers)]
 
 
-def check_files(release: Path) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]], list[str]]:
+def check_files(
+    release: Path, *, confidential: bool = False
+) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]], list[str]]:
     """Compare the files of a release with its manifest, and read its tables.
+
+    `read_manifest` tells what ``confidential`` means.
 
     Returns
     -------
@@ -65,7 +69,7 @@ def check_files(release: Path) -> tuple[dict[str, Any], dict[str, dict[str, list
     OutputError
         If there is no manifest, or it is not one of ours.
     """
-    manifest, wrong = check_checksums(release)
+    manifest, wrong = check_checksums(release, confidential=confidential)
     tables: dict[str, dict[str, list[str]]] = {}
     for name, described in manifest["tables"].items():
         path = release / Path(name).name

@@ -19,9 +19,12 @@ from hollerith.regular import read_json
 
 MANIFEST: Final = "manifest.json"
 
+CONFIDENTIAL: Final = "CONFIDENTIAL"
+"""The status of what was made for internal use: it tells the truth about records."""
+
 
 @contextmanager
-def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True) -> Iterator[Path]:
+def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, private: bool = False) -> Iterator[Path]:
     """Fill ``OUT.partial``; on success it becomes ``OUT``, on any failure it is removed.
 
     Parameters
@@ -32,6 +35,8 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True) -> Ite
         Replace an earlier output. A folder without a manifest of ours is never replaced.
     noisy : bool
         Whether noisy values go into it, so that what a killed run left must not be made again unnoticed.
+    private : bool
+        Let nobody but the owner read it: mode 0700, and 0600 of its files.
 
     Raises
     ------
@@ -46,12 +51,14 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True) -> Ite
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         _remove_interrupted(partial, overwrite=overwrite or not noisy)
-        partial.mkdir()
+        partial.mkdir(mode=0o700 if private else 0o777)
         lock = _lock(partial)
     except OSError as error:
         raise OutputError(f"{out} cannot be written: {error.strerror or error}") from None
     try:
         yield partial
+        for path in partial.rglob("*") if private else ():
+            path.chmod(0o700 if path.is_dir() else 0o600)
         with whole():
             _publish(partial, out, replaced=replaced)
             stands = True
@@ -116,7 +123,7 @@ def _check_free(out: Path, *, overwrite: bool) -> bool:
         raise OutputError(f"{out} cannot be used: {error.strerror}") from None
     if not overwrite:
         raise OutputError(f"{out} is not empty; name another folder, or replace it with --overwrite")
-    if "hollerith" not in read_manifest(out):
+    if "hollerith" not in read_manifest(out, confidential=True):
         raise OutputError(f"{out} holds no output of hollerith, so --overwrite leaves it alone; name another folder")
     return True
 
@@ -189,13 +196,19 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path, *, confidential: bool = False) -> dict[str, Any]:
     """Read manifest.json.
+
+    Parameters
+    ----------
+    folder : Path
+    confidential : bool
+        Whether what it describes may tell the truth about records; only what publishes nothing says so.
 
     Raises
     ------
     OutputError
-        If there is none, or it is no manifest.
+        If there is none, or it is no manifest, or nothing may be made of what it describes.
     """
     try:
         manifest = read_json(folder / MANIFEST)
@@ -207,4 +220,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise OutputError(f"{folder / MANIFEST} is not JSON") from None
     if not isinstance(manifest, dict):
         raise OutputError(f"{folder / MANIFEST} is not a manifest")
+    if manifest.get("status") == CONFIDENTIAL and not confidential:
+        raise OutputError(
+            f"{folder} is {CONFIDENTIAL}: it was made with --internal and tells the truth about the records, so that "
+            "nothing is made from it; name a release with noise"
+        )
     return manifest

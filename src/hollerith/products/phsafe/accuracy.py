@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 import hollerith
-from hollerith.errors import ConfigError
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.margin import margin_of_error
 from hollerith.plan.plan import Plan
@@ -18,27 +17,32 @@ from hollerith.products.phsafe.errors import Accuracy, Array, CellError
 from hollerith.products.phsafe.run import checked_census, measure
 from hollerith.products.phsafe.spec import DERIVED, table
 from hollerith.products.phsafe.tables import groups, level_of
-from hollerith.products.run import NOT_FOR_RELEASE
-from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
+from hollerith.products.run import NOT_FOR_RELEASE, check_accuracy_allowed
 from hollerith.release.check import describe_tables
-from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.folder import CONFIDENTIAL, new_folder, write_manifest
 from hollerith.release.tables import ReleaseTable, write_table
 
 
 def trials(
-    config: Config, plan: Plan, data: Path, number: int, entropy: Entropy, announce: Callable[[str], None]
+    config: Config,
+    plan: Plan,
+    data: Path,
+    number: int,
+    entropy: Entropy,
+    announce: Callable[[str], None],
+    *,
+    internal: bool = False,
 ) -> list[CellError]:
-    """Count a synthetic census once and measure it ``number`` times.
+    """Count a synthetic census, or for ``internal`` use any, once and measure it ``number`` times.
 
     Raises
     ------
     ConfigError
-        If the data are not marked as synthetic: errors tell the truth, and repeated runs spend the budget each time.
+        If `check_accuracy_allowed` refuses: errors tell the truth, and repeated runs spend the budget each time.
     InputError
         If the records break a rule.
     """
-    if not is_synthetic(data):
-        raise ConfigError(f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}")
+    check_accuracy_allowed(plan, entropy, data, internal=internal)
     announce("reading and checking the records")
     with checked_census(config, data) as census:
         census.require_valid()
@@ -82,8 +86,8 @@ def _cells(
                 )
 
 
-def write_accuracy(rows: list[Accuracy], out: Path, *, overwrite: bool) -> None:
-    """Write ``OUT/accuracy.csv`` and a manifest that says NOT FOR RELEASE.
+def write_accuracy(rows: list[Accuracy], out: Path, *, overwrite: bool, internal: bool = False) -> None:
+    """Write ``OUT/accuracy.csv`` and a manifest that says NOT FOR RELEASE, or CONFIDENTIAL after ``internal`` use.
 
     Raises
     ------
@@ -104,14 +108,14 @@ def write_accuracy(rows: list[Accuracy], out: Path, *, overwrite: bool) -> None:
             "EXPECTED_MOE": [row.expected_moe for row in rows],
         },
     )
-    with new_folder(out, overwrite=overwrite) as partial:
+    with new_folder(out, overwrite=overwrite, private=internal) as partial:
         path = write_table(partial, table, "csv")
         write_manifest(
             partial,
             {
                 "hollerith": hollerith.__version__,
                 "product": "phsafe accuracy",
-                "status": NOT_FOR_RELEASE,
+                "status": CONFIDENTIAL if internal else NOT_FOR_RELEASE,
                 "tables": describe_tables({table.name: path}, [table]),
             },
         )

@@ -1,33 +1,27 @@
-"""What the accuracy of both SafeTab products shares: who may ask for it, and its file. Confidential."""
+"""What the accuracy of both SafeTab products shares: its file. Confidential."""
 
 from pathlib import Path
 
 import hollerith
-from hollerith.errors import ConfigError
 from hollerith.products.run import NOT_FOR_RELEASE
 from hollerith.products.safetab.errors import Accuracy, IterationAccuracy
-from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.release.check import describe_tables
-from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.folder import CONFIDENTIAL, new_folder, write_manifest
 from hollerith.release.tables import ReleaseTable, Value, write_table
 
 
-def refuse_real_records(data: Path) -> None:
-    """Refuse records that are not marked as synthetic, before they are read.
-
-    Raises
-    ------
-    ConfigError
-        If there is no mark.
-    """
-    if not is_synthetic(data):
-        raise ConfigError(f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}")
-
-
 def write_accuracy(
-    product: str, rows: list[Accuracy], by_iteration: list[IterationAccuracy], out: Path, *, overwrite: bool
+    product: str,
+    rows: list[Accuracy],
+    by_iteration: list[IterationAccuracy],
+    out: Path,
+    *,
+    overwrite: bool,
+    internal: bool = False,
 ) -> None:
-    """Write ``OUT/accuracy.csv``, ``OUT/accuracy_by_iteration.csv`` and a manifest that says NOT FOR RELEASE.
+    """Write ``OUT/accuracy.csv``, ``OUT/accuracy_by_iteration.csv`` and a manifest.
+
+    The manifest says NOT FOR RELEASE, or CONFIDENTIAL after ``internal`` use.
 
     Raises
     ------
@@ -66,7 +60,7 @@ def write_accuracy(
             "RACE_CAP_BIAS": [row.race_cap_bias for row in by_iteration],
         },
     )
-    with new_folder(out, overwrite=overwrite) as partial:
+    with new_folder(out, overwrite=overwrite, private=internal) as partial:
         tables = [table, iterations]
         paths = {each.name: write_table(partial, each, "csv") for each in tables}
         write_manifest(
@@ -74,7 +68,7 @@ def write_accuracy(
             {
                 "hollerith": hollerith.__version__,
                 "product": f"{product} accuracy",
-                "status": NOT_FOR_RELEASE,
+                "status": CONFIDENTIAL if internal else NOT_FOR_RELEASE,
                 "tables": describe_tables(paths, tables),
             },
         )

@@ -12,8 +12,7 @@ from hollerith.plan.margin import margin_of_error
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIterations
 from hollerith.privacy.entropy import Entropy
-from hollerith.products.run import without_noise
-from hollerith.products.safetab.accuracy import refuse_real_records
+from hollerith.products.run import check_accuracy_allowed, without_noise
 from hollerith.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
 from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab_h.config import Config
@@ -38,8 +37,12 @@ def trials(
     number: int,
     entropy: Entropy,
     announce: Announce,
+    *,
+    internal: bool = False,
 ) -> list[LevelErrors]:
     """Count synthetic households once and measure them ``number`` times, in the tables that T01001 gives each group.
+
+    For ``internal`` use the households may be real.
 
     Returns
     -------
@@ -49,11 +52,11 @@ def trials(
     Raises
     ------
     ConfigError
-        If the data are not marked as synthetic: errors tell the truth, and repeated runs spend the budget each time.
+        If `check_accuracy_allowed` refuses: errors tell the truth, and repeated runs spend the budget each time.
     InputError
         If the totals or the records break a rule.
     """
-    refuse_real_records(data)
+    check_accuracy_allowed(plan, entropy, data, internal=internal)
     announce("reading and checking the records")
     source, chosen, _ = totals_of(totals, config, iterations, data)
     with checked_records(data, KIND, config.settings, iterations, None) as records:

@@ -92,9 +92,10 @@ def run(
         If the totals, the records, the output folder or the ledger do not allow the run. Nothing is left in the
         folder. On records that are not synthetic, totals that may not be public are refused.
     """
-    reasons = reasons_against_release(plan, entropy, request.data)
+    reasons = reasons_against_release(plan, entropy, request)
     clock = Stopwatch(announce)
-    with confidential_log(request) as write_log, new_folder(request.out, overwrite=request.overwrite) as partial:
+    folder = new_folder(request.out, overwrite=request.overwrite, private=request.internal)
+    with confidential_log(request) as write_log, folder as partial:
         clock.start("reading and checking the records")
         source, chosen, doubts = totals_of(totals, config, iterations, request.data)
         with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:

@@ -14,7 +14,7 @@ from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIter
 from hollerith.populations.person_tables import AGE_TABLES, FINEST, TOTALS
 from hollerith.populations.regions import Level, Run
 from hollerith.privacy.entropy import Entropy
-from hollerith.products.safetab.accuracy import refuse_real_records
+from hollerith.products.run import check_accuracy_allowed
 from hollerith.products.safetab.errors import SIZES, LevelErrors, TableErrors, joined, size_bins
 from hollerith.products.safetab.run import checked_records
 from hollerith.products.safetab_p.config import Config
@@ -35,10 +35,12 @@ def trials(
     number: int,
     entropy: Entropy,
     announce: Announce,
+    *,
+    internal: bool = False,
 ) -> list[LevelErrors]:
     """Count synthetic persons once and measure them ``number`` times, both stages anew each time.
 
-    All counts are held in memory at once.
+    For ``internal`` use the persons may be real.     All counts are held in memory at once.
 
     Returns
     -------
@@ -48,11 +50,11 @@ def trials(
     Raises
     ------
     ConfigError
-        If the data are not marked as synthetic: errors tell the truth, and repeated runs spend the budget each time.
+        If `check_accuracy_allowed` refuses: errors tell the truth, and repeated runs spend the budget each time.
     InputError
         If the records break a rule.
     """
-    refuse_real_records(data)
+    check_accuracy_allowed(plan, entropy, data, internal=internal)
     announce("reading and checking the records")
     with checked_records(data, KIND, config.settings, iterations, None) as records:
         records.require_valid()

@@ -78,9 +78,10 @@ def run(
     InputError, OutputError, BudgetError
         If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
     """
-    reasons = reasons_against_release(plan, entropy, request.data)
+    reasons = reasons_against_release(plan, entropy, request)
     clock = Stopwatch(announce)
-    with confidential_log(request) as write_log, new_folder(request.out, overwrite=request.overwrite) as partial:
+    folder = new_folder(request.out, overwrite=request.overwrite, private=request.internal)
+    with confidential_log(request) as write_log, folder as partial:
         clock.start("reading and checking the records")
         with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
             records.require_valid()

@@ -28,6 +28,7 @@ from hollerith.topdown.checkpoint import Checkpoint
 from hollerith.topdown.configuration import Configuration
 from hollerith.topdown.descend import Descent
 from hollerith.topdown.full_information import FullInformation
+from hollerith.topdown.histogram import Histogram
 from hollerith.topdown.intervals import write_intervals
 from hollerith.topdown.noisy_files import write_noisy
 from hollerith.topdown.stored import StoredMeasurements
@@ -69,7 +70,7 @@ def run(
     InputError, OutputError, BudgetError
         If the records, the output folder or the ledger do not allow the run.
     """
-    reasons = reasons_against_release(plan, entropy, request.data)
+    reasons = reasons_against_release(plan, entropy, request)
     check_labels(configuration.schema)
     clock = Stopwatch(announce)
     checkpoint = Checkpoint(request.out.with_name(request.out.name + ".checkpoint"))
@@ -94,11 +95,11 @@ def run(
         found = estimate(configuration, world, options, checkpoint, entropy, clock, progress)
         evidence, descent = found.evidence, found.descent
         clock.start("writing the release")
-        rows = _write(partial, configuration, world, descent, request)
+        rows = write_counts(partial, configuration, world, descent.counts[-1], request)
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(partial, world.spine, configuration.schema, configuration.recodes, evidence)
         manifest = manifest_of(
-            found.ledger, reasons, _parameters(configuration, world, options), _taken_as_public(configuration, world)
+            found.ledger, reasons, parameters_of(configuration, world, options), taken_as_public(configuration, world)
         )
         manifest["system"] = SYSTEM
         manifest["tables"] = describe_files(partial, rows)
@@ -127,9 +128,10 @@ def _noisy_folder(stack: ExitStack, request: Request, options: Options) -> Path 
     return stack.enter_context(new_folder(options.noisy_measurements, overwrite=request.overwrite, noisy=False))
 
 
-def _write(
-    folder: Path, configuration: Configuration, world: World, descent: Descent, request: Request
+def write_counts(
+    folder: Path, configuration: Configuration, world: World, counts: Histogram, request: Request
 ) -> dict[str, int]:
+    """Write the spine and all tables from counts of the blocks; return the rows of each file."""
     (folder / SPINE).mkdir()
     rows = {
         f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
@@ -140,7 +142,7 @@ def _write(
         world.spine,
         world.reference,
         configuration.schema,
-        descent.counts[-1],
+        counts,
         facilities=world.facilities,
         fmt=request.fmt,
     )
@@ -168,7 +170,8 @@ def _begin(checkpoint: Checkpoint, state: Mapping[str, object], request: Request
     checkpoint.begin(state)
 
 
-def _parameters(configuration: Configuration, world: World, options: Options) -> dict[str, Any]:
+def parameters_of(configuration: Configuration, world: World, options: Options) -> dict[str, Any]:
+    """What a manifest says of the configuration."""
     return {
         "schema": {a.name: list(a.labels) for a in configuration.schema.attributes},
         "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
@@ -179,7 +182,8 @@ def _parameters(configuration: Configuration, world: World, options: Options) ->
     }
 
 
-def _taken_as_public(configuration: Configuration, world: World) -> tuple[str, ...]:
+def taken_as_public(configuration: Configuration, world: World) -> tuple[str, ...]:
+    """What the guarantee does not protect, for the manifest."""
     return (
         "the reference file: blocks and the areas they lie in",
         *(

@@ -5,18 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hollerith
-from hollerith.errors import ConfigError
 from hollerith.privacy.entropy import Entropy
-from hollerith.products.run import NOT_FOR_RELEASE
+from hollerith.products.run import NOT_FOR_RELEASE, check_accuracy_allowed
 from hollerith.products.topdown.accuracy import AccuracyRow, accuracy, area_sets, write_accuracy
 from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, check_root, estimate
 from hollerith.products.topdown.outputs import describe_files
 from hollerith.products.topdown.world import open_world
-from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
-from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.folder import CONFIDENTIAL, new_folder, write_manifest
 from hollerith.stages import Stopwatch
 from hollerith.topdown.checkpoint import Checkpoint
 from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.plan import make_plan
 from hollerith.topdown.queries import Query
 from hollerith.topdown.query_names import TOTAL, query_named
 from hollerith.topdown.release import published_areas
@@ -31,18 +30,19 @@ def trials(
     entropy: Entropy,
     announce: Callable[[str], None],
     progress: Progress,
+    *,
+    internal: bool = False,
 ) -> list[AccuracyRow]:
-    """Make ``number`` runs on synthetic data and compare them with the truth.
+    """Make ``number`` runs on synthetic data, or for ``internal`` use on any, and compare them with the truth.
 
     Raises
     ------
     ConfigError
-        If the data are not marked as synthetic: errors tell the truth, and repeated runs spend the budget each time.
+        If `check_accuracy_allowed` refuses: errors tell the truth, and repeated runs spend the budget each time.
     InputError
         If the records break a rule.
     """
-    if not is_synthetic(data):
-        raise ConfigError(f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}")
+    check_accuracy_allowed(make_plan(configuration), entropy, data, internal=internal)
     clock = Stopwatch(announce)
     world = open_world(configuration, data, memory, clock, options.estimator, options.spine)
     check_noiseless(configuration, world.spine)
@@ -70,14 +70,22 @@ def _queries(configuration: Configuration) -> list[Query]:
     return list({total.factors: total, **named}.values())
 
 
-def write(out: Path, rows: list[AccuracyRow], configuration: Configuration, number: int, *, overwrite: bool) -> None:
-    """Write accuracy.csv into a new folder, marked as not for release."""
-    with new_folder(out, overwrite=overwrite, noisy=False) as partial:
+def write(
+    out: Path,
+    rows: list[AccuracyRow],
+    configuration: Configuration,
+    number: int,
+    *,
+    overwrite: bool,
+    internal: bool = False,
+) -> None:
+    """Write accuracy.csv into a new folder, marked as not for release, or as confidential after ``internal`` use."""
+    with new_folder(out, overwrite=overwrite, noisy=False, private=internal) as partial:
         path = write_accuracy(partial, rows)
         manifest = {
             "hollerith": hollerith.__version__,
-            "product": configuration.product,
-            "status": NOT_FOR_RELEASE,
+            "product": f"{configuration.product} accuracy",
+            "status": CONFIDENTIAL if internal else NOT_FOR_RELEASE,
             "reasons": ["it compares with the truth"],
             "trials": number,
             "tables": describe_files(partial, {path.name: len(rows)}),

@@ -1,0 +1,58 @@
+"""TopDown without noise: the exact counts of all areas, laid out as a release. Confidential."""
+
+from typing import Any
+
+from hollerith.plan.ledger import Ledger
+from hollerith.plan.plan import Plan
+from hollerith.privacy.entropy import SystemEntropy
+from hollerith.products.run import Request, confidential_log, manifest_of, reasons_against_release, without_noise
+from hollerith.products.topdown.estimate import Options
+from hollerith.products.topdown.outputs import check_labels, describe_files
+from hollerith.products.topdown.run import parameters_of, taken_as_public, write_counts
+from hollerith.products.topdown.verify import SYSTEM, verify_release
+from hollerith.products.topdown.world import checksums, open_world
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.stages import Announce, Stopwatch
+from hollerith.topdown.configuration import Configuration
+
+
+def exact(
+    configuration: Configuration, plan: Plan, request: Request, options: Options, announce: Announce
+) -> dict[str, Any]:
+    """Write the exact counts of a configuration's geolevels and areas and return the manifest. Nothing is estimated.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    plan : Plan
+        Of the configuration.
+    request : Request
+    options : Options
+        Of these the spine alone is read.
+    announce : callable
+
+    Raises
+    ------
+    ConfigError
+        If the records are not synthetic and the request is not for internal use.
+    InputError, OutputError
+        If the records or the output folder do not allow it.
+    """
+    noiseless = without_noise(plan)
+    reasons = reasons_against_release(noiseless, SystemEntropy(), request)
+    check_labels(configuration.schema)
+    clock = Stopwatch(announce)
+    folder = new_folder(request.out, overwrite=request.overwrite, noisy=False, private=request.internal)
+    with folder as partial, confidential_log(request) as log:
+        world = open_world(configuration, request.data, request.memory, clock, folder=options.spine)
+        clock.start("writing the counts")
+        rows = write_counts(partial, configuration, world, world.exact[-1], request)
+        parameters = parameters_of(configuration, world, options)
+        manifest = manifest_of(Ledger(noiseless), reasons, parameters, taken_as_public(configuration, world))
+        manifest |= {"system": SYSTEM, "tables": describe_files(partial, rows)}
+        if wrong := verify_release(partial, configuration.schema, configuration.levels):
+            raise RuntimeError(f"the counts do not hold together: {'; '.join(wrong)}")
+        write_manifest(partial, manifest)
+        inputs = checksums(request.data, world)
+        log({"records": int(world.counts.histogram.counts.sum()), "inputs": inputs, "seconds": clock.stop()})
+    return manifest
