@@ -20,8 +20,10 @@ from hollerith.products.topdown.door import Door
 from hollerith.products.topdown.world import World, open_world
 from hollerith.stages import Stopwatch
 from hollerith.topdown.budget import Spending, spend
+from hollerith.topdown.checkpoint import Checkpoint
 from hollerith.topdown.configuration import Configuration
-from hollerith.topdown.families import Families
+from hollerith.topdown.families import Families, ask_all
+from hollerith.topdown.on_demand import MeasuredOnDemand
 from hollerith.topdown.read_configuration import read_configuration
 
 SHAPE = (3, 2)
@@ -113,19 +115,27 @@ def everything(world: World, level: int, cells: int) -> Families:
 def test_the_door_opens_once_for_each_unit(folder: Path) -> None:
     found, world, spending = opened(folder, 7, "conventional", "zcdp")
     door = Door(world.exact, spending, SeededEntropy(1))
-    door.gather(3, everything(world, 3, found.schema.cells))
+    families = everything(world, 3, found.schema.cells)
+    asked = ask_all(families, spending.levels[3].queries)
+    door.measure(3, families, asked)
     with pytest.raises(BudgetError, match="already"):
-        door.gather(3, everything(world, 3, found.schema.cells))
+        door.measure(3, families, asked)
     with pytest.raises(BudgetError, match="already"):
         door.measure_all(3, 0, 1)
 
 
-def test_units_without_a_share_are_not_measured(folder: Path) -> None:
+def on_demand(world: World, spending: Spending, folder: Path) -> MeasuredOnDemand:
+    checkpoint = Checkpoint(folder / "checkpoint")
+    checkpoint.begin({})
+    return MeasuredOnDemand(spending, checkpoint, Door(world.exact, spending, SeededEntropy(1)))
+
+
+def test_units_without_a_share_are_not_measured(folder: Path, tmp_path: Path) -> None:
     found, world, spending = opened(folder, 7, "optimized", "zcdp")
-    door = Door(world.exact, spending, SeededEntropy(1))
+    evidence = on_demand(world, spending, tmp_path)
     seen = 0
     for level in range(len(LEVELS)):
-        gathered = door.gather(level, everything(world, level, found.schema.cells))
+        gathered = evidence.gather(level, everything(world, level, found.schema.cells))
         bare = np.array([world.spine.shares[s] == 0 for s in world.spine.levels[level].share])
         seen += int(bare.sum())
         assert (gathered.weights[bare] == 0).all()
@@ -136,12 +146,12 @@ def test_units_without_a_share_are_not_measured(folder: Path) -> None:
     assert seen
 
 
-def test_only_live_answers_are_drawn(folder: Path) -> None:
+def test_only_live_answers_are_drawn(folder: Path, tmp_path: Path) -> None:
     found, world, spending = opened(folder, 7, "conventional", "zcdp")
-    door = Door(world.exact, spending, SeededEntropy(1))
+    evidence = on_demand(world, spending, tmp_path)
     units = world.spine.tree.units(2)
     live = np.array([1, 4], dtype=np.int32)
-    gathered = door.gather(2, Families(np.array([0, units]), np.array([0, 2]), live))
+    gathered = evidence.gather(2, Families(np.array([0, units]), np.array([0, 2]), live))
     for q, query in enumerate(spending.levels[2].queries):
         reached: Ints = np.unique(query.answers()[live])
         assert sorted(gathered.asked[q].answers.tolist()) == reached.tolist()

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
@@ -36,7 +37,10 @@ class Evidence(Protocol):
     """Where the estimator learns of a geolevel: noisy measurements, or what was made of them."""
 
     def gather(self, level: int, families: Families) -> Gathered:
-        """Learn of the children of families. Each child is asked about once in a run."""
+        """Learn of the children of families; whatever is drawn for that is on disk when this returns.
+
+        Each child is asked about once in a run. A resumed run asks again, and learns the same.
+        """
         ...
 
 
@@ -125,6 +129,31 @@ class _Level:
     joint: Mapping[int, tuple[Joint, ...]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Consecutive parents, with all that is needed to divide them but what was measured of their children. Public.
+
+    Attributes
+    ----------
+    level : _Level
+        Of the children.
+    first : int
+        The first parent.
+    parents : Histogram
+        Counts of the parents, numbered from 0.
+    families : Families
+        What is asked of their children.
+    failing : frozenset of int
+        Those whose children cannot sum to them.
+    """
+
+    level: _Level
+    first: int
+    parents: Histogram
+    families: Families
+    failing: frozenset[int]
+
+
 def descend(
     tree: Tree,
     root: Piece,
@@ -164,7 +193,9 @@ def descend(
             for batch, (first, last) in enumerate(_batches(found[-1], level.starts)):
                 piece = keeper.load(number, batch)
                 if piece is None:
-                    piece = _divide_batch(found[-1], level, first, last, evidence, pool)
+                    work = prepare(found[-1], level, first, last)
+                    # What is drawn is kept before it is used: a run that dies in between goes on with the same noise.
+                    piece = solve(work, evidence.gather(number, work.families), pool)
                     keeper.save(number, batch, piece)
                 pieces.append(piece)
                 done += piece.counts.units
@@ -202,53 +233,56 @@ def _batches(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _divide_batch(
-    parents: Histogram, level: _Level, first: int, last: int, evidence: Evidence, pool: ThreadPoolExecutor
-) -> Piece:
-    """Estimate and round the children of the parents from ``first`` up to ``last``."""
+def prepare(parents: Histogram, level: _Level, first: int, last: int) -> Batch:
+    """Say what the children of the parents from ``first`` up to ``last`` are asked; nothing is measured for that."""
     failing = _failing(parents, level, first, last)
     families = _families(parents, level, first, last, failing)
-    gathered = evidence.gather(level.number, families)
+    return Batch(level, first, parents.part(first, last), families, failing)
 
-    def one(position: int) -> Divided:
-        return _divide_one(parents, level, first + position, families, position, gathered, position in failing)
 
+def solve(batch: Batch, gathered: Gathered, pool: Executor) -> Piece:
+    """Estimate and round the children of a batch: a function of public values and of what was drawn, and no more.
+
+    Parameters
+    ----------
+    batch : Batch
+    gathered : Gathered
+        Of the batch's families.
+    pool : Executor
+        Divides parents side by side.
+    """
+    families = batch.families
     rows: list[NDArray[np.int64]] = []
     cells: list[NDArray[np.int32]] = []
     counts: list[Ints] = []
     odd: list[tuple[int, int]] = []
     solvers: Counter[str] = Counter()
-    for position, divided in enumerate(pool.map(one, range(last - first))):
+    for position, divided in enumerate(pool.map(partial(_divide_one, batch, gathered), range(batch.parents.units))):
         solvers.update(divided.solvers)
         unit, cell = np.nonzero(divided.counts)
         rows.append(unit + (families.children[position] - families.first))
         cells.append(families.live[families.starts[position] : families.starts[position + 1]][cell])
         counts.append(divided.counts[unit, cell])
         if divided.missed is not None:
-            odd.append((first + position, divided.missed))
+            odd.append((batch.first + position, divided.missed))
     number = families.last - families.first
     found = count_entries(np.concatenate(rows), np.concatenate(cells), np.concatenate(counts), number)
     return Piece(found, tuple(odd), solvers)
 
 
-def _divide_one(
-    parents: Histogram,
-    level: _Level,
-    parent: int,
-    families: Families,
-    position: int,
-    gathered: Gathered,
-    failing: bool,  # noqa: FBT001  (a fact about the parent, not an option)
-) -> Divided:
+def _divide_one(batch: Batch, gathered: Gathered, position: int) -> Divided:
+    level, families, parents = batch.level, batch.families, batch.parents
     live = families.live[families.starts[position] : families.starts[position + 1]]
-    begin, end = int(level.starts[parent]), int(level.starts[parent + 1])
-    entries = slice(parents.starts[parent], parents.starts[parent + 1])
+    begin, end = families.children[position : position + 2].tolist()
+    entries = slice(parents.starts[position], parents.starts[position + 1])
+    failing = position in batch.failing
     if not failing and (end - begin == 1 or not len(live)):
         return Divided(np.repeat(parents.counts[None, entries], end - begin, axis=0), ())
     counts = np.zeros(len(live), dtype=np.int64)
     counts[np.searchsorted(live, parents.cells[entries])] = parents.counts[entries]
     rules, here = level.rules, slice(begin, end)
     bounded = rules.limits is not None
+    joint = level.joint.get(batch.first + position, ())
     family = Family(
         counts,
         end - begin,
@@ -257,7 +291,7 @@ def _divide_one(
         rules.limits.lower[here] if rules.limits else None,
         rules.limits.upper[here] if rules.limits else None,
         None if rules.totals is None else rules.totals[here],
-        tuple((tuple(u - begin for u in one.units), one.total) for one in level.joint.get(parent, ())),
+        tuple((tuple(u - begin for u in one.units), one.total) for one in joint),
     )
     return (divide_failsafe if failing else divide)(family, gathered.passes(position))
 

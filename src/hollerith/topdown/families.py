@@ -1,5 +1,6 @@
 """What a run of parents is asked: which cells are live, and which answers of each query they reach. Public."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from hollerith.compiled import compiled
 from hollerith.topdown.histogram import Cells, Ints
+from hollerith.topdown.queries import Query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +80,11 @@ def ask(families: Families, label: NDArray[np.int32], size: int) -> Asked:
     """
     local, starts, answers = _ask(families.starts, families.live, label, np.full(size, -1, dtype=np.int32))
     return Asked(local, starts, answers)
+
+
+def ask_all(families: Families, queries: Sequence[Query]) -> tuple[Asked, ...]:
+    """Find the answers of several queries that the live cells of each parent reach."""
+    return tuple(ask(families, query.answers(), query.size) for query in queries)
 
 
 @compiled

@@ -41,6 +41,11 @@ class Histogram:
         sums = np.concatenate([[0], np.cumsum(self.counts)])
         return np.asarray(sums[self.starts[1:]] - sums[self.starts[:-1]], dtype=np.int64)
 
+    def part(self, first: int, last: int) -> "Histogram":
+        """The units from ``first`` up to ``last``, numbered from 0."""
+        begin, end = self.starts[first], self.starts[last]
+        return Histogram(self.starts[first : last + 1] - begin, self.cells[begin:end], self.counts[begin:end])
+
     def dense(self, first: int, last: int, cells: int) -> Ints:
         """Counts of the units from ``first`` up to ``last``, zeros included, of shape (last - first, cells)."""
         out = np.zeros((last - first, cells), dtype=np.int64)

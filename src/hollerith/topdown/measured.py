@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from hollerith.topdown.budget import LevelSpending
 from hollerith.topdown.divide import Terms
 from hollerith.topdown.families import Asked, Families
 from hollerith.topdown.histogram import Ints
@@ -37,6 +38,15 @@ class MeasuredFamilies:
     places: tuple[Ints, ...]
     weights: Floats
     chosen: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(
+        cls, spent: LevelSpending, families: Families, asked: tuple[Asked, ...], values: tuple[Ints, ...]
+    ) -> "MeasuredFamilies":
+        """What was measured of families under a plan."""
+        places = tuple(one.places(families.children) for one in asked)
+        weights = spent.weights[spent.share_of[families.first : families.last]]
+        return cls(families, asked, values, places, weights, spent.passes)
 
     def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
         """What each estimation pass of a parent fits; what a pass answers, later passes hold."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
@@ -9,13 +10,11 @@ from numpy.typing import NDArray
 
 from hollerith.topdown.budget import Spending
 from hollerith.topdown.checkpoint import Checkpoint
-from hollerith.topdown.families import Families, ask
+from hollerith.topdown.families import Families, ask_all
 from hollerith.topdown.histogram import Ints
 from hollerith.topdown.measured import MeasuredFamilies
 
 _VALUES_AT_ONCE: Final = 1 << 22
-
-_NARROW: Final = (np.int16, np.int32)
 
 
 class Measures(Protocol):
@@ -45,10 +44,9 @@ class StoredMeasurements:
         for level, spent in enumerate(self.spending.levels):
             units = len(spent.share_of)
             for first, last in self._pieces(level):
-                if not self.checkpoint.has(_name(level, first)):
-                    answers = door.measure_all(level, first, last)
-                    arrays = {str(q): _narrow(values) for q, values in enumerate(answers)}
-                    self.checkpoint.save_arrays(_name(level, first), arrays)
+                if not self.checkpoint.has_draws(level, first):
+                    draw = partial(door.measure_all, level, first, last)
+                    self.checkpoint.save_draws(level, first, self._shapes(level, first, last), draw)
                 yield level, last, units
 
     def pieces(self, level: int, first: int, last: int) -> Iterator[tuple[int, int, tuple[NDArray[np.integer], ...]]]:
@@ -59,15 +57,14 @@ class StoredMeasurements:
         tuple
             First unit, one past the last, and by query the answers, of shape (units of the piece, size).
         """
-        queries = range(len(self.spending.levels[level].queries))
         for start, stop in self._pieces(level):
             if stop <= first or start >= last:
                 continue
-            arrays = self.checkpoint.load_arrays(_name(level, start))
-            if arrays is None:
+            drawn = self.checkpoint.load_draws(level, start, self._shapes(level, start, stop))
+            if drawn is None:
                 raise RuntimeError(f"measurements of level {level} from unit {start} on were not drawn")
             begin, end = max(first, start), min(last, stop)
-            yield begin, end, tuple(arrays[str(q)][begin - start : end - start] for q in queries)
+            yield begin, end, tuple(of_query[begin - start : end - start] for of_query in drawn)
 
     def answers(self, level: int, first: int, last: int) -> list[NDArray[np.integer]]:
         """The answers of each query for the units from ``first`` up to ``last``, of shape (units, size)."""
@@ -77,10 +74,9 @@ class StoredMeasurements:
     def gather(self, level: int, families: Families) -> MeasuredFamilies:
         """Read what was measured of the children of families, where their live cells reach."""
         spent = self.spending.levels[level]
-        labels = [query.answers() for query in spent.queries]
-        asked = tuple(ask(families, label, query.size) for label, query in zip(labels, spent.queries, strict=True))
+        asked = ask_all(families, spent.queries)
         stored = self.answers(level, families.first, families.last)
-        values = []
+        values: list[Ints] = []
         for one, of_query in zip(asked, stored, strict=True):
             # For every child the answers its parent's live cells reach, child after child.
             widths = np.repeat(np.diff(one.starts), np.diff(families.children))
@@ -90,9 +86,7 @@ class StoredMeasurements:
                 for p in range(len(one.starts) - 1)
             ]
             values.append(of_query[rows, np.concatenate(columns)].astype(np.int64))
-        places = tuple(one.places(families.children) for one in asked)
-        weights = spent.weights[spent.share_of[families.first : families.last]]
-        return MeasuredFamilies(families, asked, tuple(values), places, weights, spent.passes)
+        return MeasuredFamilies.of(spent, families, asked, tuple(values))
 
     def _pieces(self, level: int) -> list[tuple[int, int]]:
         spent = self.spending.levels[level]
@@ -100,15 +94,5 @@ class StoredMeasurements:
         units = len(spent.share_of)
         return [(first, min(first + at_once, units)) for first in range(0, units, at_once)]
 
-
-def _name(level: int, first: int) -> str:
-    return f"{level:02d}-{first:09d}.measured"
-
-
-def _narrow(values: Ints) -> NDArray[np.integer]:
-    """The same numbers in as few bytes as hold them."""
-    for kind in _NARROW:
-        limits = np.iinfo(kind)
-        if values.size == 0 or (values.min() >= limits.min and values.max() <= limits.max):
-            return values.astype(kind)
-    return values
+    def _shapes(self, level: int, first: int, last: int) -> list[tuple[int, int]]:
+        return [(last - first, query.size) for query in self.spending.levels[level].queries]

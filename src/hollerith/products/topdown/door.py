@@ -9,9 +9,8 @@ from hollerith.plan.ledger import Ledger, Meter
 from hollerith.privacy.entropy import Entropy
 from hollerith.tabulate.answers import exact_answers
 from hollerith.topdown.budget import Spending
-from hollerith.topdown.families import Asked, Families, ask
+from hollerith.topdown.families import Asked, Families
 from hollerith.topdown.histogram import Histogram
-from hollerith.topdown.measured import MeasuredFamilies
 from hollerith.topdown.queries import Query
 
 Ints = NDArray[np.int64]
@@ -45,14 +44,11 @@ class Door:
             for measurement in row
         }
 
-    def gather(self, level: int, families: Families) -> MeasuredFamilies:
-        """Measure the children of families: of each query the answers that the live cells reach."""
-        spent = self.spending.levels[level]
-        asked = tuple(ask(families, self._label(query), query.size) for query in spent.queries)
-        places = tuple(one.places(families.children) for one in asked)
-        values = tuple(self._measure(level, q, families, *one) for q, one in enumerate(zip(asked, places, strict=True)))
-        weights = spent.weights[spent.share_of[families.first : families.last]]
-        return MeasuredFamilies(families, asked, values, places, weights, spent.passes)
+    def measure(self, level: int, families: Families, asked: Sequence[Asked]) -> tuple[Ints, ...]:
+        """Measure the children of families: of each query the answers asked, placed as `Asked.places` says."""
+        return tuple(
+            self._measure(level, q, families, one, one.places(families.children)) for q, one in enumerate(asked)
+        )
 
     def measure_all(self, level: int, first: int, last: int) -> tuple[Ints, ...]:
         """Measure everything of the geounits from ``first`` up to ``last``: of each query an array (units, size)."""

@@ -26,6 +26,7 @@ from hollerith.topdown.divide import Family
 from hollerith.topdown.full_information import full_information
 from hollerith.topdown.infeasible import InfeasibleNode
 from hollerith.topdown.invariants import Known, known_totals
+from hollerith.topdown.on_demand import MeasuredOnDemand
 from hollerith.topdown.root import estimate_root, root_families
 from hollerith.topdown.stored import StoredMeasurements
 
@@ -143,9 +144,9 @@ def _evidence(
     clock: Stopwatch,
     progress: Progress,
 ) -> Evidence:
-    """Where the estimate learns from: the door itself, or everything drawn beforehand."""
+    """Where the estimate learns from: what is drawn as it is asked for, or everything drawn beforehand."""
     if options.estimator == "topdown" and options.noisy_measurements is None:
-        return door
+        return MeasuredOnDemand(door.spending, checkpoint, door)
     clock.start("measuring")
     stored = StoredMeasurements(door.spending, checkpoint)
     for level, done, units in stored.draw(door):

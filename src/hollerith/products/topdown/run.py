@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,9 @@ from hollerith.topdown.noisy_files import write_noisy
 from hollerith.topdown.stored import StoredMeasurements
 
 SPINE: Final = "spine"
+
+_OPTIONS_OF: Final = {"path": "--ledger", "data": "--dataset", "limit": "--limit"}
+"""The options that an account is given by."""
 
 
 def run(
@@ -157,9 +161,25 @@ def _failsafe(spine: Spine, descent: Descent) -> list[dict[str, Any]]:
 
 
 def _begin(checkpoint: Checkpoint, state: Mapping[str, object], request: Request, plan: Plan, options: Options) -> None:
-    """Begin, or go on where an interrupted run ended; its loss has been charged then."""
+    """Charge the run and begin, or go on where an interrupted run ended; nothing has been drawn uncharged then.
+
+    The ledger is written first. A run that is killed before its checkpoint says so is charged once more: the ledger may
+    hold too much, and never too little.
+
+    Raises
+    ------
+    ConfigError
+        If an interrupted run stands there and neither ``--resume`` nor ``--overwrite`` is given, or it was charged to
+        another account.
+    """
+    account = _described(request)
     if options.resume:
-        checkpoint.resume(state)
+        begun = checkpoint.resume(state)
+        if begun is None and account is not None:
+            charge(request, plan)
+            checkpoint.charged(state, account)
+        elif begun is not None and account is not None:
+            _require_same(checkpoint, begun, account)
         return
     if checkpoint.exists and not request.overwrite:
         raise ConfigError(
@@ -167,7 +187,26 @@ def _begin(checkpoint: Checkpoint, state: Mapping[str, object], request: Request
             "those of a new run learns more than the plan allows; if nobody did, --overwrite begins anew"
         )
     charge(request, plan)
-    checkpoint.begin(state)
+    checkpoint.begin(state, account)
+
+
+def _described(request: Request) -> dict[str, str] | None:
+    """The account of a run as its checkpoint notes it; what was not asked for is left out."""
+    if request.account is None:
+        return None
+    named = {field.name: getattr(request.account, field.name) for field in fields(request.account)}
+    named["path"] = request.account.path.resolve()
+    return {name: str(value) for name, value in named.items() if value is not None}
+
+
+def _require_same(checkpoint: Checkpoint, begun: Mapping[str, object], account: Mapping[str, str]) -> None:
+    changed = [_OPTIONS_OF.get(name, name) for name, value in account.items() if begun.get(name) != value]
+    if changed:
+        raise ConfigError(
+            f"{checkpoint.folder}: the run was charged to the ledger {begun.get('path')} when it began, under the name "
+            f"{begun.get('data')!r}; what is given now differs in {', '.join(changed)}. "
+            "Name the same, or none: it is not charged again"
+        )
 
 
 def parameters_of(configuration: Configuration, world: World, options: Options) -> dict[str, Any]:
