@@ -15,6 +15,8 @@ from safetab_worlds import (
     World,
     an_iteration,
     block_id,
+    random_world,
+    seeded,
     write_data,
     write_parameters,
 )
@@ -76,6 +78,7 @@ def test_persons_that_are_not_counted_in_full(tmp_path: Path) -> None:
     assert parameters["policies"].keys() == {
         "records_of_other_states",
         "records_with_more_race_codes",
+        "qspan_is_race_code",
         "records_in_no_iteration",
         "records_in_areas_without_housing_units",
     }
@@ -94,9 +97,30 @@ def test_households_that_are_not_counted_in_full(tmp_path: Path) -> None:
     assert parameters["policies"].keys() == {
         "records_of_other_states",
         "records_with_more_race_codes",
+        "qspan_is_race_code",
         "records_in_no_iteration",
         "households_in_groups_not_listed",
     }
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+def test_every_row_and_every_record_is_accounted_for(tmp_path: Path, product: str, seed: int) -> None:
+    """Notes of records are those of the policies, and every row of the totals is measured or left out for a reason."""
+    world = random_world(seeded(80 + seed), noise="some")
+    parameters = write_parameters(tmp_path / "parameters", world)
+    data = write_data(tmp_path / "data", world)
+    assert main([product, "run", str(parameters), str(data), str(tmp_path / "out")]) == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())["parameters"]
+    log = json.loads((tmp_path / "out.confidential.log").read_text())
+    of_blocks = {"blocks_of_other_states", "housing_units_outside_reference"}
+    bare = set() if world.housing_units else {"records_in_areas_without_housing_units"}
+    assert log["notes"].keys() - of_blocks - bare == manifest["policies"].keys()
+    if product == "safetab-h":
+        groups = set()
+        for path in (tmp_path / "out").glob("T0*.csv"):
+            groups |= {tuple(line.split("|")[:3]) for line in path.read_text().splitlines()[1:]}
+        assert len(groups) + sum(manifest["totals"]["left_out"].values()) == len(world.totals)
 
 
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])

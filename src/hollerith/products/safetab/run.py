@@ -41,6 +41,7 @@ def policies_of(settings: Settings) -> dict[str, str]:
     return {
         "records_of_other_states": "left out: their state is in no pass",
         "records_with_more_race_codes": f"the first {settings.max_race_codes} race codes of a record count",
+        "qspan_is_race_code": "in no ethnicity group: their ethnicity code is in no ethnicity iteration",
         IN_NO_ITERATION: "in no group: none of their codes that count is in an iteration of level 1 or 2",
     }
 

@@ -264,12 +264,16 @@ def list_groups(records: DetailedRecords, config: Config, totals: Totals) -> Lis
     for of_pass in config.settings.runs:
         found = find_areas(records.db, config.settings.states_of(of_pass))
         for level in config.settings.levels:
-            if level.region.run == of_pass and any(config.budgets[family.key, level] > 0 for family in FAMILIES):
-                base, (region, *_) = level.region.base, totals.by_level[level]
-                here, live = (np.isin(region, ids[base]) for ids in (found.every, found.ids))
-                unknown[base] += int((~here).sum())
-                left_out["of areas without housing units"] += int((here & ~live).sum())
-                levels.append(_groups_of(level, totals, config, found, live))
+            base, (region, *_) = level.region.base, totals.by_level[level]
+            if level.region.run != of_pass:
+                continue
+            if not any(config.budgets[family.key, level] > 0 for family in FAMILIES):
+                left_out["of levels without a budget"] += len(region)
+                continue
+            here, live = (np.isin(region, ids[base]) for ids in (found.every, found.ids))
+            unknown[base] += int((~here).sum())
+            left_out["of areas without housing units"] += int((here & ~live).sum())
+            levels.append(_groups_of(level, totals, config, found, live))
     left_out["of areas that GRF-C does not have"] += unknown.total()
     return Listed(levels, +left_out, +unknown)
 
