@@ -23,7 +23,9 @@ from safetab_worlds import (
 )
 
 from hollerith.cli.main import main
-from hollerith.products.safetab_h.provenance import DECLARED, DOUBTFUL, PUBLISHED
+from hollerith.populations.parameters import read_iterations
+from hollerith.products.safetab_h.config import read_config
+from hollerith.products.safetab_h.provenance import DECLARED, DOUBTFUL, PUBLISHED, provenance
 from hollerith.release.tables import checksum
 
 Change = Callable[[dict[str, Any]], object]
@@ -113,7 +115,7 @@ def rewritten(release: Path, folder: Path, column: str, value: str) -> Path:
 
 
 def refused(place: Place, totals: Path | None, capsys: pytest.CaptureFixture[str], *needles: str) -> None:
-    """Real records are not tabulated by such totals; synthetic ones are, and the release says why it is none."""
+    """Real records are not tabulated by such totals, and the message says why."""
     capsys.readouterr()
     shutil.rmtree(place.root / "h", ignore_errors=True)
     assert place.h(totals, place.real) == 2
@@ -121,12 +123,21 @@ def refused(place: Place, totals: Path | None, capsys: pytest.CaptureFixture[str
     for needle in needles:
         assert needle in said, said
     assert not (place.root / "h").exists()
-    assert place.h(totals, place.synthetic) == 0
-    manifest = place.manifest
-    assert manifest["status"] == "NOT FOR RELEASE"
-    for needle in needles:
-        assert any(needle in reason for reason in manifest["reasons"]), manifest["reasons"]
-    assert PUBLISHED not in manifest["taken_as_public"]
+
+
+def test_synthetic_records_are_tabulated_and_marked(made: Place, tmp_path: Path) -> None:
+    shutil.copy(made.root / "p" / "T01001.csv", tmp_path)
+    for totals, why in (
+        (made.root / "exact" / "T01001.csv", "a budget is infinite"),
+        (made.root / "seeded" / "T01001.csv", "made from a seed"),
+        (rewritten(made.root / "p", tmp_path / "p", "VARIANCE", "0"), "variances"),
+        (tmp_path / "T01001.csv", "no manifest.json"),
+    ):
+        assert made.h(totals, made.synthetic) == 0
+        manifest = made.manifest
+        assert manifest["status"] == "NOT FOR RELEASE"
+        assert any(why in reason for reason in manifest["reasons"]), manifest["reasons"]
+        assert manifest["taken_as_public"][-1] == DOUBTFUL
 
 
 @pytest.mark.parametrize("release", ["p", "combined"])
@@ -258,10 +269,24 @@ def test_a_release_of_another_product(made: Place, tmp_path: Path, capsys: pytes
         lambda m: m.update(status=["noisy measurements under the plan"]),
     ],
 )
-def test_a_manifest_that_is_broken(
-    made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Change
-) -> None:
-    refused(made, changed(made.root / "p", tmp_path / "p", change), capsys, "its ")
+def test_a_manifest_that_is_broken(made: Place, tmp_path: Path, change: Change) -> None:
+    settings, iterations = read_config(made.parameters / NAMES["config"]).settings, read_iterations(made.parameters)
+    assert provenance(made.root / "p" / "T01001.csv", settings, iterations).is_vouched
+    found = provenance(changed(made.root / "p", tmp_path / "p", change), settings, iterations)
+    assert found.doubts
+    assert not found.is_vouched
+
+
+@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
+@pytest.mark.parametrize("accounting", ["published", "tight"])
+def test_every_kind_of_plan_vouches(tmp_path: Path, definition: str, accounting: str) -> None:
+    world = a_world()
+    world.config.definition, world.config.zero_suppression = definition, "0.5"
+    world.config.p["TRACT", 1] = "1/3"
+    place = Place(tmp_path, world)
+    totals = place.make("run", "p", "--sensitivity", accounting, "--confidence", "0.9", data=place.real) / "T01001.csv"
+    assert place.h(totals, place.real) == 0
+    assert place.manifest["taken_as_public"][-1] == PUBLISHED
 
 
 def test_confidential_totals_are_never_taken(made: Place, tmp_path: Path) -> None:
