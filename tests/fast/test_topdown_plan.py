@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from topdown_worlds import LEVELS, write_configuration
 
 from hollerith.cli.main import main
 from hollerith.plan.measurement import Mechanism
@@ -271,3 +272,43 @@ def test_the_loss_of_a_plan_is_its_budget(
     assert semantics.attributes["age"] == rho
     assert semantics.attributes["sex"] == rho * Fraction(queries[1], sum(queries))
     assert semantics.geolevels["County"] == rho * Fraction(levels[1] + levels[2], sum(levels))
+
+
+@pytest.mark.parametrize(("mechanism", "two_records"), [("zcdp", 4), ("pure", 2)])
+@pytest.mark.parametrize(
+    ("schema", "unit", "invariants", "expected"),
+    [
+        ({"race": 3}, "person record", {}, (Fraction(1, 2), 1, 1)),
+        ({"race": 3}, "person record", {"State": ["total"]}, (None, 1, 1)),
+        # The roles of others change with the householder.
+        ({"race": 3, "RELSHIP": 4}, "person record", {}, (None, None, None)),
+        ({"h1": ["vacant", "occupied"]}, "housing unit", {"Block": ["total"]}, (1, 0, 2)),
+        ({"h1": 2}, "housing unit", {}, (1, 0, 2)),
+        # Who lives there decides more than whether anybody does.
+        ({"h1": ["owner", "renter"]}, "housing unit", {}, (1, 1, "two")),
+        ({"tenure": 3}, "housing unit", {"Block": ["total"]}, (1, 1, "two")),
+    ],
+)
+def test_what_one_person_costs_follows_from_what_a_record_is(
+    tmp_path: Path,
+    schema: dict[str, Any],
+    unit: str,
+    invariants: dict[str, Any],
+    expected: tuple[Any, ...],
+    mechanism: str,
+    two_records: int,
+) -> None:
+    document = {
+        "product": "example",
+        "privacy_unit": unit,
+        "mechanism": mechanism,
+        "rho" if mechanism == "zcdp" else "epsilon": "3/7",
+        "invariants": invariants,
+        "schema": schema,
+        "shares": dict.fromkeys(LEVELS, "1/6"),
+        "queries": {key: {"total": "1/4", "detailed": "3/4"} for key in LEVELS},
+    }
+    plan = make_plan(read_configuration(write_configuration(document, tmp_path / "config.json")))
+    factors = [two_records if factor == "two" else factor for factor in expected]
+    assert plan.loss() == Fraction(3, 7)
+    assert list(plan.person_losses().values()) == [f if f is None else f * Fraction(3, 7) for f in factors]
