@@ -50,6 +50,7 @@ class Errors:
 class Observed:
     table: str
     level: str
+    iteration: str
     cell: int
     count: int
     expected_moe: float
@@ -70,7 +71,11 @@ def demonstration(plan: Plan, out: Path = Path("demo")) -> Demonstration:
             truth[0] = 0
             noise = rng.normal(0, m.sigma, (TRIALS, len(found))).round().astype(np.int64)
             errors.append(Errors(m.table, m.level, cell, found, truth, -(truth // 500), noise))
-            observed.append(Observed(m.table, m.level, cell, noise.size, plan.margin(m), 1.1 * plan.margin(m), 9.0))
+            margins = plan.margin(m), 1.1 * plan.margin(m), 9.0
+            observed += [
+                Observed(m.table, m.level, code, cell, TRIALS * [g.iteration for g in found].count(code), *margins)
+                for code in level_of(m.level).iterations
+            ]
             for place, group in enumerate(found):
                 row = {
                     "REGION_ID": group.region_id,

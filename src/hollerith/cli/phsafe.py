@@ -44,6 +44,7 @@ def add(commands: Commands) -> None:
     _data(validate)
     add_memory(validate)
     validate.add_argument("--json", action="store_true")
+    validate.add_argument("--internal", action="store_true", help="tell, too, what each tau would leave out")
 
     plan = _verb(verbs, "plan", "what a run would measure, and what it costs; needs no data", _plan)
     add_plan_arguments(plan)
@@ -121,15 +122,31 @@ def _configured(options: argparse.Namespace) -> tuple[Config, Plan]:
 
 
 def _validate(options: argparse.Namespace) -> None:
+    from dataclasses import asdict
+
     from hollerith.cli.progress import stages
     from hollerith.products.phsafe.run import checked_census
+    from hollerith.products.phsafe.truncation import left_out
+    from hollerith.records.findings import failing
 
     config = read_config(options.config)
-    with stages("validate", 1) as announce:
+    with stages("validate", 1 + options.internal) as announce:
         announce("reading and checking the records")
         with checked_census(config, options.data, options.memory) as census:
             findings = census.findings
-    print_findings(options, findings)
+            rows = []
+            if options.internal and not failing(findings):
+                announce("counting persons beyond each tau")
+                rows = left_out(census, config)
+    say_confidential(options)
+    print_findings(options, findings, {"truncation": [asdict(row) for row in rows]} if rows else None)
+    if rows and not options.json:
+        print(f"{'table':11}{'tau':>6}{'persons':>15}{'left out':>13}{'share':>9}{'households':>13}")
+        for row in rows:
+            print(
+                f"{row.table:11}{row.tau:6}{row.persons:15,}{row.left_out:13,}"
+                f"{row.left_out / max(1, row.persons):9.3%}{row.units:13,}{'  configured' * row.configured}"
+            )
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -204,11 +221,12 @@ def _accuracy(options: argparse.Namespace) -> None:
         print_json([asdict(row) for row in rows])
         return
     print(
-        f"{'table':11}{'level':11}{'cell':>5}{'n':>8}{'expected':>10}{'noise':>10}{'with truncation':>17}{'bias':>10}"
+        f"{'table':11}{'level':11}{'iteration':9}{'cell':>5}{'n':>8}{'expected':>10}{'noise':>10}"
+        f"{'with truncation':>17}{'bias':>10}"
     )
     for row in rows:
         print(
-            f"{row.table:11}{row.level:11}{row.cell:5}{row.count:8}{row.expected_moe:10.1f}{row.experimental_moe:10.1f}"
+            f"{row.table:11}{row.level:11}{row.iteration:9}{row.cell:5}{row.count:8}{row.expected_moe:10.1f}{row.experimental_moe:10.1f}"
             f"{row.experimental_moe_with_truncation:17.1f}{row.bias_from_truncation:10.2f}"
         )
 

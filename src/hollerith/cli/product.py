@@ -225,8 +225,10 @@ def delta_of(options: argparse.Namespace) -> float:
     return float(options.delta) if options.delta is not None else DEFAULT_DELTA
 
 
-def print_findings(options: argparse.Namespace, findings: Sequence["Finding"]) -> None:
-    """Print what validation found.
+def print_findings(
+    options: argparse.Namespace, findings: Sequence["Finding"], more: Mapping[str, Any] | None = None
+) -> None:
+    """Print what validation found; ``more`` is told in JSON only.
 
     Raises
     ------
@@ -237,7 +239,8 @@ def print_findings(options: argparse.Namespace, findings: Sequence["Finding"]) -
 
     broken = failing(findings)
     if options.json:
-        print_json({"valid": not broken, "confidential": True, "findings": [asdict(finding) for finding in findings]})
+        told = [asdict(finding) for finding in findings]
+        print_json({"confidential": True, "valid": not broken, "findings": told, **(more or {})})
     elif findings:
         print("CONFIDENTIAL: this report is outside the privacy guarantee and must not be published.")
         for finding in findings:

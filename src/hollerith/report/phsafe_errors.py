@@ -207,14 +207,15 @@ def observed_section(plan: Plan, observed: Sequence[Accuracy], trials: int) -> S
             for o, ratio in zip(observed, ratios, strict=True)
         ]
         return Chart(
-            f"{title}: observed over expected margin of error of every table, level and cell, against the number of "
-            "draws.",
+            f"{title}: observed over expected margin of error of every table, level, iteration and cell, against "
+            "the number of draws.",
             lambda width: funnel(
                 points, band, levels, width, x="draws (log scale)", y="observed / expected margin", ends=ends
             ),
             {
                 "Table": [o.table for o in observed],
                 "Level": [LEVELS[o.level].name for o in observed],
+                "Iteration": [o.iteration for o in observed],
                 "Cell": [str(o.cell) for o in observed],
                 "Draws": [whole(o.count) for o in observed],
                 "Expected": [rounded(o.expected_moe, 4) for o in observed],
@@ -229,9 +230,9 @@ def observed_section(plan: Plan, observed: Sequence[Accuracy], trials: int) -> S
         "Observed errors against margins of error",
         (
             paragraph(
-                f"The census was measured {whole(trials)} times. For every table, level and cell, the observed margin "
-                f"is the {share} quantile of the absolute error, over all population groups and trials. A dot at 1 "
-                "says that the margin is what the plan promised."
+                f"The census was measured {whole(trials)} times. For every table, level, iteration and cell, the "
+                f"observed margin is the {share} quantile of the absolute error, over all regions and trials. A dot at "
+                "1 says that the margin is what the plan promised."
             ),
             paragraph(
                 f"A quantile of few draws is itself uncertain: {whole(few)} draws stand behind a cell of the smallest "

@@ -59,7 +59,7 @@ class Counts:
         The states in which the geography file has a housing unit, ascending; public.
     by_table : mapping of str to int64 array, shape (states, cells)
     truncated : mapping of str to int
-        Persons of the universe, joined with a unit, whom truncation left out.
+        Persons whom truncation left out, of those that some cell would count.
     """
 
     states: tuple[int, ...]
@@ -116,7 +116,9 @@ def tabulate(db: duckdb.DuckDBPyConnection, tabulations: Sequence[Tabulation], t
         if (t.persons, t.tau) in dropped:
             left_out = dropped[t.persons, t.tau]
             by_table[t.name] -= _cells(left_out, of_unit, of_person, len(states))
-            truncated[t.name] = int(left_out.count.sum())
+            units_of_it, persons_of_it = np.logical_or.reduce(of_unit), np.logical_or.reduce(of_person)
+            would_count = units_of_it[left_out.unit_class] & persons_of_it[left_out.person_class]
+            truncated[t.name] = int(left_out.count[would_count].sum())
     return Counts(states, by_table, truncated)
 
 
@@ -188,10 +190,10 @@ def _count_dropped(
         return {}
     numbered = {f"universe_{number}": pair for number, pair in enumerate(truncations)}
     smallest = min(tau for _, tau in truncations if tau is not None)
-    crowds = " OR ".join(f"count_if({_sql(universe)}) > {tau}" for universe, tau in truncations)
+    crowds = " OR ".join(f"count_if({as_sql(universe)}) > {tau}" for universe, tau in truncations)
     ranks = ", ".join(
-        f"({_sql(universe)}) AS {name}, "
-        f"row_number() OVER (PARTITION BY MAFID, ({_sql(universe)}) ORDER BY hash) AS {name}_rank"
+        f"({as_sql(universe)}) AS {name}, "
+        f"row_number() OVER (PARTITION BY MAFID, ({as_sql(universe)}) ORDER BY hash) AS {name}_rank"
         for name, (universe, _) in numbered.items()
     )
     fields = ", '|', ".join(
@@ -231,6 +233,7 @@ def _count_dropped(
     }
 
 
-def _sql(predicate: Where) -> str:
+def as_sql(predicate: Where) -> str:
+    """A predicate on columns of codes as a condition in SQL."""
     tests = [f"{column} IN ({', '.join(map(str, sorted(values)))})" for column, values in predicate.columns]
     return " AND ".join(tests) or "true"

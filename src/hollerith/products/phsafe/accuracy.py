@@ -100,6 +100,7 @@ def write_accuracy(rows: list[Accuracy], out: Path, *, overwrite: bool, internal
             "TABLE": [row.table for row in rows],
             "REGION_TYPE": [row.region_type for row in rows],
             "LEVEL": [row.level for row in rows],
+            "ITERATION_CODE": [row.iteration for row in rows],
             "DATA_CELL": [row.cell for row in rows],
             "EXPERIMENTAL_MOE": [row.experimental_moe for row in rows],
             "EXPERIMENTAL_MOE_WITH_TRUNCATION": [row.experimental_moe_with_truncation for row in rows],

@@ -40,11 +40,15 @@ class CellError:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """One row of the accuracy report: a table, level and cell (PHSafe's error report, with and without truncation)."""
+    """One row of the accuracy report: a table, level, iteration and cell, with and without truncation.
+
+    Races are told apart, as in PHSafe's error report: truncation leaves out more of some than of others.
+    """
 
     table: str
     region_type: str
     level: str
+    iteration: str
     cell: int
     count: int
     expected_moe: float
@@ -54,21 +58,24 @@ class Accuracy:
 
 
 def summarize(errors: list[CellError], confidence: float) -> list[Accuracy]:
-    """The experimental margin by table, level and cell: a quantile of |error| over groups and trials, interpolated."""
+    """The experimental margin of each row: a quantile of |error| over its regions and trials, interpolated."""
     rows = []
     for e in errors:
-        with_truncation = e.noise + e.truncation_error
-        rows.append(
-            Accuracy(
-                table=e.table,
-                region_type=e.groups[0].region_type,
-                level=e.level,
-                cell=e.cell,
-                count=e.noise.size,
-                expected_moe=e.expected_moe,
-                experimental_moe=float(np.quantile(np.abs(e.noise), confidence)),
-                experimental_moe_with_truncation=float(np.quantile(np.abs(with_truncation), confidence)),
-                bias_from_truncation=float(e.truncation_error.mean()),
+        codes = np.array([group.iteration for group in e.groups])
+        for code in dict.fromkeys(codes.tolist()):
+            noise, left_out = e.noise[:, codes == code], e.truncation_error[codes == code]
+            rows.append(
+                Accuracy(
+                    table=e.table,
+                    region_type=e.groups[0].region_type,
+                    level=e.level,
+                    iteration=code,
+                    cell=e.cell,
+                    count=noise.size,
+                    expected_moe=e.expected_moe,
+                    experimental_moe=float(np.quantile(np.abs(noise), confidence)),
+                    experimental_moe_with_truncation=float(np.quantile(np.abs(noise + left_out), confidence)),
+                    bias_from_truncation=float(left_out.mean()),
+                )
             )
-        )
     return rows
