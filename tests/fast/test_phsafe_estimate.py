@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import shutil
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,7 +14,9 @@ import pytest
 from scipy import special
 
 from hollerith.cli.main import main
+from hollerith.postprocess.fit import Fit, chi_square_bound, fit
 from hollerith.postprocess.projection import project
+from hollerith.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from hollerith.products.phsafe.combine import combine, families
 from hollerith.products.phsafe.estimate import Counts, TableEstimate, estimate_tables
 from hollerith.products.phsafe.measured import Measured, read_measured
@@ -247,10 +250,96 @@ def test_joint_estimates_satisfy_the_identities_and_gain(measured: Measured) -> 
 
 def test_persons_truncated_differently_are_not_linked(measured: Measured) -> None:
     parameters = {**measured.manifest["parameters"], "tau": {**measured.manifest["parameters"]["tau"], "PH7": 9}}
-    other = Measured({"parameters": parameters}, measured.groups, measured.counts, measured.covariances)
+    manifest = {**measured.manifest, "parameters": parameters}
+    other = Measured(manifest, measured.groups, measured.counts, measured.covariances)
     note = combine(other)[1]
     assert note["identities"] < combine(measured)[1]["identities"]
     assert "PH7 9" in note["unused"][0]
+
+
+def test_measurements_that_contradict_each_other_are_not_combined(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def leave_out(rows: list[list[str]]) -> None:
+        # As if 20,000 persons of Wyoming were of no household type: 40 standard deviations.
+        region, count = rows[0].index("REGION_ID"), rows[0].index("COUNT")
+        for place in ("1", "56"):
+            row = next(row for row in rows if row[region] == place)
+            row[count] = str(int(row[count]) - 20_000)
+
+    folder = tmp_path / "release"
+    shutil.copytree(release, folder)
+    rewrite(folder, "PH2", leave_out)
+    needles = ("PH7 and PH2 count the same in state 56, iteration *", "Chi-square", "1 in 1,000,000")
+    refuse(folder, tmp_path, capsys, needles, ("--combine", "joint"))
+    assert main(["phsafe", "estimate", str(folder), str(tmp_path / "alone")]) == 0
+    assert main(["phsafe", "estimate", str(release), str(tmp_path / "joint"), "--combine", "joint"]) == 0
+    manifest = json.loads((tmp_path / "joint" / "manifest.json").read_text(encoding="utf-8"))
+    fits = manifest["sources"][0]["combined"]["fit"]
+    assert fits[0]["tables"] == ["PH1_num", "PH7", "PH2"]
+    assert all(0.5 < each["chi_square"] / each["degrees"] < 2 for each in fits if each["degrees"] > 100)
+
+
+def test_a_small_hole_in_one_area_is_found_among_many_identities(measured: Measured) -> None:
+    # Too small for chi-square on hundreds of identities, too large for the one that it breaks.
+    counts = {name: each.copy() for name, each in measured.counts.items()}
+    for name, each in families(measured)[0][0].places.items():
+        counts[name] = np.zeros(each.shape)
+    here, nation = (measured.groups["PH2"].index(Group(*key, "*")) for key in (("STATE", "56"), ("USA", "1")))
+    other = measured.covariances["PH7"][measured.groups["PH7"].index(Group("STATE", "56", "*"))]
+    hole = 9 * math.sqrt(measured.covariances["PH2"][here].trace() + other.trace())
+    counts["PH2"][[here, nation], 0] -= hole
+    found = fit_of(measured, counts)
+    assert not found.fits
+    assert found.chi_square < found.largest
+
+
+def fit_of(measured: Measured, counts: dict[str, np.ndarray]) -> Fit:
+    (family, *_), _ = families(measured)
+    variances = {name: np.diagonal(each, axis1=1, axis2=2) for name, each in measured.covariances.items()}
+    row, spread = family.row(counts), family.row(variances)
+    found = project(row, spread, family.identities)
+    return fit(row, spread, family.identities, found, geometric=False, chance=1e-6)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        DiscreteGaussian(Fraction(1, 4)),
+        DiscreteGaussian(Fraction(9)),
+        TwoSidedGeometric(Fraction(1, 2)),
+        TwoSidedGeometric(Fraction(3)),
+    ],
+)
+def test_a_miss_is_never_less_probable_than_its_bound(law: Law) -> None:
+    # Exact probabilities of sums of five draws, one of them taken away, by convolution.
+    reach = 60
+    one = law.pmf_array(reach)
+    total = one
+    for _ in range(4):
+        total = np.convolve(total, one)
+    miss = np.abs(np.arange(-5 * reach, 5 * reach + 1))
+    variance = law.sigma2 if isinstance(law, DiscreteGaussian) else law.variance
+    identity = {0: -1.0, **dict.fromkeys(range(1, 5), 1.0)}
+    variances = np.full(5, float(variance))
+    geometric = isinstance(law, TwoSidedGeometric)
+    for least in range(1, 5 * reach, 7):
+        exact = float(total[miss >= least].sum())
+        values = np.array([-float(least), 0, 0, 0, 0])
+        found = project(values, variances, [identity])
+        bound = math.exp(fit(values, variances, [identity], found, geometric=geometric, chance=1e-6).logarithm)
+        assert exact <= bound + 1e-14
+        # The bound is of use: it falls as the probability does.
+        assert bound < 0.05 or exact > 1e-4
+
+
+def test_chi_square_of_discrete_noise_stays_below_its_bound() -> None:
+    # Exact: the law of the squared norm of two discrete Gaussians of parameter 1/2, in standard deviations.
+    one = DiscreteGaussian(Fraction(1, 2)).pmf_array(40)
+    squares = np.add.outer(np.arange(-40, 41) ** 2, np.arange(-40, 41) ** 2) * 2
+    law = np.multiply.outer(one, one)
+    for chance in (0.1, 1e-3, 1e-6, 1e-9):
+        assert law[squares > chi_square_bound(2, chance)].sum() <= chance
 
 
 def test_projection_against_dense_algebra() -> None:
@@ -265,6 +354,7 @@ def test_projection_against_dense_algebra() -> None:
     v = np.diag(variances)
     gain = v @ b.T @ np.linalg.inv(b @ v @ b.T)
     assert found.values == pytest.approx(values - gain @ (b @ values))
+    assert found.misfit == pytest.approx((b @ values) @ np.linalg.solve(b @ v @ b.T, b @ values))
     expected = v - gain @ b @ v
     places = np.array([[0, 1, 2, 3, 4, 5, 6]])
     assert found.covariances(places)[0] == pytest.approx(expected, abs=1e-9)

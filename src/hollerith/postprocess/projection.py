@@ -34,11 +34,14 @@ class Projection:
         As measured.
     gained : float array, shape (identities that count, quantities)
         The covariance of the estimates is ``diag(variances) - gained' gained``.
+    misfit : float array, shape () or (releases,)
+        Chi-square of the residual: squared distance from measurements to estimates, in standard deviations.
     """
 
     values: Numbers
     variances: Numbers
     gained: Numbers
+    misfit: Numbers
 
     def covariances(self, places: NDArray[np.intp]) -> Numbers:
         """Covariances within groups of quantities.
@@ -72,7 +75,7 @@ def project(values: Numbers, variances: Numbers, identities: Sequence[Identity])
     identities : sequence of Identity
     """
     if not identities:
-        return Projection(values, variances, np.zeros((0, variances.size)))
+        return Projection(values, variances, np.zeros((0, variances.size)), np.zeros(values.shape[1:]))
     weights = np.zeros((len(identities), variances.size))
     for row, identity in enumerate(identities):
         weights[row, list(identity)] = list(identity.values())
@@ -83,5 +86,6 @@ def project(values: Numbers, variances: Numbers, identities: Sequence[Identity])
     counts = eigenvalues > _DEPENDENT * eigenvalues[-1]
     basis = (vectors[:, counts] / np.sqrt(eigenvalues[counts])).T @ spread
     root = np.sqrt(variances)
-    moved = (basis * root).T @ ((basis / root) @ values)
-    return Projection(values - moved, variances, basis * root)
+    misses = (basis / root) @ values
+    moved = (basis * root).T @ misses
+    return Projection(values - moved, variances, basis * root, np.asarray((misses**2).sum(axis=0)))

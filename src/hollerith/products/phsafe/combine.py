@@ -12,12 +12,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.postprocess.projection import Identity, project
+from hollerith.errors import OutputError
+from hollerith.postprocess.fit import fit
+from hollerith.postprocess.projection import Identity, Projection, project
 from hollerith.products.phsafe.measured import Measured, Numbers
+from hollerith.products.phsafe.spec import table
 from hollerith.products.phsafe.tables import Group
 
 SAME_UNIVERSE: Final = (("PH1_num", "PH7", "PH2"), ("PH1_denom", "PH8_denom"))
 """Tables whose cells partition one universe; of persons only under one tau."""
+
+FALSE_ALARM: Final = 1e-6
+"""Chance of refusing measurements whose identities hold, bounded from above."""
 
 _FAMILIES: Final = (*SAME_UNIVERSE, ("PH3",), ("PH4",), ("PH5_denom",), ("PH6",))
 _RACES: Final = tuple("ABCDEFG")
@@ -33,11 +39,14 @@ class Family:
     places : mapping of table to int array, shape (groups, basis cells)
         Where a count stands in the row.
     identities : tuple of Identity
+    words : tuple of str
+        What each identity says.
     """
 
     tables: tuple[str, ...]
     places: Mapping[str, NDArray[np.intp]]
     identities: tuple[Identity, ...]
+    words: tuple[str, ...]
 
     def row(self, arrays: Mapping[str, Numbers]) -> Numbers:
         """One row of quantities from an array per table, of shape (groups, basis cells)."""
@@ -58,7 +67,8 @@ def families(measured: Measured) -> tuple[tuple[Family, ...], list[str]]:
             shape = measured.counts[name].shape
             places[name] = size + np.arange(shape[0] * shape[1]).reshape(shape)
             size += shape[0] * shape[1]
-        found.append(Family(tables, places, tuple(_identities(measured, places, linked=linked))))
+        said = list(_identities(measured, places, linked=linked))
+        found.append(Family(tables, places, tuple(i for _, i in said), tuple(words for words, _ in said)))
     return tuple(found), unused
 
 
@@ -69,18 +79,59 @@ def combine(measured: Measured) -> tuple[Measured, dict[str, Any]]:
     -------
     tuple
         The estimates with their covariances within each population group, not truncated yet; and for the manifest the
-        number of identities and what could not be used.
+        number of identities, how well they fit, and what could not be used.
+
+    Raises
+    ------
+    OutputError
+        If the measurements contradict the identities. Where all identities hold this has a chance below `FALSE_ALARM`.
     """
     counts, covariances = dict(measured.counts), dict(measured.covariances)
     variances = {name: np.diagonal(each, axis1=1, axis2=2) for name, each in covariances.items()}
     joined, unused = families(measured)
+    fits = []
     for family in joined:
         found = project(family.row(counts), family.row(variances), family.identities)
+        if family.identities:
+            fits.append(_fit(measured, family, found, FALSE_ALARM / len(joined)))
         for name in family.tables:
             counts[name] = found.values[family.places[name]]
             covariances[name] = found.covariances(family.places[name])
-    note = {"identities": sum(len(family.identities) for family in joined), **({"unused": unused} if unused else {})}
+    note = {
+        "identities": sum(len(family.identities) for family in joined),
+        "fit": fits,
+        **({"unused": unused} if unused else {}),
+    }
     return Measured(measured.manifest, measured.groups, counts, covariances), note
+
+
+def _fit(measured: Measured, family: Family, found: Projection, chance: float) -> dict[str, Any]:
+    """What the manifest says of the fit of a family.
+
+    Raises
+    ------
+    OutputError
+        If its identities do not hold.
+    """
+    variances = {name: np.diagonal(each, axis1=1, axis2=2) for name, each in measured.covariances.items()}
+    tested = fit(
+        family.row(measured.counts),
+        family.row(variances),
+        family.identities,
+        found,
+        geometric=measured.manifest["plan"]["mechanism"] == "pure",
+        chance=chance,
+    )
+    if not tested.fits:
+        raise OutputError(
+            "the measurements contradict each other by more than their noise can explain (a false alarm has a chance "
+            f"below 1 in {round(1 / FALSE_ALARM):,}), so that --combine joint would spread an error over sound tables."
+            f"\n  Missed most improbably: {family.words[tested.worst]}; it is off by {tested.missed_by:,.0f}"
+            f"\n  Chi-square of the residual of {', '.join(family.tables)}: {tested.chi_square:,.1f} on "
+            f"{tested.degrees:,} degrees of freedom\n"
+            "Look for records that some tables count and others do not, or estimate without --combine joint"
+        )
+    return {"tables": list(family.tables), "chi_square": tested.chi_square, "degrees": tested.degrees}
 
 
 def _linked(measured: Measured, tables: tuple[str, ...]) -> tuple[bool, str]:
@@ -93,30 +144,41 @@ def _linked(measured: Measured, tables: tuple[str, ...]) -> tuple[bool, str]:
     return False, f"tables of persons in households are not linked, for they were truncated at different tau: {listed}"
 
 
-def _identities(measured: Measured, places: Mapping[str, NDArray[np.intp]], *, linked: bool) -> Iterator[Identity]:
-    """Identities among the measurements of some tables."""
+def _identities(
+    measured: Measured, places: Mapping[str, NDArray[np.intp]], *, linked: bool
+) -> Iterator[tuple[str, Identity]]:
+    """Identities among the measurements of some tables, in words and as coefficients."""
     states = tuple(measured.manifest["parameters"]["states"])
     rows = {name: {group: at for at, group in enumerate(measured.groups[name])} for name in places}
     for name, at in places.items():
-        for whole, parts in _sums(rows[name], states):
-            for cell in range(at.shape[1]):
-                yield {int(at[whole, cell]): -1.0, **{int(at[part, cell]): 1.0 for part in parts}}
+        cells = tuple(table(name).cells)
+        for words, whole, parts in _sums(rows[name], states):
+            for place, cell in enumerate(cells):
+                sums = {int(at[whole, place]): -1.0, **{int(at[part, place]): 1.0 for part in parts}}
+                yield f"{name}, cell {cell}, {words}", sums
     if not linked:
         return
     for group in dict.fromkeys(group for name in places for group in rows[name]):
-        same = [at[rows[name][group]].tolist() for name, at in places.items() if group in rows[name]]
-        for one, other in pairwise(same):
-            yield {**dict.fromkeys(one, 1.0), **dict.fromkeys(other, -1.0)}
+        same = [(name, at[rows[name][group]].tolist()) for name, at in places.items() if group in rows[name]]
+        for (name, one), (beside, other) in pairwise(same):
+            words = f"{name} and {beside} count the same in {_named(group)}"
+            yield words, {**dict.fromkeys(one, 1.0), **dict.fromkeys(other, -1.0)}
 
 
-def _sums(rows: dict[Group, int], states: tuple[str, ...]) -> Iterator[tuple[int, list[int]]]:
-    """Groups that are the sum of others: the nation of its states, everyone of the seven races."""
+def _named(group: Group) -> str:
+    region = "USA" if group.region_type == "USA" else f"state {group.region_id}"
+    return f"{region}, iteration {group.iteration}"
+
+
+def _sums(rows: dict[Group, int], states: tuple[str, ...]) -> Iterator[tuple[str, int, list[int]]]:
+    """Groups that are the sum of others, in words too: the nation of its states, everyone of the seven races."""
     for group, row in rows.items():
         if group.region_type == "USA":
             below = [Group("STATE", state, group.iteration) for state in states]
             if all(part in rows for part in below):
-                yield row, [rows[part] for part in below]
+                yield f"iteration {group.iteration}: USA is the sum of its states", row, [rows[part] for part in below]
         if group.iteration == "*":
             races = [Group(group.region_type, group.region_id, race) for race in _RACES]
             if all(part in rows for part in races):
-                yield row, [rows[part] for part in races]
+                words = f"{_named(group)} is the sum of iterations A to G"
+                yield words, row, [rows[part] for part in races]
