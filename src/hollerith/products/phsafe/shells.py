@@ -1,6 +1,8 @@
 """The eight published tables of the S-DHC: titles, universes, stubs, and the names of areas and iterations. Public.
 
-Stubs are those of PHSafe, tables 1 to 8; where the paper writes "12 and 17 years", the cells hold ages 12 to 17.
+Stubs are those of PHSafe, tables 1 to 8, but for three, which follow what the cells count: PH2 speaks of a cohabiting
+couple household where the paper writes family, PH6 of a married couple family where it writes household, and of 12 to
+17 years where it writes "12 and 17 years".
 """
 
 from collections.abc import Iterable, Sequence
