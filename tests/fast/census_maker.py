@@ -77,17 +77,21 @@ def random_census(random: Random, states: Sequence[str], units: int, *, breaks_r
     """Draw a census of some of the states; with ``breaks_rules``, about one household in six breaks one."""
     census = Census([], [], [])
     for mafid in random.sample(range(100_000_001, 900_000_000), units):
-        kind = random.choices(list(_KINDS), list(_KINDS.values()))[0]
-        unit, people = kind(random, str(mafid))
-        if breaks_rules and random.random() < 1 / 6:
-            unit, people = random.choice(_BREAKS)(random, unit, people)
+        unit, people = draw(random, str(mafid), breaks_rules=breaks_rules and random.random() < 1 / 6)
         census.units.append(unit)
         census.persons += people
-        place = _place(random, unit, random.choice(states))
+        place = place_of(random, unit, random.choice(states))
         if breaks_rules and random.random() < 1 / 30:
             place = place._replace(RTYPE={"2": "4", "4": "2"}[place.RTYPE])
         census.geo.append(place)
     return census
+
+
+def draw(random: Random, mafid: str, *, breaks_rules: bool) -> Drawn:
+    """Draw one unit and its persons, with ``breaks_rules`` one that may be inconsistent."""
+    kind = random.choices(list(_KINDS), list(_KINDS.values()))[0]
+    unit, people = kind(random, mafid)
+    return random.choice(_BREAKS)(random, unit, people) if breaks_rules else (unit, people)
 
 
 def _person(random: Random, mafid: str, relship: str, ages: Sequence[int]) -> Person:
@@ -138,7 +142,8 @@ def _quarters(random: Random, mafid: str) -> Drawn:
     return Unit("4", mafid, str(len(people)), "0", "0", "00", "0", "0", "00", "0"), people
 
 
-def _place(random: Random, unit: Unit, state: str) -> Place:
+def place_of(random: Random, unit: Unit, state: str) -> Place:
+    """A place for a unit in a state, at random."""
     digits = [str(random.randrange(10**width)).zfill(width) for width in (3, 6, 4, 1)]
     return Place(
         unit.RTYPE, unit.MAFID, state, *digits, random.choice("12349"), random.choice("0123456789"), "99999", "9999"
