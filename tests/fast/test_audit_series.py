@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from hollerith.audit.hierarchy import by_geolevel, counterpart, read_published_1940
 from hollerith.audit.series import _law, release_and_truth
 from hollerith.cli.main import main
-from hollerith.errors import InputError
+from hollerith.errors import InputError, OutputError
 from hollerith.privacy.entropy import SeededEntropy
 from hollerith.privacy.laws import DiscreteGaussian
 from hollerith.privacy.sampler import sample
 from hollerith.products.phsafe.production import production_config
 from hollerith.records.synthetic import synthesize
+from hollerith.release.tables import checksum
 
 PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "epl_1940_published_results"
 needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published results are not at hand")
@@ -162,10 +163,15 @@ def test_a_truth_that_lacks_rows_or_tables_does_not_match(phsafe: Path, tmp_path
         (truth / path.name).write_bytes(path.read_bytes())
     lines = (truth / "PH6.csv").read_text().splitlines()
     (truth / "PH6.csv").write_text("\n".join(lines[:-1]) + "\n")
-    with pytest.raises(InputError, match=r"PH6: the truth has no count for .*do not match"):
+    with pytest.raises(OutputError, match=r"PH6\.csv was changed"):
         list(release_and_truth(phsafe / "run", truth))
     manifest = json.loads((truth / "manifest.json").read_text())
+    manifest["tables"]["PH6.csv"]["sha256"] = checksum(truth / "PH6.csv")
+    (truth / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"PH6: the truth has no count for .*do not match"):
+        list(release_and_truth(phsafe / "run", truth))
     del manifest["tables"]["PH1_num.csv"]
+    (truth / "PH1_num.csv").unlink()
     (truth / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"no table PH1_num\.csv"):
         list(release_and_truth(phsafe / "run", truth))

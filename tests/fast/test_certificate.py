@@ -183,7 +183,7 @@ def manifest(plan: Plan, **more: object) -> dict[str, Any]:
     return {
         "hollerith": "0",
         "product": plan.product,
-        "status": "noisy measurements under the plan",
+        "status": "NOT FOR RELEASE" if "reasons" in more else "noisy measurements under the plan",
         "created": "2026-01-01T00:00:00+00:00",
         "plan": plan.as_json(),
         "parameters": {"tau": TAUS},

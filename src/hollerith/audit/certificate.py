@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from hollerith.audit.certifiable import CHANGES, NOT_FOR_RELEASE, refuse_unsound
+from hollerith.audit.certifiable import CHANGES, refuse_unsound
 from hollerith.audit.tradeoff import (
     Gaussian,
     composed,
@@ -19,12 +19,14 @@ from hollerith.audit.tradeoff import (
     zcdp_missed,
 )
 from hollerith.errors import OutputError
-from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
-from hollerith.plan.plan import Neighbours, Plan, number
+from hollerith.plan.measurement import Measurement, Mechanism
+from hollerith.plan.plan import Plan, number
+from hollerith.plan.read import read_plan
 from hollerith.privacy.exact import INFINITE, Budget, read_exact
 from hollerith.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
 from hollerith.products.phsafe.spec import TABLES, Table
 from hollerith.products.phsafe.tables import level_of
+from hollerith.release.status import refuse_confidential
 
 DELTAS: Final = (1e-6, 1e-8, 1e-10, 1e-12)
 
@@ -73,12 +75,8 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         If the manifest holds no plan, contradicts itself, or is of a release that is confidential.
     """
     plan = plan_in(manifest)
+    status = refuse_confidential(manifest, "the release")
     refuse_unsound(manifest, plan)
-    reasons = [str(reason) for reason in manifest.get("reasons", ())]
-    if not reasons and not plan.is_releasable:
-        reasons = ["a budget is infinite, so counts without noise are in it"]
-    if not reasons and manifest.get("status") == NOT_FOR_RELEASE:
-        reasons = ["its manifest says so"]
     totals = manifest["plan"]["totals"]
     unit = plan.privacy_unit
     symbol = "rho" if plan.mechanism is Mechanism.ZCDP else "epsilon"
@@ -98,8 +96,8 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "certificate": 1,
         "product": plan.product,
-        "status": NOT_FOR_RELEASE if reasons else manifest.get("status"),
-        "reasons": reasons,
+        "status": status,
+        "reasons": list(manifest.get("reasons", ())),
         "created": manifest.get("created"),
         "mechanism": plan.mechanism.value,
         "privacy_unit": unit,
@@ -145,50 +143,14 @@ def plan_in(manifest: Mapping[str, Any]) -> Plan:
         If there is none.
     """
     try:
-        described = manifest["plan"]
-        mechanism = Mechanism(described["mechanism"])
-        distance, budget = (
-            ("l2_sensitivity_squared", "rho") if mechanism is Mechanism.ZCDP else ("l1_sensitivity", "epsilon")
-        )
-        measurements = []
-        for m in described["measurements"]:
-            calibration = Fraction(m[distance])
-            sensitivity = Sensitivity(calibration, calibration)
-            measurements.append(
-                Measurement(
-                    m["name"],
-                    m["table"],
-                    m["level"],
-                    m["cells"],
-                    mechanism,
-                    calibration,
-                    sensitivity,
-                    sensitivity,
-                    read_exact(m[budget]),
-                    m["composition"],
-                )
-            )
-        plan = Plan(
-            described["product"],
-            described["privacy_unit"],
-            Neighbours(described["neighbours"]),
-            described["sensitivity"],
-            Fraction(str(described["confidence"])),
-            mechanism,
-            tuple(measurements),
-            tuple(tuple(path) for path in described.get("paths", ())),
-        )
-        _ = described["totals"]["proven"]
-        texts = [text for m in measurements for text in (m.name, m.table, m.level, m.composition)]
-        # What is no text has no such method, and what noise is made of must have a size.
-        _ = [text.isascii() for text in (plan.product, plan.privacy_unit, *texts)]
-        _ = [float(value) for m in measurements for value in (m.budget, m.calibration, m.sigma)]
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        plan = read_plan(manifest["plan"])
+    except (KeyError, ValueError):
         raise OutputError(
             "the manifest holds no plan: a certificate is made for a release of phsafe, safetab-p, safetab-h or topdown"
         ) from None
-    if not plan.measurements:
-        raise OutputError("the plan of the manifest measures nothing")
+    places = {(t.name, level.key) for t in TABLES for level in t.levels}
+    if plan.product == "phsafe" and not {(m.table, m.level) for m in plan.measurements} <= places:
+        raise OutputError("the plan of the manifest has a table or a level that PHSafe does not have")
     return plan
 
 
@@ -216,7 +178,7 @@ def _stated(plan: Plan, loss: Budget) -> dict[str, Any]:
 
 def _gaussian(plan: Plan, loss: Budget) -> Gaussian | None:
     """The plan as one shift of a normal law; None where it is adaptive, or noise is missing or too small."""
-    if plan.mechanism is Mechanism.PURE or plan.product in ADAPTIVE or not plan.is_releasable or loss == INFINITE:
+    if plan.mechanism is Mechanism.PURE or plan.product in ADAPTIVE or not plan.is_finite or loss == INFINITE:
         return None
     return composed(loss, *_scale(plan))
 
@@ -301,7 +263,9 @@ def _shares(plan: Plan, groups: Mapping[str, str], kind: str) -> list[dict[str, 
 def _by_attribute(plan: Plan, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The most that is lost where one privacy unit differs in one attribute: of the measurements that can tell."""
     if plan.product == "phsafe":
-        taus = manifest["parameters"]["tau"]
+        taus = manifest.get("parameters", {}).get("tau", {})
+        if missing := {m.table for m in plan.measurements if _persons(m.table)} - set(taus):
+            raise OutputError(f"the manifest holds no tau of {', '.join(sorted(missing))}")
         return [
             {
                 "attribute": name,
@@ -330,6 +294,10 @@ def _by_attribute(plan: Plan, manifest: Mapping[str, Any]) -> list[dict[str, Any
         }
         for name in schema
     ]
+
+
+def _persons(table: str) -> bool:
+    return any(t.name == table and t.persons is not None for t in TABLES)
 
 
 def _telling(plan: Plan, columns: set[str], taus: Mapping[str, int]) -> tuple[list[Measurement], Any]:

@@ -158,7 +158,7 @@ def costs_of(plan: Plan, taus: Mapping[str, int]) -> Costs:
     ConfigError
         If a budget of the plan is infinite: without noise every change costs an infinite loss.
     """
-    if not plan.is_releasable:
+    if not plan.is_finite:
         raise ConfigError("a budget is infinite: counts without noise protect nobody, so every loss is infinite")
     nation, state = np.zeros(len(ENTRIES)), np.zeros(len(ENTRIES))
     for m in plan.measurements:

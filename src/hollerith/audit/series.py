@@ -1,19 +1,19 @@
 """Pairs of exact and noisy counts out of a release and its truth: a series for each table and level."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from hollerith.audit.residuals import Floats, Residuals, residuals_of
-from hollerith.errors import InputError
-from hollerith.plan.measurement import Mechanism
-from hollerith.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
-from hollerith.release.folder import read_manifest
+from hollerith.errors import InputError, OutputError
+from hollerith.plan.read import read_plan
+from hollerith.privacy.laws import Law, Zero
+from hollerith.release.check import check_checksums
 from hollerith.release.tables import read_table
 
 _VALUES: Final = frozenset({"COUNT", "VARIANCE", "MOE", "NOISE_DISTRIBUTION"})
@@ -66,14 +66,13 @@ def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
     InputError, OutputError
         If one is no release, or their counts do not match.
     """
-    manifest = read_manifest(release)
-    exact_manifest = read_manifest(truth)
-    tables, true = (dict(m.get("tables", {})) for m in (manifest, exact_manifest))
+    manifest, exact_manifest = (_intact(folder) for folder in (release, truth))
+    tables, true = (m["tables"] for m in (manifest, exact_manifest))
     for name in tables:
         if name not in true:
             raise InputError(f"{truth} has no table {name}, so its counts cannot be matched with those of {release}")
     for name, described in tables.items():
-        noisy, exact = (read_table(folder / Path(name).name) for folder in (release, truth))
+        noisy, exact = (read_table(folder / name) for folder in (release, truth))
         if "COUNT" not in noisy:
             raise InputError(f"{release / name} has no column COUNT")
         if "COUNT" not in exact:
@@ -81,10 +80,22 @@ def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
         yield from _by_variance(str(described.get("table", Path(name).stem)), noisy, exact, manifest)
 
 
+def _intact(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder whose files are those of the manifest."""
+    manifest, wrong = check_checksums(folder)
+    if wrong:
+        raise OutputError("\n  ".join([f"{folder} is not what its manifest says:", *wrong]))
+    return manifest
+
+
 def _by_variance(
     table: str, noisy: dict[str, list[str]], exact: dict[str, list[str]], manifest: dict[str, Any]
 ) -> Iterator[Series]:
     keys = [column for column in noisy if column not in _VALUES]
+    if missing_keys := [key for key in keys if key not in exact]:
+        raise InputError(f"table {table}: the truth has no column {missing_keys[0]}: the counts do not match")
+    for counts in (noisy, exact):
+        _check_numbers(table, [*counts["COUNT"], *counts.get("VARIANCE", ())])
     truth = dict(zip(zip(*(exact.get(key, []) for key in keys), strict=True), exact["COUNT"], strict=True))
     may_differ = str(manifest.get("product", "")).startswith("safetab")
     missing: Counter[tuple[str, str]] = Counter()
@@ -108,6 +119,15 @@ def _by_variance(
         yield Series(name, both[:, 0], both[:, 1], law, 0, missing[region, variance])
 
 
+def _check_numbers(table: str, values: list[str]) -> None:
+    try:
+        good = all(math.isfinite(float(value)) for value in values)
+    except ValueError:
+        good = False
+    if not good:
+        raise InputError(f"table {table}: a COUNT or VARIANCE is no number")
+
+
 def _law(laws: dict[tuple[str, float], Law], table: str, variance: float) -> Law | None:
     """The law of a measurement of this table; plans of SafeTab say T03 for T03001, T01001-T02003 for all between."""
     for (measured, its_variance), law in laws.items():
@@ -119,12 +139,5 @@ def _law(laws: dict[tuple[str, float], Law], table: str, variance: float) -> Law
 
 def _laws(manifest: dict[str, Any]) -> dict[tuple[str, float], Law]:
     """Laws of the measurements of a plan, by table and variance as a table writes it."""
-    plan = manifest.get("plan", {})
-    found: dict[tuple[str, float], Law] = {}
-    for m in plan.get("measurements", ()):
-        if plan.get("mechanism") == Mechanism.ZCDP.value and m.get("rho") not in {None, "Infinity", "0"}:
-            found[m["table"], float(m["sigma2_float"])] = DiscreteGaussian(Fraction(m["sigma2"]))
-        elif plan.get("mechanism") == Mechanism.PURE.value and m.get("epsilon") not in {None, "Infinity", "0"}:
-            scale = Fraction(m["l1_sensitivity"]) / Fraction(m["epsilon"])
-            found[m["table"], float(m["sigma2_float"])] = TwoSidedGeometric(scale)
-    return found
+    measured = read_plan(manifest["plan"]).measurements if "plan" in manifest else ()
+    return {(m.table, float(m.variance)): m.law for m in measured if not isinstance(m.law, Zero)}

@@ -1,6 +1,7 @@
-"""`hollerith check RELEASE`: checksums, columns, plan against tables."""
+"""`hollerith check RELEASE`: checksums, columns, status, plan against tables and configuration."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,103 +11,106 @@ from hollerith.errors import OutputError
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("check", help="check a release against its manifest and plan")
+    parser = commands.add_parser("check", help="check a release against its manifest, plan and configuration")
     parser.add_argument("release", type=Path, metavar="RELEASE")
+    parser.add_argument("--inputs", type=Path, metavar="FOLDER", help="public files of the run, to compare with")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(command=_check)
 
 
 def _check(options: argparse.Namespace) -> None:
-    from hollerith.release.folder import read_manifest
+    from hollerith.products.repeated import check_recipe
+    from hollerith.release.check import check_checksums
 
-    head = read_manifest(options.release, confidential=True) if options.release.is_dir() else {}
-    product = head.get("product")
+    release: Path = options.release
+    if options.inputs is not None and not options.inputs.is_dir():
+        raise OutputError(f"{options.inputs} is no folder; name one with public files of the run")
+    manifest, wrong = check_checksums(release, confidential=True)
+    product = manifest.get("product")
     agreeing, unchecked = "the manifest and its plan", list[str]()
-    if head.get("system") is not None:
-        manifest, tables, wrong = _topdown(options.release)
+    if manifest.get("system") is not None:
         agreeing = "the manifest and each other"
+        wrong += [] if wrong else _topdown(release, manifest)
     elif product == "spine":
-        manifest, tables, wrong = _spine(options.release)
         agreeing = "the manifest and each other, and shares sum to 1 along every path"
+        wrong = _spine(release)
     elif product in {"safetab-p", "safetab-h", "tables"}:
         # A table that was postprocessed without its manifest is of the product "tables".
-        manifest, tables, wrong, unchecked = _safetab(options.release)
         agreeing = agreeing if "plan" in manifest else "the manifest"
+        found, unchecked = ([], []) if wrong else _safetab(release, manifest)
+        wrong += found
+    elif product == "phsafe":
+        wrong += _phsafe(release, manifest)
     elif product == "phsafe estimates" or str(product).endswith(" accuracy"):
-        manifest, tables, wrong = _estimates(options.release)
         agreeing = "the manifest"
+        wrong += _files(release)
     else:
-        manifest, tables, wrong = _phsafe(options.release)
-    status = manifest.get("status")
+        raise OutputError(f"{release} is a release of an unknown product, {product!r}")
+    if not wrong and product != "spine":
+        found, left = check_recipe(release, manifest, options.inputs)
+        wrong, unchecked = found, unchecked + left
+    _tell(options, manifest, wrong, unchecked, agreeing)
+
+
+def _tell(
+    options: argparse.Namespace, manifest: Mapping[str, Any], wrong: list[str], unchecked: list[str], agreeing: str
+) -> None:
+    tables, status = len(manifest["tables"]), manifest.get("status")
     answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": wrong}
     if options.json:
         print_json({**answer, "unchecked": unchecked})
     if wrong:
         raise OutputError("\n".join([f"{options.release} does not hold together:", *(f"  {fault}" for fault in wrong)]))
     if not options.json:
-        number = f"{tables} table{'s' * (tables > 1)} agree{'s' * (tables == 1)}"
+        number = f"{tables} table{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
         print(f"{options.release}: {number} with {agreeing}; status: {status}")
         for note in unchecked:
             print(f"not checked: {note}")
 
 
-def _spine(folder: Path) -> tuple[dict[str, Any], int, list[str]]:
+def _spine(folder: Path) -> list[str]:
     from hollerith.geography.check import check_folder
-    from hollerith.release.folder import read_manifest
 
-    manifest = read_manifest(folder, confidential=True)
-    return manifest, len(manifest.get("tables", ())), check_folder(folder)
+    return check_folder(folder)
 
 
-def _topdown(release: Path) -> tuple[dict[str, Any], int, list[str]]:
+def _topdown(release: Path, manifest: Mapping[str, Any]) -> list[str]:
     from hollerith.products.topdown.verify import NOISY, SYSTEM, verify_release
-    from hollerith.release.check import check_checksums
     from hollerith.topdown.schema import Attribute, Schema
 
-    manifest, wrong = check_checksums(release, confidential=True)
-    if manifest.get("system") not in {SYSTEM, NOISY}:
-        raise OutputError(f"{release} was made by an unknown system, {manifest.get('system')!r}")
+    if manifest["system"] not in {SYSTEM, NOISY}:
+        raise OutputError(f"{release} was made by an unknown system, {manifest['system']!r}")
+    if manifest["system"] == NOISY:
+        return []
     try:
-        if not wrong and manifest["system"] == SYSTEM:
-            attributes = manifest["parameters"]["schema"].items()
-            schema = Schema(tuple(Attribute(name, tuple(labels)) for name, labels in attributes))
-            wrong = verify_release(release, schema, manifest["parameters"]["geolevels"])
-    except (KeyError, TypeError, ValueError, AttributeError):
-        wrong.append("the manifest does not hold the schema and geolevels of TopDown")
-    return manifest, len(manifest["tables"]), wrong
+        attributes = manifest["parameters"]["schema"].items()
+        schema = Schema(tuple(Attribute(name, tuple(labels)) for name, labels in attributes))
+        return verify_release(release, schema, manifest["parameters"]["geolevels"])
+    except (KeyError, ValueError, IndexError):
+        return ["the manifest does not hold the schema and geolevels of TopDown"]
 
 
-def _estimates(release: Path) -> tuple[dict[str, Any], int, list[str]]:
+def _files(release: Path) -> list[str]:
     from hollerith.release.check import check_files
 
-    manifest, tables, wrong = check_files(release, confidential=True)
-    return manifest, len(tables), wrong
+    return check_files(release, confidential=True)[2]
 
 
-def _phsafe(release: Path) -> tuple[dict[str, Any], int, list[str]]:
+def _phsafe(release: Path, manifest: Mapping[str, Any]) -> list[str]:
     from hollerith.products.phsafe.verify import verify_tables
     from hollerith.release.check import check_files
 
-    manifest, tables, wrong = check_files(release, confidential=True)
-    if manifest.get("product") != "phsafe":
-        raise OutputError(f"{release} is a release of an unknown product, {manifest.get('product')!r}")
+    _, tables, wrong = check_files(release, confidential=True)
     try:
-        wrong += verify_tables(manifest["plan"], tuple(manifest["parameters"]["states"]), tables)
-    except (KeyError, TypeError, ValueError):
-        wrong.append("the manifest does not hold a plan of PHSafe")
-    return manifest, len(tables), wrong
+        return wrong + verify_tables(manifest["plan"], tuple(manifest["parameters"]["states"]), tables)
+    except (KeyError, ValueError):
+        return [*wrong, "the manifest does not hold a plan of PHSafe"]
 
 
-def _safetab(release: Path) -> tuple[dict[str, Any], int, list[str], list[str]]:
+def _safetab(release: Path, manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     from hollerith.products.safetab.verify import verify_release
-    from hollerith.release.check import check_checksums
 
-    manifest, wrong = check_checksums(release, confidential=True)
-    unchecked: list[str] = []
     try:
-        # A table that is missing or was changed is told once.
-        if not wrong:
-            wrong, unchecked = verify_release(release, manifest)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        wrong.append("the manifest does not hold a plan of SafeTab")
-    return manifest, len(manifest["tables"]), wrong, unchecked
+        return verify_release(release, manifest)
+    except (KeyError, ValueError):
+        return ["the manifest does not hold a plan of SafeTab"], []

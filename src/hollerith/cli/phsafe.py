@@ -22,10 +22,11 @@ from hollerith.cli.product import (
     report_of,
     request_of,
     say_confidential,
+    settle,
     solve_targets,
 )
 from hollerith.plan.plan import Plan
-from hollerith.products.phsafe.config import Config, read_config
+from hollerith.products.phsafe.config import Config, read_config, without_noise
 from hollerith.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from hollerith.products.phsafe.production import production_plan
 
@@ -96,7 +97,7 @@ def _verb(
     verbs: Commands, name: str, text: str, command: Callable[[argparse.Namespace], None]
 ) -> argparse.ArgumentParser:
     verb = add_verb(verbs, name, text, command)
-    verb.add_argument("config", type=Path, metavar="CONFIG", help="the Bureau's config.json")
+    verb.add_argument("config", type=Path, metavar="CONFIG", help="the Bureau's config.json, or a release's manifest")
     return verb
 
 
@@ -107,16 +108,16 @@ def _data(verb: argparse.ArgumentParser) -> None:
 
 
 def _planning(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--confidence", type=share, default=DEFAULT_CONFIDENCE, metavar="C", help="of the margins (0.9)")
+    verb.add_argument("--confidence", type=share, metavar="C", help="of the margins (0.9)")
     verb.add_argument(
         "--sensitivity",
         choices=("published", "tight"),
-        default="published",
-        help="scale the noise to the paper's 2 tau + 2, or to the tight bound (docs/phsafe-privacy.md)",
+        help="scale the noise to the paper's 2 tau + 2 (published), or to the tight bound (docs/phsafe-privacy.md)",
     )
 
 
 def _configured(options: argparse.Namespace) -> tuple[Config, Plan]:
+    settle(options, options.config, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
     config = read_config(options.config)
     return config, make_plan(config, accounting=options.sensitivity, confidence=options.confidence)
 
@@ -174,10 +175,10 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _exact(options: argparse.Namespace) -> None:
-    from hollerith.products.run import without_noise
-
-    config, plan = _configured(options)
-    _release(options, config, without_noise(plan), entropy_of(options))
+    config, _ = _configured(options)
+    config = without_noise(config)
+    plan = make_plan(config, accounting=options.sensitivity, confidence=options.confidence)
+    _release(options, config, plan, entropy_of(options))
 
 
 def _release(options: argparse.Namespace, config: Config, plan: Plan, entropy: "Entropy") -> None:

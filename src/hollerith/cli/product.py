@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from hollerith.cli.arguments import Commands, count, limits, print_json, seed, share, size
 from hollerith.errors import ConfigError, InputError
@@ -56,7 +56,7 @@ def add_plan_arguments(verb: argparse.ArgumentParser) -> None:
 def add_release_arguments(verb: argparse.ArgumentParser) -> None:
     """Arguments of `run` and `exact`."""
     verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
-    verb.add_argument("--format", choices=("csv", "parquet"), default="csv")
+    verb.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
     verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
     verb.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
     verb.add_argument("--json", action="store_true", help="print the manifest")
@@ -142,6 +142,41 @@ def _account_of(options: argparse.Namespace) -> "Account | None":
     whose = Unit(unit or "record", cap)
     whose.check_columns(limit or {})
     return Account(file, dataset, limit or {}, whose)
+
+
+def settle(options: argparse.Namespace, config: Path, defaults: "Mapping[str, str | Fraction]") -> None:
+    """Give options that were not given the values of the release that CONFIG is the manifest of, or else defaults.
+
+    How that release was made is kept as ``options.repeats``, None where CONFIG is no manifest.
+
+    Raises
+    ------
+    ConfigError
+        If the manifest does not tell an option, or tells one that there is not.
+    """
+    from hollerith.release.recipe import read_recipe
+
+    options.repeats = recipe = read_recipe(config)
+    for name, default in defaults.items():
+        if getattr(options, name, default) is not None:
+            continue
+        value = default
+        if recipe is not None:
+            value = recipe.options.get(name, "")
+            try:
+                value = share(value) if name == "confidence" else value
+            except argparse.ArgumentTypeError as error:
+                raise ConfigError(f"config {config}: options.confidence: {error}") from None
+            if name in _CHOICES and value not in _CHOICES[name]:
+                raise ConfigError(f"config {config}: options.{name}: must be {' or '.join(map(repr, _CHOICES[name]))}")
+        setattr(options, name, value)
+
+
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "format": ("csv", "parquet"),
+    "sensitivity": ("published", "tight"),
+    "estimator": ("topdown", "full-information"),
+}
 
 
 def report_of(options: argparse.Namespace) -> "NewFile | None":

@@ -23,6 +23,7 @@ from hollerith.cli.product import (
     report_of,
     request_of,
     say_confidential,
+    settle,
     solve_targets,
 )
 from hollerith.plan.plan import Plan
@@ -76,7 +77,12 @@ def _add_product(
     }
     added = {verb: add_verb(verbs, verb, texts[verb], command) for verb, command in doing.items()}
     for verb, parser in added.items():
-        parser.add_argument("parameters", type=Path, metavar="PARAMETERS", help="the Bureau's parameter folder")
+        parser.add_argument(
+            "parameters", type=Path, metavar="PARAMETERS", help="the Bureau's parameter folder, or a release's manifest"
+        )
+        parser.add_argument(
+            "--codes", type=Path, metavar="FOLDER", help="the files of codes and iterations (default: in PARAMETERS)"
+        )
         if verb != "plan":
             parser.add_argument("data", type=Path, metavar="DATA", help="a folder with the records and GRF-C.txt")
     add_memory(added["validate"])
@@ -95,20 +101,30 @@ def _add_product(
 
 
 def _planning(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--confidence", type=share, default=DEFAULT_CONFIDENCE, metavar="C", help="of the margins (0.95)")
+    verb.add_argument("--confidence", type=share, metavar="C", help="of the margins (0.95)")
     verb.add_argument(
         "--sensitivity",
         choices=("published", "tight"),
-        default="published",
-        help="scale the noise to the originals' bound, or to the least the code files allow (docs/safetab-privacy.md)",
+        help="scale the noise to the originals' bound (published), or to the least the code files allow"
+        " (docs/safetab-privacy.md)",
     )
+
+
+def _places(options: argparse.Namespace) -> tuple[Path, Path]:
+    """The configuration and the folder of codes: PARAMETERS is a folder with both, or the manifest of a release."""
+    path: Path = options.parameters
+    if path.is_file():
+        return path, options.codes or path.parent
+    return path / CONFIG, options.codes or path
 
 
 def _planned_p(options: argparse.Namespace) -> "tuple[ConfigP, CharacteristicIterations, Plan]":
     from hollerith.products.safetab_p.config import read_config
     from hollerith.products.safetab_p.plan import make_plan
 
-    config, iterations = read_config(options.parameters / CONFIG), read_iterations(options.parameters)
+    path, codes = _places(options)
+    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
+    config, iterations = read_config(path), read_iterations(codes)
     plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
     return config, iterations, plan
 
@@ -117,7 +133,9 @@ def _planned_h(options: argparse.Namespace) -> "tuple[ConfigH, CharacteristicIte
     from hollerith.products.safetab_h.config import read_config
     from hollerith.products.safetab_h.plan import make_plan
 
-    config, iterations = read_config(options.parameters / CONFIG), read_iterations(options.parameters)
+    path, codes = _places(options)
+    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
+    config, iterations = read_config(path), read_iterations(codes)
     plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
     return config, iterations, plan
 
@@ -126,7 +144,8 @@ def _validate_p(options: argparse.Namespace) -> None:
     from hollerith.products.safetab_p.config import read_config
     from hollerith.products.safetab_p.run import KIND
 
-    _validate(options, KIND, read_config(options.parameters / CONFIG).settings, read_iterations(options.parameters))
+    path, codes = _places(options)
+    _validate(options, KIND, read_config(path).settings, read_iterations(codes))
 
 
 def _validate_h(options: argparse.Namespace) -> None:
@@ -134,7 +153,8 @@ def _validate_h(options: argparse.Namespace) -> None:
     from hollerith.products.safetab_h.run import KIND, list_groups, reasons_against_areas, totals_of
     from hollerith.products.safetab_h.totals import FILE, find_totals
 
-    config, iterations = read_config(options.parameters / CONFIG), read_iterations(options.parameters)
+    path, codes = _places(options)
+    config, iterations = read_config(path), read_iterations(codes)
     if options.totals is None and not (options.data / FILE).exists():
         _validate(options, KIND, config.settings, iterations)
         print("remark: there are no totals to be checked; name SafeTab-P's T01001 with --totals", file=sys.stderr)
@@ -220,10 +240,13 @@ def _run_p(options: argparse.Namespace) -> None:
 
 
 def _exact_p(options: argparse.Namespace) -> None:
-    from hollerith.products.run import without_noise
+    from hollerith.products.safetab_p.config import without_noise
+    from hollerith.products.safetab_p.plan import make_plan
 
-    config, iterations, plan = _planned_p(options)
-    _release_p(options, config, iterations, without_noise(plan), entropy_of(options))
+    config, iterations, _ = _planned_p(options)
+    config = without_noise(config)
+    plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+    _release_p(options, config, iterations, plan, entropy_of(options))
 
 
 def _run_h(options: argparse.Namespace) -> None:
@@ -231,10 +254,13 @@ def _run_h(options: argparse.Namespace) -> None:
 
 
 def _exact_h(options: argparse.Namespace) -> None:
-    from hollerith.products.run import without_noise
+    from hollerith.products.safetab_h.config import without_noise
+    from hollerith.products.safetab_h.plan import make_plan
 
-    config, iterations, plan = _planned_h(options)
-    _release_h(options, config, iterations, without_noise(plan), entropy_of(options))
+    config, iterations, _ = _planned_h(options)
+    config = without_noise(config)
+    plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+    _release_h(options, config, iterations, plan, entropy_of(options))
 
 
 def _release_p(

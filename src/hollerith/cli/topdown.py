@@ -21,6 +21,7 @@ from hollerith.cli.product import (
     print_plan,
     print_release,
     request_of,
+    settle,
     solve_targets,
 )
 from hollerith.errors import ConfigError
@@ -72,7 +73,8 @@ def _verb(
 ) -> argparse.ArgumentParser:
     verb = add_verb(verbs, name, text, command)
     # A name or a file; which names there are is told by docs/topdown.md and by the error on a file that is not there.
-    verb.add_argument("config", metavar="CONFIG", help="a file in TOML or JSON, or a built-in name: pl94-2020-us")
+    text = "a file in TOML or JSON, a release's manifest, or a built-in name: pl94-2020-us"
+    verb.add_argument("config", metavar="CONFIG", help=text)
     return verb
 
 
@@ -86,7 +88,7 @@ def _takes_spine(verb: argparse.ArgumentParser) -> None:
 
 def _estimating(verb: argparse.ArgumentParser) -> None:
     _takes_spine(verb)
-    verb.add_argument("--estimator", choices=("topdown", "full-information"), default="topdown")
+    verb.add_argument("--estimator", choices=("topdown", "full-information"), help="(topdown)")
 
 
 def _planning(verb: argparse.ArgumentParser) -> None:
@@ -95,12 +97,14 @@ def _planning(verb: argparse.ArgumentParser) -> None:
 
 def _configured(options: argparse.Namespace) -> "tuple[Configuration, Plan]":
     from hollerith.topdown.plan import DEFAULT_CONFIDENCE, make_plan
-    from hollerith.topdown.read_configuration import read_configuration
+    from hollerith.topdown.read_configuration import path_of, read_configuration
 
     configuration = read_configuration(options.config)
     if getattr(options, "spine", None) is not None:
         configuration = _on_spine(configuration, options.spine)
-    confidence = getattr(options, "confidence", None) or DEFAULT_CONFIDENCE
+    path = path_of(options.config)
+    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "estimator": "topdown", "format": "csv"})
+    confidence = getattr(options, "confidence", DEFAULT_CONFIDENCE)
     return configuration, make_plan(configuration, confidence=confidence)
 
 
@@ -128,9 +132,9 @@ def _plan(options: argparse.Namespace) -> None:
     if options.targets is not None:
         configuration = _solved(options, configuration, plan)
         plan = make_plan(configuration, confidence=plan.confidence)
-        from hollerith.topdown.targets import configuration_document
+        from hollerith.topdown.configuration_document import configuration_document
 
-        solved = {"configuration": configuration_document(options.config, configuration)}
+        solved = {"configuration": configuration_document(configuration)}
     semantics = semantics_of(configuration)
     more = {
         "invariants": {level: [query.name for query in queries] for level, queries in configuration.invariants.items()},

@@ -24,10 +24,11 @@ from hollerith.report.topdown_reference import (
     spines_section,
 )
 from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.configuration_document import configuration_document
 from hollerith.topdown.plan import SENSITIVITY, make_plan
 from hollerith.topdown.production import production_configuration
 from hollerith.topdown.read_configuration import read_configuration
-from hollerith.topdown.targets import configuration_document, entries, needs, with_budgets
+from hollerith.topdown.targets import entries, needs, with_budgets
 
 _FIELDS: Final = (
     Field("confidence", "Confidence, percent", "90; z is then 1.645"),
@@ -158,7 +159,7 @@ class TopDown:
     def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
         """The configuration, as `hollerith topdown` reads it."""
         del settings
-        document = configuration_document(self.source, chosen.config)
+        document = configuration_document(chosen.config)
         return "topdown.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 

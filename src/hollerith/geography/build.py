@@ -100,7 +100,6 @@ def build(settings: Settings, request: Request, announce: Announce) -> dict[str,
             },
             "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
             "tables": describe(partial, rows),
-            "reports": [REPORT],
             "seconds": clock.stop(),
         }
         write_manifest(partial, manifest)

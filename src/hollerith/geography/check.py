@@ -6,8 +6,7 @@ from pathlib import Path
 from hollerith.errors import InputError
 from hollerith.geography.read import WrittenShares, WrittenSpine, manifest_of, read_shares, read_spine, settings_of
 from hollerith.geography.verify import path_sums
-from hollerith.geography.write import BLOCKS, GEOUNITS
-from hollerith.release.tables import checksum
+from hollerith.release.check import check_checksums
 
 
 def check_folder(folder: Path) -> list[str]:
@@ -31,17 +30,7 @@ def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | Non
     """
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
-    wrong = []
-    listed = manifest.get("tables")
-    listed = listed if isinstance(listed, dict) else {}
-    for name in sorted({BLOCKS, GEOUNITS, *listed}):
-        told = listed.get(name)
-        if not (folder / name).is_file():
-            wrong.append(f"{name} is missing")
-        elif not isinstance(told, dict):
-            wrong.append(f"{name} has no checksum in the manifest")
-        elif checksum(folder / name) != told.get("sha256"):
-            wrong.append(f"{name} was changed after it was written: its checksum is not the manifest's")
+    _, wrong = check_checksums(folder)
     try:
         spine = read_spine(folder, settings.levels)
         shares = read_shares(folder, spine)

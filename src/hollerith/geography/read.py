@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from hollerith.errors import ConfigError, InputError, OutputError
+from hollerith.geography.areas import AREA_TYPES
 from hollerith.geography.delimited import DelimitedFile, first_repeated, open_delimited, positions
 from hollerith.geography.entities import Entities, read_entities
 from hollerith.geography.levels import check_levels, check_shares
@@ -85,6 +86,8 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> Settings:
         told = manifest["settings"]
         levels = check_levels(told["levels"])
         shares = check_shares({name: Fraction(read_exact(share)) for name, share in told["shares"].items()}, levels)
+        if not set(told["aian_areas"]) <= set(AREA_TYPES) or set(manifest["geolevels"]) != set(levels):
+            raise _unlike_settings(folder)
         return Settings(
             _one_of(get_args(Kind), told["kind"]),
             _one_of(get_args(Mechanism), told["mechanism"]),
@@ -100,7 +103,11 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> Settings:
             told["live"],
         )
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError):
-        raise OutputError(f"{folder / MANIFEST} does not hold the settings of a spine") from None
+        raise _unlike_settings(folder) from None
+
+
+def _unlike_settings(folder: Path) -> OutputError:
+    return OutputError(f"{folder / MANIFEST} does not hold the settings of a spine")
 
 
 def _one_of(choices: tuple[Any, ...], value: object) -> Any:  # noqa: ANN401  (one of the choices)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from hollerith.geography.areas import PRODUCTION_AREAS, STRONG_MCD_STATES
 from hollerith.geography.levels import DEFAULT_LEVELS, equal_shares
@@ -10,6 +10,10 @@ from hollerith.geography.levels import DEFAULT_LEVELS, equal_shares
 Kind = Literal["conventional", "aian", "optimized"]
 Mechanism = Literal["zcdp", "pure"]
 Grouping = Literal["orig", "even"]
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
+GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
 
 PLACES: Final = "pme"
 AREAS: Final = "aian"

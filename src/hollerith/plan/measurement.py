@@ -4,9 +4,13 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from typing import Final
 
 from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
+
+_HARDLY_EVER: Final = 1e-6
+"""Noise that is not zero with a smaller probability is no noise."""
 
 
 class Mechanism(Enum):
@@ -132,6 +136,11 @@ class Measurement:
         if self.mechanism is Mechanism.ZCDP:
             return DiscreteGaussian(self.calibration / (2 * self.budget))
         return TwoSidedGeometric(self.calibration / self.budget)
+
+    @property
+    def is_without_noise(self) -> bool:
+        """Whether noise is zero with a probability above 1 - 1e-6, so that counts are as good as exact."""
+        return self.law.pmf(0) > 1 - _HARDLY_EVER
 
     @property
     def variance(self) -> Fraction | float:

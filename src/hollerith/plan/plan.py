@@ -16,6 +16,12 @@ DEFAULT_DELTA = 1e-10
 """The delta at which the 2020 products state their epsilon."""
 
 
+NO_NOISE: Final = "a budget is infinite, so counts without noise are in it"
+"""Why a plan that measures without noise may not be released."""
+
+LARGEST_LOSS: Final = 100
+"""The largest rho (epsilon under pure DP) of a plan that may be released: far above what any census has spent."""
+
 POPULATIONS: Final = "pass"
 """The group of `Measurement.composition` whose branches are passes over disjoint populations."""
 
@@ -97,9 +103,26 @@ class Plan:
         raise KeyError(name)
 
     @property
-    def is_releasable(self) -> bool:
+    def is_finite(self) -> bool:
         """Whether every measurement has a finite budget."""
         return all(m.budget != INFINITE for m in self.measurements)
+
+    @property
+    def against_release(self) -> tuple[str, ...]:
+        """Why what is measured under the plan may not be released: what it calls noise is none (docs/manifest.md)."""
+        reasons = []
+        if not self.is_finite:
+            reasons.append(NO_NOISE)
+        if any(m.budget != INFINITE and m.is_without_noise for m in self.measurements):
+            reasons.append("a budget is so large that less than one count in a million would have noise")
+        if self.loss() > LARGEST_LOSS and not reasons:
+            reasons.append(f"the loss is above {LARGEST_LOSS}, which protects nobody")
+        return tuple(reasons)
+
+    @property
+    def is_releasable(self) -> bool:
+        """Whether every measurement has noise, and the loss is one that protects."""
+        return not self.against_release
 
     def margin(self, measurement: Measurement) -> float:
         """Margin of error of one cell of a measurement at the plan's confidence."""

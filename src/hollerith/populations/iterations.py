@@ -7,7 +7,7 @@ combination* are all that one of its codes is in, and its ethnicity code gives a
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -102,11 +102,14 @@ class CharacteristicIterations:
         Race and ethnicity iterations, in order of their codes.
     members : mapping of iteration code to frozenset of int
         The race and ethnicity codes in each iteration.
+    files : mapping of str to str
+        SHA-256 of the files they were read from, by name.
     """
 
     codes: tuple[int, ...]
     iterations: tuple[Iteration, ...]
     members: Mapping[str, frozenset[int]]
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def places(self, chosen: Iterable[Iteration]) -> NDArray[np.int64]:
         """Where some iterations stand among all."""

@@ -1,6 +1,7 @@
 """The parameter folder of SafeTab: codes, iterations and their map, read as the Census Bureau writes them. Public."""
 
 import csv
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Final
 from hollerith.errors import ConfigError
 from hollerith.populations.iterations import CharacteristicIterations, Iteration
 from hollerith.populations.regions import ITERATION_LEVELS, Granularity
-from hollerith.regular import regular
+from hollerith.regular import read_regular
 
 CONFIG: Final = "config.json"
 
@@ -71,21 +72,23 @@ def read_iterations(folder: Path) -> CharacteristicIterations:
     if not folder.is_dir():
         raise ConfigError(f"parameters {folder}: no such folder")
     faults: list[str] = []
-    rows = {name: _read(folder / name, columns, faults) for name, columns in _FILES.items()}
+    files: dict[str, str] = {}
+    rows = {name: _read(folder / name, columns, files, faults) for name, columns in _FILES.items()}
     if not faults:
         _check_rows(rows, faults)
     if not faults:
-        found = _assemble(rows)
+        found = _assemble(rows, files)
         _check_hierarchy(found, faults)
         if not faults:
             return found
     raise ConfigError("\n".join([f"parameters {folder} cannot be used:", *(f"  {fault}" for fault in faults)]))
 
 
-def _read(path: Path, columns: Mapping[str, tuple[str, str]], faults: list[str]) -> list[_Row]:
+def _read(path: Path, columns: Mapping[str, tuple[str, str]], files: dict[str, str], faults: list[str]) -> list[_Row]:
+    """Read a file, and note its checksum."""
     try:
-        with open(path, encoding="utf-8-sig", opener=regular) as file:
-            text = file.read()
+        content = read_regular(path)
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         faults.append(f"{path.name}: no such file")
         return []
@@ -95,8 +98,9 @@ def _read(path: Path, columns: Mapping[str, tuple[str, str]], faults: list[str])
     except OSError as error:
         faults.append(f"{path.name}: {error.strerror}")
         return []
+    files[path.name] = hashlib.sha256(content).hexdigest()
     # Only these end a line; str.splitlines knows others, which may stand in a name.
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = text.split("\n")
     separator = next((s for s in _SEPARATORS if s in lines[0]), _SEPARATORS[0])
     try:
         read = csv.reader(lines, delimiter=separator, strict=True)
@@ -158,7 +162,7 @@ def _check_unique(rows: list[_Row], name: str, column: str, faults: list[str]) -
             faults.append(f"{name}: line {row.line}: {column} stands in line {first} already")
 
 
-def _assemble(rows: Mapping[str, list[_Row]]) -> CharacteristicIterations:
+def _assemble(rows: Mapping[str, list[_Row]], files: Mapping[str, str]) -> CharacteristicIterations:
     iterations = sorted(
         (
             Iteration(
@@ -181,6 +185,7 @@ def _assemble(rows: Mapping[str, list[_Row]]) -> CharacteristicIterations:
         codes=tuple(sorted(int(row.values["RACE_ETH_CODE"]) for row in rows[_CODES])),
         iterations=tuple(iterations),
         members={code: frozenset(codes) for code, codes in members.items()},
+        files=files,
     )
 
 

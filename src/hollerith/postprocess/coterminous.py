@@ -26,6 +26,7 @@ from hollerith.postprocess.least_squares import average, estimate, non_negative,
 from hollerith.postprocess.nested import CELL_COLUMNS, FAMILIES, KEY, NUMBERS, Family
 from hollerith.postprocess.source import Source, open_source, write_release
 from hollerith.postprocess.zero_suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
+from hollerith.release.tables import checksum
 from hollerith.stages import Announce
 
 RULE: Final = "coterminous"
@@ -341,6 +342,10 @@ def make_coterminous(
         record: dict[str, Any] = {
             "rule": RULE,
             "housing_units": housing_units is not None,
+            "public_inputs": {
+                **{path.name: checksum(path) for path in (reference, housing_units) if path is not None},
+                **(iterations.files if iterations else {}),
+            },
             "sets": len(sets),
             "sets_sha256": hashlib.sha256(repr(sets).encode()).hexdigest(),
             **({CHANCE_OF_RUN: str(zero_suppression)} if zero_suppression is not None else {}),

@@ -1,6 +1,6 @@
 """Tables of a release opened to look up cells: checked against the manifest, columns as text. Public."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from hollerith.errors import ConfigError, OutputError
 from hollerith.postprocess.intervals_query import Condition, Selection
 from hollerith.regular import regular
 from hollerith.release.folder import MANIFEST, read_manifest
-from hollerith.release.tables import checksum
+from hollerith.release.status import CONFIDENTIAL
 
 _LISTED: Final = 12
 
@@ -26,30 +26,12 @@ def read_release(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise OutputError(f"{folder} is no folder; name the folder of a release")
     manifest = read_manifest(folder)
-    listed = manifest.get("tables")
-    if (
-        "hollerith" not in manifest
-        or not isinstance(listed, dict)
-        or not all(isinstance(e, dict) for e in listed.values())
-    ):
+    if "tables" not in manifest:
         raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of hollerith")
+    # The rest of the status does not matter: whether there was noise is asked of every cell that is used.
+    if manifest.get("status") == CONFIDENTIAL:
+        raise OutputError(f"{folder} is {CONFIDENTIAL}: its counts have no noise, and so no intervals")
     return manifest
-
-
-def checked_file(folder: Path, manifest: Mapping[str, Any], name: str) -> Path:
-    """The path of a file of a release, if it has the bytes that the manifest says.
-
-    Raises
-    ------
-    OutputError
-        If it is missing or was changed.
-    """
-    path = folder / name
-    if ".." in Path(name).parts or not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise OutputError(f"{path} is in the manifest, but is missing")
-    if checksum(path) != manifest["tables"][name].get("sha256"):
-        raise OutputError(f"{path} was changed after it was written: its checksum is not the manifest's")
-    return path
 
 
 def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]:

@@ -12,10 +12,11 @@ import numpy as np
 
 from hollerith.errors import ConfigError, OutputError
 from hollerith.postprocess.intervals import Floats
-from hollerith.postprocess.intervals_files import checked_file, open_file, rows_where
+from hollerith.postprocess.intervals_files import open_file, rows_where
 from hollerith.postprocess.intervals_forms import Linear
 from hollerith.postprocess.intervals_query import Selection
 from hollerith.postprocess.intervals_tree import COVERED
+from hollerith.release.check import checked_file
 from hollerith.topdown.intervals import INTERVALS
 
 _NUMBERS: Final = ("estimate", "variance", "lower", "upper")

@@ -18,11 +18,12 @@ import numpy as np
 from hollerith.errors import ConfigError, OutputError
 from hollerith.postprocess import coterminous, suppression
 from hollerith.postprocess.intervals import Floats
-from hollerith.postprocess.intervals_files import checked_file, open_file, quoted, rows_where
+from hollerith.postprocess.intervals_files import open_file, quoted, rows_where
 from hollerith.postprocess.intervals_forms import Linear
 from hollerith.postprocess.intervals_query import Selection
 from hollerith.postprocess.nested import FAMILIES, Family
 from hollerith.postprocess.source import RECORD
+from hollerith.release.check import checked_file
 
 Key = tuple[str, ...]
 """The values of the columns that name a row."""

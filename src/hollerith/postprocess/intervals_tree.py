@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from hollerith.errors import ConfigError, OutputError
 from hollerith.geography.read import WrittenSpine, read_spine
 from hollerith.postprocess.intervals import Floats
-from hollerith.postprocess.intervals_files import checked_file, chosen, missing_values, open_file, quoted
+from hollerith.postprocess.intervals_files import chosen, missing_values, open_file, quoted
 from hollerith.postprocess.intervals_forms import Linear
 from hollerith.postprocess.intervals_query import Condition, Selection
 from hollerith.postprocess.intervals_sums import covariance_of_sums
+from hollerith.release.check import checked_file
 from hollerith.topdown.basis import Basis
 from hollerith.topdown.least_squares import Estimate, Measured, combined, down, own, summed
 from hollerith.topdown.queries import margin

@@ -14,7 +14,9 @@ import hollerith
 from hollerith.errors import OutputError
 from hollerith.postprocess.nested import CELL_COLUMNS, KEY, columns
 from hollerith.regular import regular
+from hollerith.release.check import checked_file
 from hollerith.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
+from hollerith.release.status import refuse_confidential
 from hollerith.release.tables import checksum
 
 RECORD: Final = "postprocessing"
@@ -34,12 +36,15 @@ class Source:
         Of the release the tables are from; of a lone table what can be said of it.
     paths : mapping of table name to Path
     described : mapping of table name to column names and types
+    checksum : str or None
+        SHA-256 of the manifest; None of a lone table without one.
     """
 
     db: duckdb.DuckDBPyConnection
     manifest: Mapping[str, Any]
     paths: Mapping[str, Path]
     described: Mapping[str, Mapping[str, str]]
+    checksum: str | None = None
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -61,12 +66,14 @@ def open_source(path: Path) -> Iterator[Source]:
         If there are no such tables, or one is unreadable, was changed after its manifest, lacks the columns of its
         name, or holds something other than whole counts and variances.
     """
-    manifest, paths = _listed(path)
+    manifest, paths, digest = _listed(path)
+    if digest:
+        refuse_confidential(manifest, str(path))
     with tempfile.TemporaryDirectory(prefix="hollerith-") as scratch:
         db = duckdb.connect(":memory:", config={"temp_directory": scratch})
         try:
             described = {name: _load(db, name, file) for name, file in paths.items()}
-            yield Source(db, manifest, paths, described)
+            yield Source(db, manifest, paths, described, digest)
         except duckdb.OutOfMemoryException:
             raise OutputError("memory or the disk of the temporary folder ran out; free some, or set TMPDIR") from None
         except duckdb.InterruptException:
@@ -116,40 +123,35 @@ def write_release(
             }
         # A report shows the numbers as they were before.
         kept = {key: value for key, value in source.manifest.items() if key not in {"tables", "reports", RECORD}}
-        records = source.records if record is None else [*source.records, dict(record)]
+        made_of = {"source_manifest_sha256": source.checksum} if source.checksum else {}
+        records = source.records if record is None else [*source.records, {**record, **made_of}]
         manifest = {**kept, RECORD: records, "tables": tables}
         write_manifest(partial, manifest)
     return manifest
 
 
-def _listed(path: Path) -> tuple[dict[str, Any], dict[str, Path]]:
-    """The manifest and the files by table name, checked against their checksums."""
+def _listed(path: Path) -> tuple[dict[str, Any], dict[str, Path], str | None]:
+    """The manifest, the files by table name, checked against their checksums, and the checksum of the manifest."""
     folder = path if path.is_dir() else path.parent
     if not path.exists():
         raise OutputError(f"{path} does not exist; name the folder of a release, or one of its tables")
     has_manifest = (folder / MANIFEST).is_file()
     manifest = read_manifest(folder) if has_manifest or path.is_dir() else {}
-    listed = manifest.get("tables")
-    if isinstance(listed, dict) and "hollerith" in manifest and (path.is_dir() or path.name in listed):
+    listed = manifest.get("tables", {})
+    if "tables" in manifest and (path.is_dir() or path.name in listed):
         paths = {}
         for name, entry in listed.items():
-            file = folder / Path(name).name
-            table = str(entry.get("table", file.stem))
-            if table not in CELL_COLUMNS or (not path.is_dir() and file.name != path.name):
-                continue
-            if not file.is_file():
-                raise OutputError(f"{file} is in the manifest, but is missing")
-            if checksum(file) != entry.get("sha256"):
-                raise OutputError(f"{file} was changed after it was written: its checksum is not the manifest's")
-            paths[table] = file
+            table = str(entry.get("table", Path(name).stem))
+            if table in CELL_COLUMNS and (path.is_dir() or name == path.name):
+                paths[table] = checked_file(folder, manifest, name)
         if not paths:
             raise OutputError(f"{path} holds none of the tables {', '.join(CELL_COLUMNS)}")
-        return manifest, paths
+        return manifest, paths, checksum(folder / MANIFEST)
     if path.is_dir():
-        raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of hollerith")
+        raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of hollerith: it lists no tables")
     if path.stem not in CELL_COLUMNS or path.suffix not in {".csv", ".parquet"}:
         raise OutputError(f"{path} is no table of SafeTab: its name must be one of {', '.join(CELL_COLUMNS)}")
-    return {"hollerith": hollerith.__version__, "product": "tables", "status": "unknown"}, {path.stem: path}
+    return {"hollerith": hollerith.__version__, "product": "tables", "status": "unknown"}, {path.stem: path}, None
 
 
 def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str]:

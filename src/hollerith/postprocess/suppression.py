@@ -6,6 +6,7 @@ docs/suppression.md says what it is for, and what it is not: it hides nothing th
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -149,12 +150,14 @@ def suppress_release(
     policy = read_policy(policy_file)
     folder = parameters or policy.parameters
     pairing = Pairing({}, ())
+    codes: Mapping[str, str] = {}
     if policy.compares:
         if folder is None:
             raise ConfigError(
                 f"{policy_file}: {ALONE} needs the iterations; name their folder by parameters or --parameters"
             )
-        pairing = pair_iterations(read_iterations(folder))
+        iterations = read_iterations(folder)
+        pairing, codes = pair_iterations(iterations), iterations.files
     announce("reading the release")
     with open_source(release) as source:
         if not any(table in source.paths for rule in policy.rules for table in rule.tables):
@@ -173,6 +176,7 @@ def suppress_release(
                 }
                 for r in policy.rules
             ],
+            "public_inputs": dict(codes),
             "unpaired": list(pairing.unpaired),
             "suppressed": counts,
         }

@@ -17,12 +17,13 @@ from hollerith.products.phsafe.errors import summarize
 from hollerith.products.phsafe.plan import make_plan
 from hollerith.products.phsafe.production import production_config
 from hollerith.products.phsafe.run import TAKEN_AS_PUBLIC, run
-from hollerith.products.run import NOT_FOR_RELEASE, Request
+from hollerith.products.run import Request
 from hollerith.products.safetab import demonstration as safetab
 from hollerith.products.settings import STATES
 from hollerith.records.synthetic import synthesize
-from hollerith.release.check import check_files
+from hollerith.release.check import check_files, describe_reports
 from hollerith.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
+from hollerith.release.status import NOT_FOR_RELEASE
 from hollerith.report.page import render
 from hollerith.report.phsafe_demo import Demonstration, demonstration_page
 from hollerith.report.svg import renderer
@@ -121,7 +122,7 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
                 "product": PRODUCT,
                 "status": NOT_FOR_RELEASE,
                 "reasons": ["the reports and the census show true counts, of people who were invented"],
-                "reports": [REPORT, safetab.REPORT],
+                "reports": describe_reports(partial, [REPORT, safetab.REPORT]),
             },
         )
     return tuple(request.out.absolute() / name for name in (REPORT, safetab.REPORT))

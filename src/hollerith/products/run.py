@@ -18,18 +18,17 @@ from hollerith.errors import ConfigError, OutputError
 from hollerith.interruption import is_published, whole
 from hollerith.plan.account import charge_account
 from hollerith.plan.ledger import Ledger
-from hollerith.plan.plan import Plan, number
+from hollerith.plan.plan import NO_NOISE, Plan, number
 from hollerith.plan.unit import RECORD, Unit
 from hollerith.privacy.entropy import Entropy
 from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.records.reader import Source
 from hollerith.regular import read_regular
-from hollerith.release.folder import CONFIDENTIAL
 from hollerith.release.new_file import NewFile
+from hollerith.release.recipe import Recipe
+from hollerith.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from hollerith.release.tables import Format, checksum
-
-NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
 
 INTERNAL: Final = "it was made with --internal and tells the truth about records that may be real"
 """The reason that makes an output CONFIDENTIAL."""
@@ -60,6 +59,13 @@ class Request:
     account: Account | None = None
     memory: int | None = None
     internal: bool = False
+    repeats: Recipe | None = None
+    """How the release was made that is to be made again; None where none is."""
+
+
+def options_of(request: Request, plan: Plan, **others: str) -> dict[str, str]:
+    """The options of a run that decide what it makes, for its manifest."""
+    return {"confidence": str(plan.confidence), "sensitivity": plan.accounting, "format": request.fmt, **others}
 
 
 def without_noise(plan: Plan) -> Plan:
@@ -78,7 +84,7 @@ def reasons_against_release(plan: Plan, entropy: Entropy, request: Request) -> l
         If the records may be real, and the noise could be taken off or there is none.
     """
     reasons = _reasons(plan, entropy)
-    if request.internal and reasons == [_INFINITE]:
+    if request.internal and reasons == [NO_NOISE]:
         return [INTERNAL]
     if reasons and not is_synthetic(request.data):
         raise _may_be_real(request.data, reasons)
@@ -105,17 +111,15 @@ def check_accuracy_allowed(plan: Plan, entropy: Entropy, data: Path, *, internal
         raise _may_be_real(data, reasons)
 
 
-_INFINITE: Final = "a budget is infinite, so counts without noise are in it"
 _SEEDED: Final = "the noise was made from a seed, and whoever has the seed can take it off"
 
 
 def _reasons(plan: Plan, entropy: Entropy) -> list[str]:
-    without_protection = {_INFINITE: plan.is_releasable, _SEEDED: entropy.for_release}
-    return [reason for reason, protected in without_protection.items() if not protected]
+    return [*plan.against_release, *([] if entropy.for_release else [_SEEDED])]
 
 
 def _may_be_real(data: Path, reasons: list[str]) -> ConfigError:
-    advice = "; exact --internal makes such counts for use in the house" if reasons == [_INFINITE] else ""
+    advice = "; exact --internal makes such counts for use in the house" if reasons == [NO_NOISE] else ""
     return ConfigError(
         f"{data} holds no file named {SYNTHETIC_MARK}, so its records may be real; "
         f"refused because {' and '.join(reasons)}{advice}"
@@ -132,9 +136,13 @@ def charge(request: Request, plan: Plan, run: str | None = None) -> None:
 
 
 def manifest_of(
-    ledger: Ledger, reasons: list[str], parameters: Mapping[str, Any], taken_as_public: tuple[str, ...]
+    ledger: Ledger,
+    reasons: list[str],
+    parameters: Mapping[str, Any],
+    taken_as_public: tuple[str, ...],
+    recipe: Recipe,
 ) -> dict[str, Any]:
-    """What the manifest of a release says of its making; its tables are added by their writer."""
+    """What the manifest of a release says of its making (docs/manifest.md); its tables are added by their writer."""
     return {
         "hollerith": hollerith.__version__,
         "product": ledger.plan.product,
@@ -145,6 +153,7 @@ def manifest_of(
         "ledger": {"charged": list(ledger.charged), **number("spent", ledger.spent)},
         "parameters": dict(parameters),
         "taken_as_public": list(taken_as_public),
+        **recipe.as_json(),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
     }
 

@@ -48,8 +48,8 @@ def read_states(place: str, value: object, allowed: tuple[str, ...], faults: lis
 
 
 def exact_number(budget: Budget) -> float | str:
-    """A budget as a configuration in JSON writes it: a number where its decimal is exact, else a text ``p/q``."""
+    """A budget as a configuration writes it: a number where its decimal is exact, else ``p/q`` or ``Infinity``."""
     if not isinstance(budget, Fraction):
-        return budget
+        return show_exact(budget)
     shortest = float(budget)
     return shortest if Fraction(repr(shortest)) == budget else show_exact(budget)

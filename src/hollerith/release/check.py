@@ -1,11 +1,13 @@
-"""Whether a release holds together: its files against its manifest."""
+"""Whether a release holds together: its files against its manifest, and nothing beside them."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from hollerith.errors import OutputError
 from hollerith.release.folder import MANIFEST, read_manifest
+from hollerith.release.status import status_of
 from hollerith.release.tables import ReleaseTable, checksum, read_table
 
 
@@ -21,35 +23,76 @@ def describe(name: str, path: Path, rows: int, columns: Iterable[str]) -> dict[s
     return {"table": name, "sha256": checksum(path), "rows": rows, "columns": list(columns)}
 
 
-def check_checksums(release: Path, *, confidential: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """Compare the bytes of a release with its manifest; `read_manifest` tells what ``confidential`` means.
+def describe_reports(folder: Path, names: Iterable[str]) -> dict[str, Any]:
+    """What a manifest says of the pages beside its tables."""
+    return {name: {"sha256": checksum(folder / name)} for name in names}
 
-    Returns
-    -------
-    tuple
-        The manifest, and what is wrong, in words: files missing, changed, or not listed.
+
+def file_fault(folder: Path, name: str, described: Mapping[str, Any]) -> str | None:
+    """What is wrong with a file that a manifest lists, in words; None if its bytes are the manifest's."""
+    path = folder / name
+    if any((folder / part).is_symlink() for part in (name, *map(str, Path(name).parents[:-1]))):
+        return f"{name} is a link; a release holds files"
+    if not path.is_file():
+        return f"{name} is missing"
+    if checksum(path) != described["sha256"]:
+        return f"{name} was changed after it was written: its checksum is not the manifest's"
+    return None
+
+
+def checked_file(folder: Path, manifest: Mapping[str, Any], name: str) -> Path:
+    """The path of a file that the manifest of a folder lists under "tables", if it has the manifest's bytes.
 
     Raises
     ------
     OutputError
-        If there is no manifest, or it is not one of ours.
+        If it is missing, a link, or was changed.
+    """
+    if wrong := file_fault(folder, name, manifest["tables"][name]):
+        raise OutputError(f"{folder}: {wrong}")
+    return folder / name
+
+
+def check_checksums(release: Path, *, confidential: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """Compare the files of a release with its manifest; `read_manifest` tells what ``confidential`` means.
+
+    Returns
+    -------
+    tuple
+        The manifest, and what is wrong, in words: files missing, changed or not listed, links, empty folders, and a
+        status that is not the plan's.
+
+    Raises
+    ------
+    OutputError
+        If there is no manifest, or it is not one of a release of ours.
     """
     if not release.is_dir():
         raise OutputError(f"{release} is no folder")
     manifest = read_manifest(release, confidential=confidential)
-    listed = manifest.get("tables")
-    if "hollerith" not in manifest or not isinstance(listed, dict):
-        raise OutputError(f"{release / MANIFEST} is not the manifest of a release of hollerith")
-    wrong: list[str] = []
-    for name, described in listed.items():
-        path = release / name
-        if ".." in Path(name).parts or not path.resolve().is_relative_to(release.resolve()) or not path.is_file():
-            wrong.append(f"{name} is missing")
-        elif not isinstance(described, dict) or checksum(path) != described.get("sha256"):
-            wrong.append(f"{name} was changed after it was written: its checksum is not the manifest's")
-    there = {path.relative_to(release).as_posix() for path in release.rglob("*") if not path.is_dir()}
-    strangers = there - set(listed) - {MANIFEST} - set(manifest.get("reports", ()))
-    return manifest, wrong + [f"{name} is not in the manifest" for name in sorted(strangers)]
+    if "tables" not in manifest:
+        raise OutputError(f"{release / MANIFEST} is not the manifest of a release of hollerith: it lists no tables")
+    listed = manifest["tables"] | manifest.get("reports", {})
+    wrong = [fault for name, described in listed.items() if (fault := file_fault(release, name, described))]
+    wrong += _beside(release, {MANIFEST, *listed})
+    try:
+        status_of(manifest)
+    except OutputError as error:
+        wrong.append(str(error))
+    return manifest, wrong
+
+
+def _beside(release: Path, listed: set[str]) -> list[str]:
+    """What lies in a release and is not in its manifest."""
+    wrong = []
+    for folder, below, files in os.walk(release):
+        within = Path(folder).relative_to(release)
+        if not below and not files:
+            wrong.append(f"{within.as_posix()} is an empty folder")
+        linked = [name for name in below if (Path(folder) / name).is_symlink()]
+        strangers = [*linked, *(name for name in files if (within / name).as_posix() not in listed)]
+        wrong += [f"{(within / name).as_posix()} is not in the manifest" for name in strangers]
+    return sorted(ascii(text)[1:-1] if not text.isprintable() else text for text in wrong)
 
 
 def check_files(
@@ -67,13 +110,13 @@ def check_files(
     Raises
     ------
     OutputError
-        If there is no manifest, or it is not one of ours.
+        If there is no manifest, or it is not one of a release of ours.
     """
     manifest, wrong = check_checksums(release, confidential=confidential)
     tables: dict[str, dict[str, list[str]]] = {}
     for name, described in manifest["tables"].items():
-        path = release / Path(name).name
-        if not path.is_file():
+        path = release / name
+        if path.is_symlink() or not path.is_file():
             continue
         try:
             columns = read_table(path)

@@ -15,12 +15,11 @@ from typing import Any, Final
 
 from hollerith.errors import OutputError
 from hollerith.interruption import publish, unpublish, whole
-from hollerith.regular import read_json
+from hollerith.regular import read_regular
+from hollerith.release.manifest import MANIFEST, check_shape
+from hollerith.release.status import CONFIDENTIAL
 
-MANIFEST: Final = "manifest.json"
-
-CONFIDENTIAL: Final = "CONFIDENTIAL"
-"""The status of what was made for internal use: it tells the truth about records."""
+__all__ = ["MANIFEST", "new_folder", "read_manifest", "write_manifest"]
 
 
 @contextmanager
@@ -123,7 +122,8 @@ def _check_free(out: Path, *, overwrite: bool) -> bool:
         raise OutputError(f"{out} cannot be used: {error.strerror}") from None
     if not overwrite:
         raise OutputError(f"{out} is not empty; name another folder, or replace it with --overwrite")
-    if "hollerith" not in read_manifest(out, confidential=True):
+    found = _read_json(out)
+    if not isinstance(found, dict) or "hollerith" not in found:
         raise OutputError(f"{out} holds no output of hollerith, so --overwrite leaves it alone; name another folder")
     return True
 
@@ -192,12 +192,14 @@ _RENAME_EXCHANGE: Final = 2
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write manifest.json."""
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    """Write manifest.json, whole or not at all."""
+    new = folder / f"{MANIFEST}.partial"
+    new.write_text(json.dumps(manifest, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    new.replace(folder / MANIFEST)
 
 
 def read_manifest(folder: Path, *, confidential: bool = False) -> dict[str, Any]:
-    """Read manifest.json.
+    """Read manifest.json; its shape is checked (`check_shape`).
 
     Parameters
     ----------
@@ -208,21 +210,37 @@ def read_manifest(folder: Path, *, confidential: bool = False) -> dict[str, Any]
     Raises
     ------
     OutputError
-        If there is none, or it is no manifest, or nothing may be made of what it describes.
+        If there is none, or it is no manifest of ours, or nothing may be made of what it describes.
     """
-    try:
-        manifest = read_json(folder / MANIFEST)
-    except FileNotFoundError:
-        raise OutputError(f"{folder} is no release: it has no {MANIFEST}") from None
-    except OSError as error:
-        raise OutputError(f"{folder / MANIFEST} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise OutputError(f"{folder / MANIFEST} is not JSON") from None
-    if not isinstance(manifest, dict):
-        raise OutputError(f"{folder / MANIFEST} is not a manifest")
+    manifest = check_shape(folder / MANIFEST, _read_json(folder))
     if manifest.get("status") == CONFIDENTIAL and not confidential:
         raise OutputError(
             f"{folder} is {CONFIDENTIAL}: it was made with --internal and tells the truth about the records, so that "
             "nothing is made from it; name a release with noise"
         )
     return manifest
+
+
+def _read_json(folder: Path) -> object:
+    path = folder / MANIFEST
+    try:
+        return json.loads(read_regular(path).decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except FileNotFoundError:
+        raise OutputError(f"{folder} is no release: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise OutputError(f"{path} cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise OutputError(f"{path} is not a manifest: nested too deeply") from None
+    except ValueError:
+        raise OutputError(f"{path} is not JSON") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -85,7 +85,7 @@ def plan_sections(plan: Plan) -> tuple[Section, ...]:
         The privacy loss, the budget by table and level, and the margins of error. Without budgets that are finite
         there is no noise, and only the first.
     """
-    if not plan.is_releasable:
+    if not plan.is_finite:
         words = "A budget of this plan is infinite: counts without noise, which protect nobody."
         return (Section("loss", "Privacy loss", (paragraph(words),)),)
     return (_loss_section(plan), _budget_section(plan), _margin_section(plan))

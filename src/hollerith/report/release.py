@@ -57,7 +57,7 @@ def _key_numbers(plan: Plan, manifest: Mapping[str, Any]) -> dict[str, tuple[str
         f"{symbol}, bounded": (loss(plan.loss(lambda m: m.sensitivity.bounded)), f"one {plan.privacy_unit} changed"),
         "Rows": (whole(sum(t["rows"] for t in manifest["tables"].values())), f"in {len(manifest['tables'])} tables"),
     }
-    if plan.mechanism is Mechanism.ZCDP and plan.is_releasable:
+    if plan.mechanism is Mechanism.ZCDP and plan.is_finite:
         epsilon = rounded(epsilon_tight(own, DEFAULT_DELTA), 4)
         numbers[f"ε at δ = {power_of_ten(DEFAULT_DELTA)}"] = (epsilon, f"{plan.neighbours.value}, tight conversion")
     return numbers
@@ -70,7 +70,7 @@ def phsafe_sections(
     from hollerith.report.phsafe import plan_sections  # noqa: PLC0415 (a report of another product needs none of it)
     from hollerith.report.phsafe_reference import CELLS, published_counts, relative_section  # noqa: PLC0415
 
-    if not plan.is_releasable:
+    if not plan.is_finite:
         return plan_sections(plan)
     first = plan.measurements[0].table
     counts = published_counts(tables)
@@ -93,7 +93,7 @@ def safetab_sections(
     for m in plan.measurements:
         if m.name in kind_of and (kind_of[m.name] != beside or levels[m.level] not in measured):
             measured[levels[m.level]] = m
-    if not plan.is_releasable:
+    if not plan.is_finite:
         return ()
     return (
         *level_sections(plan, kinds, kind_of=kind_of, beside=beside),

@@ -21,6 +21,8 @@ from hollerith.geography.settings import Kind, Settings
 from hollerith.geography.spine import Spine, precisions
 from hollerith.geography.tree import Floats, Ints, Tree, partition
 from hollerith.geography.variance import entity_variances, unit_variances
+from hollerith.release.check import describe_reports
+from hollerith.release.folder import write_manifest
 from hollerith.report.boundaries import Boundary, read_boundaries
 from hollerith.report.charts import Series, before_and_after, log_dots, shaded_map
 from hollerith.report.html import element, paragraph, table
@@ -119,6 +121,8 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     compared = [_compare(kind, written, spines) for kind in areas if kind.labels]
     announce("drawing")
     write_page(place, render(_page(settings, manifest, spines, compared, shapes)))
+    if place.path.resolve() == (folder / REPORT).resolve():
+        write_manifest(folder, {**manifest, "reports": describe_reports(folder, [REPORT])})
     return place.path
 
 

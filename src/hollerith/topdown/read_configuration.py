@@ -11,6 +11,7 @@ from hollerith.document import check_keys, is_text, read_budget, read_choice, re
 from hollerith.errors import ConfigError
 from hollerith.plan.measurement import Mechanism
 from hollerith.privacy.exact import INFINITE, Budget
+from hollerith.release.recipe import configuration_in
 from hollerith.topdown.configuration import Configuration, Shared, unfit_for
 from hollerith.topdown.query_names import TOTAL, query_named
 from hollerith.topdown.read_queries import read_invariants, read_passes, read_queries, read_shares
@@ -37,18 +38,29 @@ def read_configuration(name: str | Path) -> Configuration:
     Parameters
     ----------
     name : str or Path
-        One of `BUILT_IN`, or a file.
+        One of `BUILT_IN`, or a file: a configuration, or the manifest of a release.
 
     Raises
     ------
     ConfigError
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
+    return _read(path_of(name))
+
+
+def path_of(name: str | Path) -> Path:
+    """Where a configuration lies, built-in or not.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+    """
     if str(name) in BUILT_IN:
-        return _read(built_in_path(str(name)))
+        return built_in_path(str(name))
     if not Path(name).exists():
         raise ConfigError(f"config {name}: no such file, and none of the built-in names {', '.join(BUILT_IN)}")
-    return _read(Path(name))
+    return Path(name)
 
 
 def built_in_path(name: str) -> Path:
@@ -58,7 +70,7 @@ def built_in_path(name: str) -> Path:
 
 def _read(path: Path) -> Configuration:
     document, faults = read_toml_or_json(path)
-    configuration = _parse(document, faults)
+    configuration = _parse(configuration_in(path, document, "topdown"), faults)
     if configuration is None or faults:
         raise refuse(path, faults)
     return configuration

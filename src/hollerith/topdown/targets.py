@@ -3,17 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
-from hollerith.document import Number, read_toml_or_json
-from hollerith.plan.measurement import Mechanism
 from hollerith.plan.targets import Need
-from hollerith.privacy.exact import Budget, show_exact
+from hollerith.privacy.exact import Budget
 from hollerith.topdown.configuration import Configuration, Passes
 from hollerith.topdown.plan import SENSITIVITY, measurement_name
 from hollerith.topdown.queries import Query
-from hollerith.topdown.read_configuration import BUILT_IN, built_in_path
 
 
 def entries(configuration: Configuration) -> dict[str, Budget]:
@@ -56,43 +51,3 @@ def _estimate(passes: Passes, measured: list[Query]) -> tuple[tuple[Query, ...],
     if not new:
         return tuple(kept)
     return (*kept[:-1], (*kept[-1], *new)) if kept else (new,)
-
-
-def configuration_document(name: str | Path, configuration: Configuration) -> dict[str, Any]:
-    """The configuration as JSON: what was read under a name, with the budget, shares and passes of this one."""
-    path = built_in_path(str(name)) if str(name) in BUILT_IN else Path(name)
-    source, _ = read_toml_or_json(path)
-    kept = _plain(source)
-    rest = {key: value for key, value in kept.items() if key not in ("rho", "epsilon", "shares", "queries", "passes")}
-    return {
-        **rest,
-        "rho" if configuration.mechanism is Mechanism.ZCDP else "epsilon": show_exact(configuration.budget),
-        "shares": {level: str(share) for level, share in configuration.shares.items()},
-        "queries": {
-            level: {query.name: str(share) for query, share in of_level}
-            for level, of_level in configuration.queries.items()
-            if of_level
-        },
-        "passes": {
-            level: {
-                **({"estimate": _names(passes.estimate)} if passes.estimate else {}),
-                "round": _names(passes.round),
-            }
-            for level, passes in configuration.passes.items()
-        },
-    }
-
-
-def _names(passes: tuple[tuple[Query, ...], ...]) -> list[list[str]]:
-    return [[query.name for query in queries] for queries in passes]
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 (a document of any shape)
-    """Make numbers of `Number`, and leave the rest."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, Number):
-        return int(value) if value.isdecimal() else float(value)
-    return value

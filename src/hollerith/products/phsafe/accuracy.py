@@ -17,9 +17,10 @@ from hollerith.products.phsafe.errors import Accuracy, Array, CellError
 from hollerith.products.phsafe.run import checked_census, measure
 from hollerith.products.phsafe.spec import DERIVED, table
 from hollerith.products.phsafe.tables import groups, level_of
-from hollerith.products.run import NOT_FOR_RELEASE, check_accuracy_allowed
+from hollerith.products.run import check_accuracy_allowed
 from hollerith.release.check import describe_tables
-from hollerith.release.folder import CONFIDENTIAL, new_folder, write_manifest
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from hollerith.release.tables import ReleaseTable, write_table
 
 

@@ -1,16 +1,17 @@
 """config.json of PHSafe: budgets by table and level, truncation thresholds, states. Public; read without rounding."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from hollerith.document import Number, check_keys, read_budget, read_document, refuse
 from hollerith.plan.measurement import Mechanism
 from hollerith.populations.regions import PUERTO_RICO
-from hollerith.privacy.exact import Budget
+from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.products.phsafe.spec import LEVELS, TABLES
 from hollerith.products.settings import STATES, check_reader, read_mechanism, read_states
+from hollerith.release.recipe import configuration_in
 
 _REQUIRED: Final = ("privacy_budget", "tau", "state_filter", "reader", "privacy_defn")
 _OPTIONAL: Final = ("truncation_key", "consistency")
@@ -65,7 +66,7 @@ class Config:
 
 
 def read_config(path: Path) -> Config:
-    """Read and check a configuration file.
+    """Read and check a configuration file, or that of a release by its manifest.
 
     Raises
     ------
@@ -73,10 +74,16 @@ def read_config(path: Path) -> Config:
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
     document, faults = read_document(path)
-    config = _parse(document, faults)
+    config = _parse(configuration_in(path, document, "phsafe"), faults)
     if config is None or faults:
         raise refuse(path, faults)
     return config
+
+
+def without_noise(config: Config) -> Config:
+    """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
+    budgets = {place: INFINITE if budget > 0 else budget for place, budget in config.budgets.items()}
+    return replace(config, budgets=budgets)
 
 
 def _is_unicode(text: str) -> bool:

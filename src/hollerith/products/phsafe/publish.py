@@ -17,16 +17,21 @@ from hollerith.products.phsafe.estimate import Averages, Counts, Method, TableEs
 from hollerith.products.phsafe.measured import Measured, Numbers, read_measured
 from hollerith.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, area_name, nation_name
 from hollerith.products.phsafe.tables import Group
-from hollerith.release.check import describe_tables
+from hollerith.release.check import describe_reports, describe_tables
 from hollerith.release.folder import MANIFEST, new_folder, write_manifest
+from hollerith.release.status import (
+    ESTIMATED,
+    NOT_FOR_RELEASE,
+    refuse_confidential,
+    refuse_unpublishable,
+    status_of,
+)
 from hollerith.release.tables import Format, ReleaseTable, Value, checksum, write_table
 from hollerith.report.phsafe_tables import FinalTable, tables_page
 from hollerith.stages import Announce
 
 PRODUCT: Final = "phsafe estimates"
 PAGE: Final = "index.html"
-NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
-FOR_RELEASE: Final = "estimates from noisy measurements"
 
 _NOT_NORMAL: Final = (
     "two-sided geometric noise is taken as normal of the same variance, as the model has it: intervals are approximate"
@@ -105,11 +110,11 @@ def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
         tables += [_as_table(each, request.fmt, nation) for each in final]
         written = {table.name: write_table(partial, table, request.fmt) for table in tables}
         reasons = [reason for source in sources for reason in source.manifest.get("reasons", ())]
-        marked = any(source.manifest.get("status") == NOT_FOR_RELEASE for source in sources)
+        marked = any(status_of(source.manifest) == NOT_FOR_RELEASE for source in sources)
         manifest = {
             "hollerith": hollerith.__version__,
             "product": PRODUCT,
-            "status": NOT_FOR_RELEASE if marked else FOR_RELEASE,
+            "status": NOT_FOR_RELEASE if marked else ESTIMATED,
             **({"reasons": list(dict.fromkeys(reasons))} if marked else {}),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "confidence": str(float(request.confidence)),
@@ -117,10 +122,10 @@ def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
             "combination": request.combination,
             "sources": notes,
             "tables": describe_tables(written, tables),
-            "reports": [PAGE],
         }
         page = tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
         (partial / PAGE).write_text(page, encoding="utf-8")
+        manifest["reports"] = describe_reports(partial, [PAGE])
         write_manifest(partial, manifest)
     return manifest
 
@@ -129,9 +134,7 @@ def _sources(request: Request, paths: Sequence[Path]) -> list[Measured]:
     sources = []
     for path in paths:
         source = read_measured(path)
-        if request.publish and source.manifest.get("status") == NOT_FOR_RELEASE:
-            why = "; ".join(source.manifest.get("reasons", ())) or "its manifest says so"
-            raise OutputError(f"{path} is {NOT_FOR_RELEASE} and cannot be published: {why}")
+        (refuse_unpublishable if request.publish else refuse_confidential)(source.manifest, str(path))
         sources.append(source)
     if len(sources) == 2 and (sources[0].is_puerto_rico or not sources[1].is_puerto_rico):
         raise OutputError(f"{paths[1]} must be a release of Puerto Rico alone, and {paths[0]} one of states")

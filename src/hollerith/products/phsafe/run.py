@@ -14,6 +14,7 @@ from hollerith.privacy.entropy import Entropy
 from hollerith.products.phsafe.config import RULES_OF_CONSISTENCY, Config
 from hollerith.products.phsafe.count import ExactCounts, count
 from hollerith.products.phsafe.tables import published_tables
+from hollerith.products.phsafe.targets import config_document
 from hollerith.products.phsafe.verify import verify_tables
 from hollerith.products.run import (
     Request,
@@ -21,12 +22,14 @@ from hollerith.products.run import (
     confidential_log,
     input_checksums,
     manifest_of,
+    options_of,
     reasons_against_release,
 )
 from hollerith.records.census import Census, Policy, open_census
 from hollerith.records.database import numbers
 from hollerith.release.check import describe_tables
 from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.recipe import Recipe, check_public_inputs
 from hollerith.release.tables import write_table
 from hollerith.stages import Announce, Stopwatch
 
@@ -86,6 +89,8 @@ def run(config: Config, plan: Plan, request: Request, entropy: Entropy, announce
             clock.start("counting")
             exact = count(census, config, plan)
             log = _log(census, exact)
+        # No file of PHSafe is public: the list of units is taken as public, but it is one of addresses.
+        check_public_inputs(request.repeats, {})
         charge(request, plan)
         clock.start("adding noise")
         ledger = Ledger(plan)
@@ -100,7 +105,8 @@ def run(config: Config, plan: Plan, request: Request, entropy: Entropy, announce
             "consistency": {rule: config.consistency.get(rule, Policy.FAIL.value) for rule in RULES_OF_CONSISTENCY},
             "left_out": LEFT_OUT,
         }
-        manifest = manifest_of(ledger, reasons, parameters, TAKEN_AS_PUBLIC)
+        recipe = Recipe(config_document(config), options_of(request, plan), {})
+        manifest = manifest_of(ledger, reasons, parameters, TAKEN_AS_PUBLIC, recipe)
         manifest["tables"] = describe_tables(paths, tables)
         columns = {
             table.name: {name: [str(v) for v in values] for name, values in table.columns.items()} for table in tables

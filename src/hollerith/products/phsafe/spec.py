@@ -208,5 +208,8 @@ def cell_column(table: str) -> str:
 
 
 def table(name: str) -> Table:
-    """Find a measured table by name."""
-    return next(table for table in TABLES if table.name == name)
+    """Find a measured table by name, or raise KeyError."""
+    return _BY_NAME[name]
+
+
+_BY_NAME: Final = {table.name: table for table in TABLES}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,11 @@ class Group:
 
 
 def level_of(key: str) -> Level:
-    """Find a population-group level by its key in the configuration."""
-    return next(level for level in LEVELS if level.key == key)
+    """Find a population-group level by its key in the configuration, or raise KeyError."""
+    return _LEVELS[key]
+
+
+_LEVELS: Final[Mapping[str, Level]] = {level.key: level for level in LEVELS}
 
 
 def groups(level: Level, states: tuple[str, ...]) -> tuple[Group, ...]:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import hollerith
-from hollerith.products.run import NOT_FOR_RELEASE
 from hollerith.products.safetab.errors import Accuracy, IterationAccuracy
 from hollerith.release.check import describe_tables
-from hollerith.release.folder import CONFIDENTIAL, new_folder, write_manifest
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from hollerith.release.tables import ReleaseTable, Value, write_table
 
 

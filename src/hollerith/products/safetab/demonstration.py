@@ -9,7 +9,7 @@ from typing import Final
 from hollerith.populations.parameters import CONFIG, read_iterations
 from hollerith.populations.person_tables import TOTALS
 from hollerith.privacy.entropy import SystemEntropy
-from hollerith.products.run import NOT_FOR_RELEASE, Request, without_noise
+from hollerith.products.run import Request, without_noise
 from hollerith.products.safetab.demonstration_parameters import write_parameters
 from hollerith.products.safetab.errors import summarize
 from hollerith.products.safetab_h.accuracy import trials as trials_h
@@ -24,6 +24,7 @@ from hollerith.products.safetab_p.plan import make_plan as make_plan_p
 from hollerith.products.safetab_p.run import TAKEN_AS_PUBLIC as PUBLIC_P
 from hollerith.products.safetab_p.run import run as run_p
 from hollerith.release.check import check_files
+from hollerith.release.status import NOT_FOR_RELEASE
 from hollerith.report.page import render
 from hollerith.report.safetab_demo import SafetabDemonstration, safetab_page
 from hollerith.stages import Stopwatch

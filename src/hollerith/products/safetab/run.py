@@ -7,14 +7,16 @@ from typing import Any, Final
 
 from hollerith.plan.ledger import Ledger
 from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIterations
-from hollerith.products.run import manifest_of
+from hollerith.products.run import Request, manifest_of
 from hollerith.products.safetab.settings import Settings
 from hollerith.records.database import numbers
 from hollerith.records.detailed import DetailedRecords, Kind, open_detailed
+from hollerith.records.schema import HOUSING_UNITS, REFERENCE
 from hollerith.release.check import describe
 from hollerith.release.folder import write_manifest
+from hollerith.release.recipe import Recipe, check_public_inputs
 from hollerith.release.rows import RowTable, write_rows
-from hollerith.release.tables import Format
+from hollerith.release.tables import Format, checksum
 
 
 @contextmanager
@@ -55,6 +57,33 @@ def remarks_on(records: DetailedRecords) -> list[str]:
     return [] if records.has_housing_units else [text]
 
 
+def public_inputs(
+    request: Request, records: DetailedRecords, iterations: CharacteristicIterations, *others: Path
+) -> dict[str, str]:
+    """SHA-256 of the public files of a run by name: codes, the reference file, housing units, and others.
+
+    Where housing units are counted in the records of units, these are no public file and have no checksum.
+
+    Raises
+    ------
+    InputError
+        If the run repeats a release that was made of other files.
+    """
+    public = [
+        path
+        for name, file in (("GRF-C", REFERENCE), ("housing-units", HOUSING_UNITS))
+        for path in (records.files[name].paths if name in records.files else ())
+        if path.relative_to(records.folder).parts[0] in file.file_names
+    ]
+    found = {
+        **iterations.files,
+        **{path.relative_to(records.folder).as_posix(): checksum(path) for path in public},
+        **{path.name: checksum(path) for path in others},
+    }
+    check_public_inputs(request.repeats, found)
+    return found
+
+
 def write_release(
     folder: Path,
     tables: Sequence[RowTable],
@@ -64,6 +93,7 @@ def write_release(
     ledger: Ledger,
     reasons: list[str],
     taken_as_public: tuple[str, ...],
+    recipe: Recipe,
     **parameters: object,
 ) -> dict[str, Any]:
     """Write the tables and the manifest of a release, and return the manifest.
@@ -79,7 +109,7 @@ def write_release(
         "iterations_sha256": iterations.sha256,
         **parameters,
     }
-    manifest = manifest_of(ledger, reasons, of_run, taken_as_public)
+    manifest = manifest_of(ledger, reasons, of_run, taken_as_public, recipe)
     manifest["tables"] = {
         paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns) for table in tables
     }

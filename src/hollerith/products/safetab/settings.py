@@ -13,6 +13,7 @@ from hollerith.populations.iterations import MOST_RACE_CODES
 from hollerith.populations.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
 from hollerith.privacy.exact import Budget, read_exact
 from hollerith.products.settings import MECHANISMS, STATES, check_reader, read_mechanism, read_states
+from hollerith.release.recipe import configuration_in
 
 _COMMON: Final = (
     *("max_race_codes", "allow_negative_counts", "run_us", "run_pr", "reader", "state_filter_us", "privacy_defn"),
@@ -120,10 +121,11 @@ class Document:
         return found
 
     def share(self, key: str, *, zero: bool) -> Fraction | None:
-        """Read a number between 0 and 1, ends excluded but for 0 where ``zero``; None where it is missing."""
+        """Read a number (or a text ``p/q``) between 0 and 1, without ends but for 0 where ``zero``; None if missing."""
         if self.keys.get(key) is None:
             return None
-        value = self._exact(self.keys[key])
+        text = self.keys[key]
+        value = self._exact(Number(text) if isinstance(text, str) else text)
         if not isinstance(value, Fraction) or not 0 <= value < 1 or (value == 0 and not zero):
             least = "at least 0" if zero else "above 0"
             self.faults.append(f"{key}: must be a number {least} and below 1")
@@ -177,15 +179,16 @@ class Document:
         return value if isinstance(value, bool) else None
 
 
-def open_document(path: Path, required: tuple[str, ...], optional: tuple[str, ...]) -> Document:
-    """Read a configuration and check which keys it has.
+def open_document(path: Path, product: str, required: tuple[str, ...], optional: tuple[str, ...]) -> Document:
+    """Read a configuration, or that of a release by its manifest, and check which keys it has.
 
     Raises
     ------
     ConfigError
         If it is no JSON object.
     """
-    document, faults = read_document(path)
+    read, faults = read_document(path)
+    document = configuration_in(path, read, product)
     if not isinstance(document, dict):
         raise refuse(path, [*faults, "the top level must be an object"])
     check_keys("", document, (*_COMMON, *required), faults, optional=optional)

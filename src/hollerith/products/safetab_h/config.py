@@ -1,13 +1,13 @@
 """config.json of SafeTab-H. Public; read without rounding."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hollerith.document import refuse
 from hollerith.populations.household_tables import FAMILIES
 from hollerith.populations.regions import LEVELS, Level
-from hollerith.privacy.exact import Budget
+from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.products.safetab.settings import BUDGET_KEYS_H, KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
 
 
@@ -37,7 +37,7 @@ def read_config(path: Path) -> Config:
     ConfigError
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
-    document = open_document(path, KEYS_H, (*KEYS_P, *OPTIONAL_P))
+    document = open_document(path, "safetab-h", KEYS_H, (*KEYS_P, *OPTIONAL_P))
     settings = document.settings()
     budgets = document.budgets(BUDGET_KEYS_H)
     levels = settings.levels if settings else ()
@@ -54,3 +54,9 @@ def read_config(path: Path) -> Config:
         for level in LEVELS
     }
     return Config(settings, by_level, thresholds)
+
+
+def without_noise(config: Config) -> Config:
+    """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
+    budgets = {place: INFINITE if budget > 0 else budget for place, budget in config.budgets.items()}
+    return replace(config, budgets=budgets)

@@ -22,6 +22,7 @@ from hollerith.products.run import (
     charge,
     confidential_log,
     input_checksums,
+    options_of,
     reasons_against_release,
 )
 from hollerith.products.safetab.run import (
@@ -29,6 +30,7 @@ from hollerith.products.safetab.run import (
     checked_records,
     notes_on,
     policies_of,
+    public_inputs,
     remarks_on,
     write_release,
 )
@@ -37,10 +39,12 @@ from hollerith.products.safetab_h.config import Config
 from hollerith.products.safetab_h.plan import measurement_name
 from hollerith.products.safetab_h.provenance import DECLARED, Provenance, provenance
 from hollerith.products.safetab_h.tables import NoisyGroups, published_tables
+from hollerith.products.safetab_h.targets import config_document
 from hollerith.products.safetab_h.totals import FILE, Totals, read_totals
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.records.detailed import DetailedRecords
 from hollerith.release.folder import MANIFEST, new_folder
+from hollerith.release.recipe import Recipe
 from hollerith.stages import Announce, Stopwatch
 from hollerith.tabulate.groups import Areas, Ints, SliceCounts, Tabulation, count_groups, find_areas, space_of
 
@@ -102,6 +106,7 @@ def run(
             records.require_valid()
             listed = list_groups(records, config, chosen)
             reasons += doubts + reasons_against_areas(totals, listed, source, request.data)
+            files = public_inputs(request, records, iterations, totals)
             charge(request, plan)
             clock.start("counting and adding noise")
             ledger = Ledger(plan)
@@ -115,6 +120,7 @@ def run(
             remarks = [*remarks_on(records), *_remarks(listed, source)]
         clock.start("writing the release")
         tables = published_tables(groups, iterations, AreaCodes.of(areas_of(listed.levels)), plan.confidence)
+        recipe = Recipe(config_document(config), options_of(request, plan), files)
         manifest = write_release(
             partial,
             tables,
@@ -124,6 +130,7 @@ def run(
             ledger,
             reasons,
             (*TAKEN_AS_PUBLIC, source.taken_as_public),
+            recipe,
             totals={**source.described, "left_out": dict(listed.left_out), "levels_without_groups": listed.empty},
             policies=policies_of(config.settings) | {_NOT_LISTED: "groups that the totals do not list have no table"},
             remarks=remarks,

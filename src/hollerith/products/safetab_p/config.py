@@ -1,13 +1,13 @@
 """config.json of SafeTab-P. Public; read without rounding."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from hollerith.document import refuse
 from hollerith.populations.regions import LEVELS, Level
-from hollerith.privacy.exact import Budget
+from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.products.safetab.settings import KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
 
 
@@ -43,7 +43,7 @@ def read_config(path: Path) -> Config:
     ConfigError
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
-    document = open_document(path, KEYS_P, (*OPTIONAL_P, *KEYS_H))
+    document = open_document(path, "safetab-p", KEYS_P, (*OPTIONAL_P, *KEYS_H))
     settings = document.settings()
     budgets = document.budgets(f"privacy_budget_p_{level.budget_key}" for level in LEVELS)
     stage_1 = document.share("privacy_budget_p_stage_1_fraction", zero=False)
@@ -55,3 +55,9 @@ def read_config(path: Path) -> Config:
         raise refuse(path, document.faults)
     by_level = {level: budgets[f"privacy_budget_p_{level.budget_key}"] for level in LEVELS}
     return Config(settings, by_level, stage_1, thresholds, zero or Fraction(0))
+
+
+def without_noise(config: Config) -> Config:
+    """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
+    budgets = {level: INFINITE if budget > 0 else budget for level, budget in config.budgets.items()}
+    return replace(config, budgets=budgets)

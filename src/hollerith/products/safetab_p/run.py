@@ -15,6 +15,7 @@ from hollerith.products.run import (
     charge,
     confidential_log,
     input_checksums,
+    options_of,
     reasons_against_release,
 )
 from hollerith.products.safetab.run import (
@@ -22,6 +23,7 @@ from hollerith.products.safetab.run import (
     checked_records,
     notes_on,
     policies_of,
+    public_inputs,
     remarks_on,
     write_release,
 )
@@ -29,8 +31,10 @@ from hollerith.products.safetab.tables import AreaCodes
 from hollerith.products.safetab_p.config import Config
 from hollerith.products.safetab_p.measure import Measurer
 from hollerith.products.safetab_p.tables import NoisyGroups, published_tables
+from hollerith.products.safetab_p.targets import config_document
 from hollerith.records.detailed import DetailedRecords
 from hollerith.release.folder import new_folder
+from hollerith.release.recipe import Recipe
 from hollerith.stages import Announce, Stopwatch
 from hollerith.tabulate.groups import Areas, Ints, SliceCounts, Tabulation, count_groups, find_areas
 
@@ -85,6 +89,7 @@ def run(
         clock.start("reading and checking the records")
         with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
             records.require_valid()
+            files = public_inputs(request, records, iterations)
             charge(request, plan)
             clock.start("counting and adding noise")
             ledger = Ledger(plan)
@@ -108,6 +113,7 @@ def run(
             ledger,
             reasons,
             TAKEN_AS_PUBLIC,
+            Recipe(config_document(config), options_of(request, plan), files),
             zero_suppression_chance=str(config.zero_suppression),
             policies=policies_of(config.settings) | bare,
             remarks=remarks,

@@ -62,21 +62,7 @@ def config_document(config: Config) -> dict[str, Any]:
     return {
         **settings_document(config.settings),
         **{f"privacy_budget_p_{level.budget_key}": exact_number(budget) for level, budget in config.budgets.items()},
-        "privacy_budget_p_stage_1_fraction": exact_fraction(config.stage_1),
+        "privacy_budget_p_stage_1_fraction": exact_number(config.stage_1),
         "thresholds_p": {level.threshold_key: list(numbers) for level, numbers in config.thresholds.items()},
-        "zero_suppression_chance": exact_fraction(config.zero_suppression),
+        "zero_suppression_chance": exact_number(config.zero_suppression),
     }
-
-
-def exact_fraction(share: Fraction) -> float:
-    """A share that its configuration writes as a number.
-
-    Raises
-    ------
-    ValueError
-        If no decimal of a double is the share.
-    """
-    number = float(share)
-    if Fraction(repr(number)) != share:
-        raise ValueError(f"{share} is no decimal that a configuration could hold")
-    return number

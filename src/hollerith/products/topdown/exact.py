@@ -5,15 +5,24 @@ from typing import Any
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import SystemEntropy
-from hollerith.products.run import Request, confidential_log, manifest_of, reasons_against_release, without_noise
+from hollerith.products.run import (
+    Request,
+    confidential_log,
+    manifest_of,
+    options_of,
+    reasons_against_release,
+    without_noise,
+)
 from hollerith.products.topdown.estimate import Options
 from hollerith.products.topdown.outputs import check_labels, describe_files
 from hollerith.products.topdown.run import parameters_of, taken_as_public, write_counts
 from hollerith.products.topdown.verify import SYSTEM, verify_release
-from hollerith.products.topdown.world import checksums, open_world
+from hollerith.products.topdown.world import checksums, open_world, public_checksums
 from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.recipe import Recipe, check_public_inputs
 from hollerith.stages import Announce, Stopwatch
 from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.configuration_document import configuration_document
 
 
 def exact(
@@ -47,8 +56,15 @@ def exact(
         world = open_world(configuration, request.data, request.memory, clock, folder=options.spine)
         clock.start("writing the counts")
         rows = write_counts(partial, configuration, world, world.exact[-1], request)
-        parameters = parameters_of(configuration, world, options)
-        manifest = manifest_of(Ledger(noiseless), reasons, parameters, taken_as_public(configuration, world))
+        public = public_checksums(request.data)
+        check_public_inputs(request.repeats, public)
+        manifest = manifest_of(
+            Ledger(noiseless),
+            reasons,
+            parameters_of(configuration, world, options),
+            taken_as_public(configuration, world),
+            Recipe(configuration_document(configuration), options_of(request, noiseless), public),
+        )
         manifest |= {"system": SYSTEM, "tables": describe_files(partial, rows)}
         if wrong := verify_release(partial, configuration.schema, configuration.levels):
             raise RuntimeError(f"the counts do not hold together: {'; '.join(wrong)}")

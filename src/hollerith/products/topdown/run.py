@@ -17,16 +17,19 @@ from hollerith.products.run import (
     charge,
     confidential_log,
     manifest_of,
+    options_of,
     reasons_against_release,
 )
 from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, check_root, estimate
 from hollerith.products.topdown.outputs import check_labels, describe_files, write_outputs
 from hollerith.products.topdown.verify import NOISY, SYSTEM, verify_release
-from hollerith.products.topdown.world import World, checksums, open_world
+from hollerith.products.topdown.world import World, checksums, open_world, public_checksums
 from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.recipe import Recipe, check_public_inputs
 from hollerith.stages import Announce, Stopwatch
 from hollerith.topdown.checkpoint import Checkpoint
 from hollerith.topdown.configuration import Configuration
+from hollerith.topdown.configuration_document import configuration_document
 from hollerith.topdown.descend import Descent
 from hollerith.topdown.full_information import FullInformation
 from hollerith.topdown.histogram import Histogram
@@ -85,7 +88,8 @@ def run(
         world = open_world(configuration, request.data, request.memory, clock, options.estimator, options.spine)
         check_noiseless(configuration, world.spine)
         check_root(configuration, world.spine, options)
-        inputs = checksums(request.data, world)
+        inputs, public = checksums(request.data, world), public_checksums(request.data)
+        check_public_inputs(request.repeats, public)
         state = {
             "configuration": repr(configuration),
             "estimator": options.estimator,
@@ -102,8 +106,13 @@ def run(
         rows = write_counts(partial, configuration, world, descent.counts[-1], request)
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(partial, world.spine, configuration.schema, configuration.recodes, evidence)
+        told = options_of(request, found.ledger.plan, estimator=options.estimator)
         manifest = manifest_of(
-            found.ledger, reasons, parameters_of(configuration, world, options), taken_as_public(configuration, world)
+            found.ledger,
+            reasons,
+            parameters_of(configuration, world, options),
+            taken_as_public(configuration, world),
+            Recipe(configuration_document(configuration), told, public),
         )
         manifest["system"] = SYSTEM
         manifest["tables"] = describe_files(partial, rows)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import hollerith
 from hollerith.privacy.entropy import Entropy
-from hollerith.products.run import NOT_FOR_RELEASE, check_accuracy_allowed
+from hollerith.products.run import check_accuracy_allowed
 from hollerith.products.topdown.accuracy import AccuracyRow, accuracy, area_sets, write_accuracy
 from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, check_root, estimate
 from hollerith.products.topdown.outputs import describe_files
 from hollerith.products.topdown.world import open_world
-from hollerith.release.folder import CONFIDENTIAL, new_folder, write_manifest
+from hollerith.release.folder import new_folder, write_manifest
+from hollerith.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from hollerith.stages import Stopwatch
 from hollerith.topdown.checkpoint import Checkpoint
 from hollerith.topdown.configuration import Configuration

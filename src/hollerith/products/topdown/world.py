@@ -163,5 +163,9 @@ def _geography(data: Path) -> Path:
 
 def checksums(data: Path, world: World) -> dict[str, str]:
     """SHA-256 of every input file, for the confidential log."""
-    found = input_checksums(data, world.counts.files)
-    return found | {name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()}
+    return input_checksums(data, world.counts.files) | public_checksums(data)
+
+
+def public_checksums(data: Path) -> dict[str, str]:
+    """SHA-256 of the public files of a run, by name: the reference file, and housing units with facilities."""
+    return {name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()}
