@@ -117,8 +117,8 @@ def _planning(verb: argparse.ArgumentParser) -> None:
 
 
 def _configured(options: argparse.Namespace) -> tuple[Config, Plan]:
-    settle(options, options.config, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
     config = read_config(options.config)
+    settle(options, options.config, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
     return config, make_plan(config, accounting=options.sensitivity, confidence=options.confidence)
 
 

@@ -122,7 +122,15 @@ def request_of(options: argparse.Namespace) -> "Request":
     account = _account_of(options)
     internal = getattr(options, "internal", False)
     return Request(
-        options.data, options.out, options.format, options.overwrite, options.log, account, options.memory, internal
+        options.data,
+        options.out,
+        options.format,
+        options.overwrite,
+        options.log,
+        account,
+        options.memory,
+        internal,
+        options.repeats,
     )
 
 

@@ -123,8 +123,8 @@ def _planned_p(options: argparse.Namespace) -> "tuple[ConfigP, CharacteristicIte
     from hollerith.products.safetab_p.plan import make_plan
 
     path, codes = _places(options)
-    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
     config, iterations = read_config(path), read_iterations(codes)
+    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
     plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
     return config, iterations, plan
 
@@ -134,8 +134,8 @@ def _planned_h(options: argparse.Namespace) -> "tuple[ConfigH, CharacteristicIte
     from hollerith.products.safetab_h.plan import make_plan
 
     path, codes = _places(options)
-    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
     config, iterations = read_config(path), read_iterations(codes)
+    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
     plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
     return config, iterations, plan
 

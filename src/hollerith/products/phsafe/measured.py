@@ -13,6 +13,7 @@ from hollerith.products.phsafe.spec import TABLES, cell_column
 from hollerith.products.phsafe.tables import Group
 from hollerith.products.phsafe.verify import verify_tables
 from hollerith.release.check import check_files
+from hollerith.release.status import CONFIDENTIAL, refuse_confidential
 
 Numbers = NDArray[np.float64]
 
@@ -63,12 +64,14 @@ def read_measured(release: Path) -> Measured:
         raise OutputError(
             f"{release} is a release of {manifest.get('product')!r}; estimates are made from one of PHSafe"
         )
+    if manifest.get("status") == CONFIDENTIAL:
+        refuse_confidential(manifest, str(release))
     try:
         plan, states = manifest["plan"], tuple(manifest["parameters"]["states"])
         wrong += _without_noise(tables)
         wrong += verify_tables(plan, states, tables)
         wrong += _without_tau(manifest["parameters"]["tau"], plan)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, ValueError):
         wrong.append("the manifest does not hold a plan of PHSafe")
     if wrong:
         lines = [f"{release} cannot be estimated from:", *(f"  {fault}" for fault in dict.fromkeys(wrong))]
