@@ -23,3 +23,7 @@ class OutputError(HollerithError):
 
 class BudgetError(HollerithError):
     """A measurement or a run that the plan or the ledger does not allow."""
+
+
+class EntropyError(HollerithError):
+    """A source of random bits that fails, so that no noise can be drawn."""

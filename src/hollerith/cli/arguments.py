@@ -34,39 +34,57 @@ def limits(text: str) -> dict[str, Budget]:
 
 
 def positive(text: str) -> Fraction:
-    """An exact number above zero."""
+    """An exact number above zero, not so small or large that results of computing with it fit no double."""
     value = _exact(text)
     if not isinstance(value, Fraction) or value <= 0:
         raise argparse.ArgumentTypeError(f"{text} is not a finite number above 0")
+    if not 1 / _MOST <= value <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text} does not lie between 1e-30 and 1e30")
     return value
 
 
 def share(text: str) -> Fraction:
-    """An exact number strictly between 0 and 1, such as a confidence level; a percentage is read, too."""
+    """An exact number between 0 and 1, such as a confidence level; a percentage is read, too.
+
+    Doubles must tell it, its half and its inverse from 0, from 1 and from infinity.
+    """
     value = _exact(text.removesuffix("%"))
     value = value / 100 if text.endswith("%") else value
     if not isinstance(value, Fraction) or not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"{text} does not lie strictly between 0 and 1")
+    if not _LEAST_SHARE <= value <= 1 - _NEAR_ONE:
+        raise argparse.ArgumentTypeError(f"{text} does not lie between 1e-300 and 1 - 1e-15")
     return value
+
+
+_MOST = Fraction(10) ** 30
+_LEAST_SHARE = Fraction(1, 10**300)
+_NEAR_ONE = Fraction(1, 10**15)
 
 
 def count(text: str) -> int:
     """A whole number above zero."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    if not _WHOLE.fullmatch(text) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0 of at most 18 digits")
     return int(text)
+
+
+_WHOLE = re.compile("[0-9]{1,18}")
 
 
 def seed(text: str) -> int:
     """A whole number, zero or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    if not _SEED.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at most 100 digits")
     return int(text)
+
+
+_SEED = re.compile("[0-9]{1,100}")
 
 
 def size(text: str) -> int:
     """An amount of memory in bytes: ``4GB``, ``512MB``, ``1.5GiB``."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?)B", text, re.IGNORECASE)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?)B", text, re.IGNORECASE | re.ASCII)
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory such as 4GB")
     number, unit = match.groups()

@@ -39,7 +39,12 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, interruption.stop)
     signal.signal(signal.SIGTERM, interruption.stop)
     try:
-        options = _parser().parse_args(arguments)
+        parser = _parser()
+        for argument in arguments:
+            # The parser would take the value for the end of options.
+            if argument.startswith("--") and argument.endswith("=--"):
+                parser.error(f"argument {argument.removesuffix('=--')}: '--' is no value")
+        options = parser.parse_args(arguments)
         options.command(options)
         sys.stdout.flush()
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 (told by `_end`)

@@ -201,6 +201,9 @@ def read_scenario(text: str, known: Collection[str], start: Callable[[str], Sett
         raise RefusedError([Fault("file", message)]) from None
     except RecursionError:
         raise RefusedError([Fault("file", "not a scenario: nested too deeply")]) from None
+    except ValueError:
+        # Python reads no whole number of thousands of digits.
+        raise RefusedError([Fault("file", "not a scenario: it holds a number that is too long")]) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RefusedError([Fault("file", f'not a scenario: a scenario says "format": "{FORMAT}"')])
     product = document.get("product")

@@ -10,9 +10,12 @@ from importlib.resources import files
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect
 
 import hollerith
+from hollerith.errors import ConfigError
 from hollerith.explore.bundle import make_bundle
 from hollerith.explore.product import Chosen, Product
 from hollerith.explore.questions import equal, least, scaled, shared
@@ -142,11 +145,17 @@ def _add(app: FastAPI, path: str, answer: Callable[[dict[str, Any]], dict[str, A
     async def asked(request: Request) -> Response:
         try:
             body = json.loads(await request.body())
-            return JSONResponse(answer(body if isinstance(body, dict) else {}))
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return _faults([Fault("", "a request must be JSON")])
+        except ClientDisconnect:
+            return Response(status_code=400)
+        try:
+            # In a thread, so that other requests are heard meanwhile.
+            return JSONResponse(await run_in_threadpool(answer, body if isinstance(body, dict) else {}))
         except RefusedError as refused:
             return _faults(refused.faults)
+        except ConfigError as error:
+            return _faults([Fault("", str(error))])
 
     app.add_api_route(path, asked, methods=["POST"])
 

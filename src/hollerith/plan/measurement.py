@@ -6,6 +6,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final
 
+from hollerith.errors import ConfigError
 from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
 
@@ -21,6 +22,10 @@ class Mechanism(Enum):
 
     PURE = "pure"
     """epsilon-DP by two-sided geometric noise; sensitivities are L1 distances."""
+
+
+_WIDEST: Final = {Mechanism.ZCDP: Fraction(10) ** 30, Mechanism.PURE: Fraction(10) ** 16}
+"""Largest ratio of sensitivity and budget: noise beyond 2^62 has then probability below 1e-200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,11 @@ class Measurement:
             raise ValueError(f"the budget of {self.name} must be positive")
         if not self.calibration > 0:
             raise ValueError(f"the sensitivity of {self.name} must be positive")
+        if isinstance(self.budget, Fraction) and self.calibration / self.budget > _WIDEST[self.mechanism]:
+            raise ConfigError(
+                f"measurement {self.name}: its noise would not fit 64 bits; give it more budget, or lower the "
+                "sensitivity, such as tau"
+            )
 
     @property
     def law(self) -> Law:

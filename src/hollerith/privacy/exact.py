@@ -11,7 +11,7 @@ INFINITE: Final = math.inf
 Budget = Fraction | float
 """A privacy-loss budget: an exact rational, or `INFINITE`, the only float that ever stands for one."""
 
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+/\d+")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+/\d+", re.ASCII)
 
 
 def read_exact(text: str) -> Budget:

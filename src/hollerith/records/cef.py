@@ -345,9 +345,11 @@ def _reference_header(path: Path, schema: RecordFile) -> tuple[tuple[str, ...], 
     try:
         with open(path, "rb", opener=regular) as file:
             line = file.readline(_LONGEST).removeprefix(b"\xef\xbb\xbf").decode("ascii")
+        header = tuple(name.strip() for name in next(csv.reader([line], delimiter="|"), []))
     except UnicodeDecodeError:
         return (), [Finding("is_text", path.name, "the first line is no header of column names")]
-    header = tuple(name.strip() for name in next(csv.reader([line], delimiter="|"), []))
+    except csv.Error:
+        return (), [Finding("is_text", path.name, "lines must end with a line feed, with or without carriage return")]
     needed = (BLOCK, *schema.header)
     missing = [name for name in needed if name not in header]
     if missing:
