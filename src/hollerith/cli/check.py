@@ -21,11 +21,16 @@ def add(commands: Commands) -> None:
 def _check(options: argparse.Namespace) -> None:
     from hollerith.products.repeated import check_recipe
     from hollerith.release.check import check_checksums
+    from hollerith.release.status import status_of
 
     release: Path = options.release
     if options.inputs is not None and not options.inputs.is_dir():
         raise OutputError(f"{options.inputs} is no folder; name one with public files of the run")
     manifest, wrong = check_checksums(release, confidential=True)
+    try:
+        status_of(manifest)
+    except OutputError as error:
+        wrong.append(str(error))
     product = manifest.get("product")
     agreeing, unchecked = "the manifest and its plan", list[str]()
     if manifest.get("system") is not None:

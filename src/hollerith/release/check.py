@@ -7,7 +7,6 @@ from typing import Any
 
 from hollerith.errors import OutputError
 from hollerith.release.folder import MANIFEST, read_manifest
-from hollerith.release.status import status_of
 from hollerith.release.tables import ReleaseTable, checksum, read_table
 
 
@@ -59,8 +58,7 @@ def check_checksums(release: Path, *, confidential: bool = False) -> tuple[dict[
     Returns
     -------
     tuple
-        The manifest, and what is wrong, in words: files missing, changed or not listed, links, empty folders, and a
-        status that is not the plan's.
+        The manifest, and what is wrong, in words: files missing, changed or not listed, links and empty folders.
 
     Raises
     ------
@@ -75,10 +73,6 @@ def check_checksums(release: Path, *, confidential: bool = False) -> tuple[dict[
     listed = manifest["tables"] | manifest.get("reports", {})
     wrong = [fault for name, described in listed.items() if (fault := file_fault(release, name, described))]
     wrong += _beside(release, {MANIFEST, *listed})
-    try:
-        status_of(manifest)
-    except OutputError as error:
-        wrong.append(str(error))
     return manifest, wrong
 
 

@@ -132,7 +132,9 @@ def read_passes(
             if len(faults) == before and not any(query.size == schema.cells for query in rounded[-1]):
                 faults.append(f"{place}.round: the last pass must hold 'detailed', which makes every cell an integer")
         else:
-            rounded = (tuple(groupings.setdefault(query.factors, query) for query in nested_chain(schema)),)
+            # With a single attribute the last two of the chain are the same query.
+            chain = (groupings.setdefault(query.factors, query) for query in nested_chain(schema))
+            rounded = (tuple(dict.fromkeys(chain)),)
         passes[level] = Passes(estimate, rounded)
     return passes
 
