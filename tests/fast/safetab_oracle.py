@@ -18,6 +18,7 @@ from itertools import accumulate, combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from safetab_worlds import (
     FAMILIES,
     LEVELS,
@@ -282,8 +283,17 @@ def noise_for(world: World, region_type: str, level: int, budget: str, share: Fr
     return Noise(sigma2=ratio / 2) if world.config.definition == "zcdp" else Noise(scale=ratio)
 
 
-def margin(variance: float) -> float:
-    return 1.96 * math.sqrt(variance)
+@lru_cache(maxsize=1000)
+def margin(noise: Noise, cells: int) -> int:
+    """The smallest m with P(|sum of so many draws| <= m) >= 95 percent, by convolving probabilities."""
+    law = noise.pmf()
+    reach = math.ceil(40 * math.sqrt(cells * noise.variance)) + len(law)
+    circle = np.zeros(2 * reach + 1)
+    for k, p in law.items():
+        circle[k] += p
+    summed = np.fft.irfft(np.fft.rfft(circle) ** cells, len(circle))
+    coverage = summed[0] + 2 * np.concatenate([[0.0], np.cumsum(summed[1 : reach + 1])])
+    return int(np.searchsorted(coverage, 0.95))
 
 
 def stage_two(config: Config) -> Fraction:
@@ -337,10 +347,14 @@ def agree(found: Row, expected: Row) -> bool:
     return found.count == expected.count and close(found.variance, expected.variance) and close(found.moe, expected.moe)
 
 
-def assert_error_columns(rows: Mapping[Any, Row], variances: Mapping[Any, float], where: str) -> None:
-    assert_same_rows(
-        rows, {key: Row(rows[key].count, v, margin(v)) for key, v in variances.items() if key in rows}, where
-    )
+def assert_error_columns(rows: Mapping[Any, Row], sums: Mapping[Any, tuple[Noise, int]], where: str) -> None:
+    """Rows are sums of numbers of cells of a noise."""
+    due = {
+        key: Row(rows[key].count, n * noise.variance, margin(noise, n))
+        for key, (noise, n) in sums.items()
+        if key in rows
+    }
+    assert_same_rows(rows, due, where)
 
 
 def of_level(tables: Tables, iterations: set[str], region_type: str) -> dict[str, dict[tuple[str, ...], Row]]:
@@ -451,7 +465,7 @@ def check_noisy_p(world: World, here: Tables, region_type: str, level: int) -> N
     rows_of = by_group(here)
     strange = (here[T1].keys() | levels.keys()) - groups.keys()
     assert not strange, f"groups of no universe: {sorted(strange)[:5]}"
-    variances: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in here}
+    sums: dict[str, dict[tuple[str, ...], tuple[Noise, int]]] = {name: {} for name in here}
     for group, iteration in groups.items():
         stat_level = levels.get(group, 0)
         ages = counts.get(group, Counter())
@@ -470,12 +484,12 @@ def check_noisy_p(world: World, here: Tables, region_type: str, level: int) -> N
             assert cells.keys() == due.keys(), group
             assert_marginals(cells, row, group)
             for cell, (count, measured) in due.items():
-                variances[T2[stat_level - 1]][*group, *cell] = measured * noise.variance
+                sums[T2[stat_level - 1]][*group, *cell] = noise, measured
                 if measured == 1:
                     assert_near(cells[cell].count, count, noise, config, (group, cell))
-            variances[T1][group] = 2 * len(bins(stat_level)) * noise.variance
+            sums[T1][group] = noise, 2 * len(bins(stat_level))
         else:
-            variances[T1][group] = noise.variance
+            sums[T1][group] = noise, 1
             assert_near(row.count, ages.total(), noise, config, group)
             if suppresses(config, region_type):
                 cut = noise.inverse_cdf(float(Fraction(config.zero_suppression or "0")))
@@ -484,8 +498,8 @@ def check_noisy_p(world: World, here: Tables, region_type: str, level: int) -> N
             first = stages[0].reach
             assert bisect_right(thresholds, ages.total() - first) <= stat_level, (group, "too little detail")
             assert bisect_right(thresholds, ages.total() + first) >= stat_level, (group, "too much detail")
-    for name, due_variances in variances.items():
-        assert_error_columns(here[name], due_variances, f"{name}, {region_type} {level}")
+    for name, due_sums in sums.items():
+        assert_error_columns(here[name], due_sums, f"{name}, {region_type} {level}")
 
 
 def by_group(tables: Tables) -> dict[Group, dict[Cell, Row]]:
@@ -569,10 +583,10 @@ def expected_h(
         for cell, number in counts.get(group, Counter[Cell]()).items():
             basis[BASIS[name][cell[family - 3]]] += number
         for label, number in basis.items():
-            tables[name][*group, label] = Row(number, noise.variance, margin(noise.variance))
+            tables[name][*group, label] = Row(number, noise.variance, margin(noise, 1))
         for label, parts in SUMS.get(name, {}).items():
             variance = len(parts) * noise.variance
-            tables[name][*group, label] = Row(sum(basis[part] for part in parts), variance, margin(variance))
+            tables[name][*group, label] = Row(sum(basis[part] for part in parts), variance, margin(noise, len(parts)))
     return tables
 
 
@@ -633,7 +647,7 @@ def planned_level(world: World, product: str, region_type: str, level: int) -> l
             noise = noise_for(world, region_type, level, budget, share)
             sensitivity = Fraction(stability(world, region_type, level))
             spent = Fraction(budget) * share
-            moe = margin(noise.variance)
+            moe = margin(noise, 1)
             found.append(Planned(f"{region_type} {level}", family, cells, sensitivity, spent, noise.variance, moe))
     return found
 

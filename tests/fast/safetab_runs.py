@@ -85,6 +85,10 @@ def cut(config: Config, noise: Noise) -> int:
     return noise.inverse_cdf(float(Fraction(config.zero_suppression or "0")))
 
 
+def row(count: int, noise: Noise, cells: int) -> Row:
+    return Row(count, cells * noise.variance, margin(noise, cells))
+
+
 def simulate_p(world: World, random: Random, *, error: Fraction = Fraction(1), first: Fraction = Fraction(1)) -> Tables:
     """Publish a world as SafeTab-P would; budgets off by a factor, in all stages or in the first, make it unsound."""
     config = world.config
@@ -99,7 +103,7 @@ def simulate_p(world: World, random: Random, *, error: Fraction = Fraction(1), f
         counts = counted(world, world.persons, age_and_sex, region_type, level)
         for group, iteration in universe(world, region_type, level).items():
             ages = counts.get(group, Counter[Cell]())
-            noise, said = real[bool(iteration.detailed_only)], told[bool(iteration.detailed_only)].variance
+            noise, said = real[bool(iteration.detailed_only)], told[bool(iteration.detailed_only)]
             noisy = ages.total() + drawn(random, stage_one)
             thresholds = config.thresholds_p[region_type, level]
             stat_level = 0 if iteration.detailed_only else bisect_right(thresholds, noisy)
@@ -111,12 +115,12 @@ def simulate_p(world: World, random: Random, *, error: Fraction = Fraction(1), f
                     cells[cell] = value if config.allow_negative else max(0, value)
                     if parts > 1:
                         cells[cell] = sum(n for c, n in cells.items() if c[2] == cell[2] and c[0] != "*")
-                    tables[T2[stat_level - 1]][*group, *cell] = Row(cells[cell], parts * said, margin(parts * said))
+                    tables[T2[stat_level - 1]][*group, *cell] = row(cells[cell], said, parts)
                 total, measured = sum(cells["*", "*", sex] for sex in "12"), 2 * len(bins(stat_level))
             elif suppresses(config, region_type) and total <= cut(config, noise):
                 continue
             total = total if config.allow_negative else max(0, total)
-            tables[T1][group] = Row(total, measured * said, margin(measured * said))
+            tables[T1][group] = row(total, said, measured)
     return tables
 
 

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from pathlib import Path
 from random import Random
 
 import duckdb
+import numpy as np
 import pytest
 from census_maker import (
     PARTNER_OF_CPLT,
@@ -539,7 +541,8 @@ def run(config: Path, data: Path, out: Path, *options: str) -> dict[str, list[di
     return published(out)
 
 
-def expected_variance(config: Config, table: str, row: dict[str, str], *, tight: bool) -> Fraction | Decimal:
+def expected_noise(config: Config, table: str, row: dict[str, str], *, tight: bool) -> tuple[int, Fraction]:
+    """How many cells a row adds up, and sigma squared (the scale under pure DP) of each."""
     source = {"PH5_num": "PH4", "PH8_num": "PH7"}.get(table, table)
     code = row.get("ITERATION_CODE", "*")
     level = f"{row['REGION_TYPE'].lower()}_{next(group for group, codes in CODES.items() if code in codes)}"
@@ -548,12 +551,30 @@ def expected_variance(config: Config, table: str, row: dict[str, str], *, tight:
     summed = 2 if table == "PH8_num" and row["PH8_NUM_DATA_CELL"] == "2" else 1
     if config.definition == "zcdp":
         squared = (2 if tight else 4) if tau is None else (2 * tau**2 if tight else (2 * tau + 2) ** 2)
-        return summed * squared / (2 * budget)
+        return summed, squared / (2 * budget)
     distance = 2 if tau is None else (2 * tau if tight else 2 * tau + 2)
+    return summed, distance / budget
+
+
+def expected_variance(config: Config, table: str, row: dict[str, str], *, tight: bool) -> Fraction | Decimal:
+    summed, noise = expected_noise(config, table, row, tight=tight)
+    if config.definition == "zcdp":
+        return summed * noise
     with localcontext() as context:
         context.prec = 60
-        ratio = (-Decimal(budget.numerator) / (budget.denominator * distance)).exp()
+        ratio = (-Decimal(noise.denominator) / noise.numerator).exp()
         return summed * 2 * ratio / (1 - ratio) ** 2
+
+
+@cache
+def expected_margin(definition: str, summed: int, noise: Fraction, level: float) -> int:
+    """The smallest m with P(|sum of draws| <= m) >= level, by adding up probabilities."""
+    reach = math.ceil(60 * (math.sqrt(noise) if definition == "zcdp" else noise))
+    k = np.minimum(np.arange(2 * reach + 1), np.arange(2 * reach + 1)[::-1] + 1)
+    law = np.exp(-(k**2) / (2 * float(noise))) if definition == "zcdp" else np.exp(-k / float(noise))
+    sums = np.fft.irfft(np.fft.rfft(law / law.sum()) ** summed, len(k))
+    coverage = sums[0] + 2 * np.concatenate([[0.0], np.cumsum(sums[1 : reach + 1])])
+    return int(np.searchsorted(coverage, level))
 
 
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
@@ -569,10 +590,35 @@ def test_variance_and_margin_are_those_of_the_formulas(
     for table, rows in tables.items():
         for row in rows:
             variance = float(expected_variance(config, table, row, tight=accounting == "tight"))
+            noise_of_row = expected_noise(config, table, row, tight=accounting == "tight")
             assert float(row["VARIANCE"]) == pytest.approx(variance, rel=0 if definition == "zcdp" else 1e-9, abs=0)
-            assert float(row["MOE"]) == pytest.approx(1.645 * math.sqrt(variance), rel=1e-9, abs=0)
+            assert row["MOE"] == str(expected_margin(definition, *noise_of_row, 0.9))
             noise = {"zcdp": "Discrete Gaussian", "puredp": "Two-Sided Geometric"}[definition]
             assert row["NOISE_DISTRIBUTION"] == noise
+
+
+def test_margins_of_the_bureau_are_z_sigma_and_named_in_the_manifest(tmp_path: Path, one_census: Census) -> None:
+    config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020).write(tmp_path / "config.json")
+    write_csv(tmp_path / "data", one_census)
+    for margins in ("bureau", "exact"):
+        tables = run(config, tmp_path / "data", tmp_path / margins, "--margins", margins, "--seed", "1")
+        z_sigma = [
+            float(row["MOE"]) == pytest.approx(1.645 * math.sqrt(float(row["VARIANCE"])), rel=1e-12)
+            for rows in tables.values()
+            for row in rows
+        ]
+        assert all(z_sigma) if margins == "bureau" else not any(z_sigma)
+        assert json.loads((tmp_path / margins / "manifest.json").read_text())["plan"]["margins"] == margins
+        assert main(["check", str(tmp_path / margins)]) == 0
+    # A manifest without the key was made when all margins were the Bureau's.
+    path = tmp_path / "bureau" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["plan"]["margins"]
+    path.write_text(json.dumps(manifest))
+    assert main(["check", str(tmp_path / "bureau")]) == 0
+    path = tmp_path / "exact" / "manifest.json"
+    path.write_text(path.read_text().replace('"margins": "exact"', '"margins": "bureau"'))
+    assert main(["check", str(tmp_path / "exact")]) == 2
 
 
 def test_known_variances_of_the_2020_run(tmp_path: Path, one_census: Census) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hollerith.plan.margin import margin_of_error, rho_for_margin, z_value
+from hollerith.plan.margin import margin_of, margin_of_error, rho_for_margin, z_value
 from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
-from hollerith.plan.plan import Neighbours, Plan
+from hollerith.plan.plan import Neighbours, Plan, margin_from_json
 from hollerith.privacy.exact import INFINITE
 from hollerith.privacy.laws import DiscreteGaussian, TwoSidedGeometric, Zero
 from hollerith.privacy.zcdp import epsilon_tight
@@ -58,7 +58,7 @@ def test_production_totals_are_the_published_ones(
     ],
 )
 def test_production_variances_and_margins_are_the_published_ones(name: str, variance: float, margin: float) -> None:
-    plan = production_plan(puerto_rico=False)
+    plan = replace(production_plan(puerto_rico=False), margins="bureau")
     assert float(plan[name].variance) == pytest.approx(variance, abs=1e-6)
     assert plan.margin(plan[name]) == pytest.approx(margin, abs=0.5)
 
@@ -119,12 +119,18 @@ def test_an_infinite_budget_means_no_noise_and_no_promise() -> None:
 def test_json_gives_rationals_as_text_with_floats_beside() -> None:
     answer = production_plan(puerto_rico=False).as_json()
     assert list(answer) == [
-        "product", "mechanism", "privacy_unit", "neighbours", "sensitivity", "confidence", "measurements", "totals",
+        "product", "mechanism", "privacy_unit", "neighbours", "sensitivity", "confidence", "margins", "measurements",
+        "totals",
     ]  # fmt: skip
     first = answer["measurements"][0]
     assert Fraction(first["sigma2"]) == Fraction(first["l2_sensitivity_squared"]) / (2 * Fraction(first["rho"]))
     assert first["sigma2_float"] == pytest.approx(first["sigma"] ** 2)
-    assert first["moe"] == pytest.approx(1.645 * first["sigma"])
+    assert first["moe"] == margin_of(DiscreteGaussian(Fraction(first["sigma2"])), 1, Fraction(9, 10), "exact")
+    bureau = replace(production_plan(puerto_rico=False), margins="bureau").as_json()
+    assert bureau["measurements"][0]["moe"] == pytest.approx(1.645 * first["sigma"])
+    for described in (answer, bureau):
+        m = described["measurements"][0]
+        assert margin_from_json(described, m, 1) == m["moe"]
     assert answer["totals"]["rho"] == "1257281/1000000"
     assert answer["totals"]["bounded_rho_float"] == 2.514562
 

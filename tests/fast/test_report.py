@@ -1,6 +1,7 @@
 """The report: self-contained, labelled, escaped, and with the numbers of its plan."""
 
 import html
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -229,9 +230,9 @@ def test_plan_without_noise_shows_no_margins() -> None:
 
 @pytest.mark.parametrize("number", [50, 51, 357, 2550, 17_850])
 def test_chance_band_is_that_of_an_order_statistic(number: int) -> None:
-    k = 1 + round(0.9 * (number - 1))
+    k = math.ceil(0.9 * number)
     levels = beta(k, number - k + 1).ppf([0.025, 0.975])
-    expected = norm.ppf((1 + levels) / 2) / 1.645
+    expected = norm.ppf((1 + levels) / 2) / norm.ppf(0.95)
     assert np.allclose(chance_band(number, Fraction(9, 10)), expected, rtol=1e-6)
 
 

@@ -15,6 +15,7 @@ from safetab_oracle import (
     T1,
     T3,
     T4,
+    Noise,
     Row,
     check_h,
     check_p,
@@ -308,13 +309,10 @@ def test_variances_of_2020(tmp_path: Path) -> None:
     (parameters / "config.json").write_text(json.dumps(document))
     tables = released("safetab-h", parameters, PUBLIC / "toy_inputs" / "safetab_h", tmp_path / "out")
     found = {(key[0], level_of(parameters, key[2])): row for key, row in tables["T03001"].items()}
-    for level, variance in (
-        (("USA", 2), 9 / (2 * 1.9208)),
-        (("COUNTY", 2), 9 / (2 * 0.142869)),
-        (("TRACT", 1), 9 / (2 * 0.006915)),
-    ):
-        assert found[level].variance == pytest.approx(variance, rel=1e-12)
-        assert found[level].moe == pytest.approx(margin(variance), rel=1e-12)
+    for level, rho in (("USA", 2), "1.9208"), (("COUNTY", 2), "0.142869"), (("TRACT", 1), "0.006915"):
+        noise = Noise(sigma2=9 / (2 * Fraction(rho)))
+        assert found[level].variance == pytest.approx(noise.variance, rel=1e-12)
+        assert found[level].moe == margin(noise, 1)
     assert found.keys() & {("AIANNH", 1), ("PR-STATE", 1)} == set()
 
 
@@ -343,7 +341,12 @@ def test_the_plan_of_2020(capsys: pytest.CaptureFixture[str]) -> None:
     assert Fraction(passes["us"]["bounded_rho"]) == Fraction("17.790604")
     assert Fraction(passes["pr"]["rho"]) == Fraction("4.754134")
     assert Fraction(passes["pr"]["bounded_rho"]) == Fraction("9.508268")
-    margins = {(m["level"], round(m["moe"], 3)) for m in answer["measurements"]}
+    margins = {(m["level"], m["moe"]) for m in answer["measurements"]}
+    assert {("USA 2", 3), ("TRACT 2", 11), ("PR-COUNTY 1", 50)} <= margins
+    assert main(["safetab-h", "plan", str(PRODUCTION["safetab-h"]), "--json", "--margins", "bureau"]) == 0
+    bureau = json.loads(capsys.readouterr().out)
+    assert (answer["margins"], bureau["margins"]) == ("exact", "bureau")
+    margins = {(m["level"], round(m["moe"], 3)) for m in bureau["measurements"]}
     assert {("USA 2", 3.0), ("TRACT 2", 11.0), ("PR-COUNTY 1", 50.0)} <= margins
 
 

@@ -1,6 +1,7 @@
 """Plans of TopDown: the numbers of the 2020 runs and their certificates, exact sums, and the command line."""
 
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -246,10 +247,14 @@ def test_an_infinite_budget_is_planned_without_noise(tmp_path: Path, capsys: pyt
 
 
 def test_margins_are_at_the_confidence_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    ninety, ninety_five = (plan_json(capsys, "h1-2020-us", *c) for c in ((), ("--confidence", "95%")))
+    ninety, ninety_five = (
+        plan_json(capsys, "h1-2020-us", "--margins", "bureau", *c) for c in ((), ("--confidence", "95%"))
+    )
     first = ninety["measurements"][0]
     assert first["moe"] == pytest.approx(1.645 * first["sigma"])
     assert ninety_five["measurements"][0]["moe"] == pytest.approx(1.96 * first["sigma"])
+    exact = plan_json(capsys, "h1-2020-us")
+    assert [m["moe"] for m in exact["measurements"]] == [math.ceil(m["moe"] - 0.5) for m in ninety["measurements"]]
 
 
 @settings(max_examples=50)

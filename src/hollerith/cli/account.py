@@ -1,12 +1,15 @@
-"""`hollerith account`: rho to and from (epsilon, delta), margin of error to and from rho."""
+"""`hollerith account`: rho to and from (epsilon, delta), margin of error to and from a budget."""
 
 import argparse
 from fractions import Fraction
+from typing import Any
 
 from hollerith.cli.arguments import Commands, positive, print_json, share
 from hollerith.errors import ConfigError
-from hollerith.plan.margin import margin_of_error, rho_for_margin
-from hollerith.plan.plan import DEFAULT_DELTA
+from hollerith.plan.margin import margin_of
+from hollerith.plan.measurement import Mechanism, noise_law, published_variance
+from hollerith.plan.plan import DEFAULT_DELTA, number
+from hollerith.plan.targets import budget_for_margin
 from hollerith.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
 
 
@@ -16,7 +19,8 @@ def add(commands: Commands) -> None:
         "account",
         help="rho <-> (epsilon, delta), margin of error <-> rho",
         description="Give --rho for its epsilon (and its margin of error, with --sensitivity), --epsilon for its rho, "
-        "or --moe with --sensitivity for the rho that buys it.",
+        "or --moe with --sensitivity for the rho that buys it. With --mechanism pure: --epsilon for its margin of "
+        "error, or --moe for the epsilon that buys it, each with --sensitivity.",
     )
     parser.add_argument("--rho", type=positive, metavar="R")
     parser.add_argument("--epsilon", type=positive, metavar="E")
@@ -25,10 +29,13 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--sensitivity",
         type=positive,
-        metavar="D2",
-        help="squared L2 sensitivity of the counts, such as 484 for tau 10",
+        metavar="D",
+        help="squared L2 sensitivity of the counts, such as 484 for tau 10; under pure DP their L1 sensitivity",
     )
     parser.add_argument("--confidence", type=share, default=Fraction(9, 10), metavar="C", help="default 0.9")
+    text = "margins of error: exact (default), or the Bureau's z sigma (docs/margins.md)"
+    parser.add_argument("--margins", choices=("exact", "bureau"), default="exact", help=text)
+    parser.add_argument("--mechanism", choices=("zcdp", "pure"), default="zcdp")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(command=_account)
 
@@ -37,11 +44,14 @@ def _account(options: argparse.Namespace) -> None:
     given = [name for name in ("rho", "epsilon", "moe") if getattr(options, name) is not None]
     if len(given) != 1:
         raise ConfigError("account needs exactly one of --rho, --epsilon and --moe")
+    if options.moe is not None and options.sensitivity is None:
+        raise ConfigError("account --moe needs --sensitivity, the squared L2 (under pure DP the L1) one of the counts")
+    if options.mechanism == "pure":
+        _account_pure(options)
+        return
     delta = float(options.delta)
     if options.moe is not None:
-        if options.sensitivity is None:
-            raise ConfigError("account --moe needs --sensitivity, the squared L2 sensitivity of the counts")
-        rho = rho_for_margin(options.moe, options.sensitivity, options.confidence)
+        rho = _budget(options)
     else:
         rho = options.rho if options.rho is not None else Fraction(rho_for_epsilon(float(options.epsilon), delta))
     answer = {
@@ -52,9 +62,7 @@ def _account(options: argparse.Namespace) -> None:
         "epsilon_tight": epsilon_tight(rho, delta),
     }
     if options.sensitivity is not None:
-        sigma2 = options.sensitivity / (2 * rho)
-        answer |= {"sigma2": float(sigma2), "moe": margin_of_error(sigma2, options.confidence)}
-        answer["confidence"] = float(options.confidence)
+        answer |= _margin(options, rho)
     if options.json:
         print_json(answer)
         return
@@ -62,4 +70,37 @@ def _account(options: argparse.Namespace) -> None:
     print(f"epsilon, tight         {answer['epsilon_tight']:.6g}   at delta {delta:g}")
     print(f"epsilon, Bun-Steinke   {answer['epsilon_bun_steinke']:.6g}   at delta {delta:g}")
     if options.sensitivity is not None:
-        print(f"margin of error        {answer['moe']:.6g}   at {float(options.confidence):g} confidence")
+        _print_margin(options, answer)
+
+
+def _account_pure(options: argparse.Namespace) -> None:
+    if options.rho is not None or options.sensitivity is None:
+        raise ConfigError("account --mechanism pure needs --sensitivity, and --epsilon or --moe")
+    epsilon = options.epsilon if options.moe is None else _budget(options)
+    answer = {**number("epsilon", epsilon), **_margin(options, epsilon)}
+    if options.json:
+        print_json(answer)
+        return
+    print(f"epsilon                {float(epsilon):.9g}")
+    _print_margin(options, answer)
+
+
+def _budget(options: argparse.Namespace) -> Fraction:
+    return budget_for_margin(
+        options.moe, options.sensitivity, options.confidence, Mechanism(options.mechanism), options.margins
+    )
+
+
+def _margin(options: argparse.Namespace, budget: Fraction) -> dict[str, Any]:
+    law = noise_law(Mechanism(options.mechanism), options.sensitivity, budget)
+    return {
+        "sigma2": float(published_variance(law)),
+        "moe": margin_of(law, 1, options.confidence, options.margins),
+        "margins": options.margins,
+        "confidence": float(options.confidence),
+    }
+
+
+def _print_margin(options: argparse.Namespace, answer: dict[str, Any]) -> None:
+    words = f"at {float(options.confidence):g} confidence, {options.margins}"
+    print(f"margin of error        {answer['moe']:.10g}   {words}")

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from hollerith.cli.arguments import Commands, print_json, share
 from hollerith.cli.product import (
+    PLANNED,
     add_accuracy_arguments,
     add_internal_argument,
     add_memory,
     add_noise_arguments,
     add_plan_arguments,
+    add_planning_arguments,
     add_release_arguments,
     add_report_argument,
     add_verb,
@@ -108,7 +110,7 @@ def _data(verb: argparse.ArgumentParser) -> None:
 
 
 def _planning(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--confidence", type=share, metavar="C", help="of the margins (0.9)")
+    add_planning_arguments(verb, DEFAULT_CONFIDENCE)
     verb.add_argument(
         "--sensitivity",
         choices=("published", "tight"),
@@ -118,8 +120,12 @@ def _planning(verb: argparse.ArgumentParser) -> None:
 
 def _configured(options: argparse.Namespace) -> tuple[Config, Plan]:
     config = read_config(options.config)
-    settle(options, options.config, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
-    return config, make_plan(config, accounting=options.sensitivity, confidence=options.confidence)
+    settle(options, options.config, {**PLANNED, "confidence": DEFAULT_CONFIDENCE, "sensitivity": "published"})
+    return config, _planned(options, config)
+
+
+def _planned(options: argparse.Namespace, config: Config) -> Plan:
+    return make_plan(config, accounting=options.sensitivity, confidence=options.confidence, margins=options.margins)
 
 
 def _validate(options: argparse.Namespace) -> None:
@@ -164,7 +170,7 @@ def _plan(options: argparse.Namespace) -> None:
             config.mechanism,
         )
         config = with_budgets(config, budgets)
-        plan = make_plan(config, accounting=options.sensitivity, confidence=options.confidence)
+        plan = _planned(options, config)
         more = {"configuration": config_document(config)}
     print_plan(options, plan, lambda: production_plan(puerto_rico=config.is_puerto_rico), more)
 
@@ -221,14 +227,13 @@ def _accuracy(options: argparse.Namespace) -> None:
     if options.json:
         print_json([asdict(row) for row in rows])
         return
-    print(
-        f"{'table':11}{'level':11}{'iteration':9}{'cell':>5}{'n':>8}{'expected':>10}{'noise':>10}"
-        f"{'with truncation':>17}{'bias':>10}"
-    )
+    heads = f"{'expected':>10}{'noise':>10}{'within':>9}{'with truncation':>17}{'bias':>10}"
+    print(f"{'table':11}{'level':11}{'iteration':9}{'cell':>5}{'n':>8}{heads}")
     for row in rows:
         print(
-            f"{row.table:11}{row.level:11}{row.iteration:9}{row.cell:5}{row.count:8}{row.expected_moe:10.1f}{row.experimental_moe:10.1f}"
-            f"{row.experimental_moe_with_truncation:17.1f}{row.bias_from_truncation:10.2f}"
+            f"{row.table:11}{row.level:11}{row.iteration:9}{row.cell:5}{row.count:8}{row.expected_moe:10.1f}"
+            f"{row.experimental_moe:10.1f}{row.coverage:9.2%}{row.experimental_moe_with_truncation:17.1f}"
+            f"{row.bias_from_truncation:10.2f}"
         )
 
 

@@ -3,7 +3,8 @@
 from fractions import Fraction
 from typing import Final
 
-from hollerith.plan.measurement import Mechanism
+from hollerith.plan.margin import z_value
+from hollerith.plan.measurement import Measurement, Mechanism
 from hollerith.plan.plan import Plan
 from hollerith.privacy.exact import Budget, read_exact
 
@@ -33,9 +34,10 @@ def plan_text(plan: Plan, delta: float) -> str:
     lines += [
         f"{m.table:{table}} {m.level:{level}} {m.cells:5} {_show(m.budget):>12} "
         f"{_show(m.loss(m.sensitivity.bounded)):>15} {_show(m.calibration):>8} "
-        f"{m.sigma:10.3f} {plan.margin(m):12.2f}"
+        f"{m.sigma:10.3f} {_margin(plan, m)}"
         for m in plan.measurements
     ]
+    lines += ["", f"MOE of one cell: {_definition(plan)};", "before clamping, suppression and truncation."]
     totals = plan.as_json(delta)["totals"]
     lines += ["", f"{'total ' + loss:{_WIDTH}} {'promised':>12} {'proven at most':>15}"]
     for key, words in _CHANGES.items():
@@ -56,6 +58,16 @@ def plan_text(plan: Plan, delta: float) -> str:
         of_person = totals["person"][f"{key}_{loss}"]
         lines.append(f"{words.format(unit='person'):{_WIDTH}} {'none' if of_person is None else _total(of_person):>12}")
     return "\n".join(lines)
+
+
+def _definition(plan: Plan) -> str:
+    if plan.margins == "exact":
+        return f"the smallest whole m with P(|noise| <= m) >= {_percent(plan)}, by the exact law of the noise"
+    return f"{z_value(plan.confidence):.4g} sigma, as the Census Bureau computes it"
+
+
+def _margin(plan: Plan, m: Measurement) -> str:
+    return f"{plan.margin(m):12}" if plan.margins == "exact" else f"{plan.margin(m):12.2f}"
 
 
 def _percent(plan: Plan) -> str:

@@ -53,6 +53,14 @@ def add_plan_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--json", action="store_true")
 
 
+def add_planning_arguments(verb: argparse.ArgumentParser, confidence: "Fraction") -> None:
+    """What a plan says of margins of error."""
+    text = f"of the margins ({float(confidence):g})"
+    verb.add_argument("--confidence", type=share, metavar="C", help=text)
+    text = "the smallest whole number with the confidence (exact, default), or the Bureau's z sigma (docs/margins.md)"
+    verb.add_argument("--margins", choices=_CHOICES["margins"], help=text)
+
+
 def add_release_arguments(verb: argparse.ArgumentParser) -> None:
     """Arguments of `run` and `exact`."""
     verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
@@ -180,8 +188,12 @@ def settle(options: argparse.Namespace, config: Path, defaults: "Mapping[str, st
         setattr(options, name, value)
 
 
+PLANNED: Final = {"margins": "exact", "format": "csv"}
+"""What every product's options are if neither they nor a manifest say otherwise."""
+
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "format": ("csv", "parquet"),
+    "margins": ("exact", "bureau"),
     "sensitivity": ("published", "tight"),
     "estimator": ("topdown", "full-information"),
 }
@@ -260,7 +272,8 @@ def solve_targets(
     """
     from hollerith.products.targets import answer, read_question
 
-    return answer(read_question(options.targets, budgets), budgets, needs, confidence, mechanism, pass_of)
+    question = read_question(options.targets, budgets)
+    return answer(question, budgets, needs, confidence, mechanism, pass_of, options.margins)
 
 
 def delta_of(options: argparse.Namespace) -> float:

@@ -4,15 +4,17 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hollerith.cli.arguments import Commands, print_json, share
+from hollerith.cli.arguments import Commands, print_json
 from hollerith.cli.product import (
+    PLANNED,
     add_accuracy_arguments,
     add_internal_argument,
     add_memory,
     add_noise_arguments,
     add_plan_arguments,
+    add_planning_arguments,
     add_release_arguments,
     add_report_argument,
     add_verb,
@@ -101,7 +103,7 @@ def _add_product(
 
 
 def _planning(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--confidence", type=share, metavar="C", help="of the margins (0.95)")
+    add_planning_arguments(verb, DEFAULT_CONFIDENCE)
     verb.add_argument(
         "--sensitivity",
         choices=("published", "tight"),
@@ -118,14 +120,19 @@ def _places(options: argparse.Namespace) -> tuple[Path, Path]:
     return path / CONFIG, options.codes or path
 
 
+def _terms(options: argparse.Namespace) -> dict[str, Any]:
+    """What a plan is told beside its configuration."""
+    return {"accounting": options.sensitivity, "confidence": options.confidence, "margins": options.margins}
+
+
 def _planned_p(options: argparse.Namespace) -> "tuple[ConfigP, CharacteristicIterations, Plan]":
     from hollerith.products.safetab_p.config import read_config
     from hollerith.products.safetab_p.plan import make_plan
 
     path, codes = _places(options)
     config, iterations = read_config(path), read_iterations(codes)
-    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
-    plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+    settle(options, path, {**PLANNED, "confidence": DEFAULT_CONFIDENCE, "sensitivity": "published"})
+    plan = make_plan(config, iterations, **_terms(options))
     return config, iterations, plan
 
 
@@ -135,8 +142,8 @@ def _planned_h(options: argparse.Namespace) -> "tuple[ConfigH, CharacteristicIte
 
     path, codes = _places(options)
     config, iterations = read_config(path), read_iterations(codes)
-    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "sensitivity": "published", "format": "csv"})
-    plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+    settle(options, path, {**PLANNED, "confidence": DEFAULT_CONFIDENCE, "sensitivity": "published"})
+    plan = make_plan(config, iterations, **_terms(options))
     return config, iterations, plan
 
 
@@ -207,7 +214,7 @@ def _plan_p(options: argparse.Namespace) -> None:
             pass_of,
         )
         config = with_budgets(config, budgets)
-        plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+        plan = make_plan(config, iterations, **_terms(options))
         more = {"configuration": config_document(config)}
     print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations), more)
 
@@ -230,7 +237,7 @@ def _plan_h(options: argparse.Namespace) -> None:
             pass_of,
         )
         config = with_budgets(config, budgets)
-        plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
+        plan = make_plan(config, iterations, **_terms(options))
         more = {"configuration": config_document(config)}
     print_plan(options, plan, lambda: production_plan(config.settings.runs, iterations), more)
 
@@ -381,7 +388,8 @@ def _tell_accuracy(
         print_json([asdict(row) for row in rows])
         return
     print(
-        f"{'table':10}{'level':14}{'size':>22}{'groups':>12}{'share':>9}{'n':>12}{'expected':>10}{'noise':>10}{'cap':>10}"
+        f"{'table':10}{'level':14}{'size':>22}{'groups':>12}{'share':>9}{'n':>12}{'expected':>10}{'noise':>10}"
+        f"{'within':>9}{'cap':>10}"
     )
     for row in rows:
         level = f"{row.region_type} {row.iteration_level}{'*' * row.detailed_only}"
@@ -389,7 +397,7 @@ def _tell_accuracy(
         expected, observed, bias = ("-" if m is None else f"{m:.1f}" for m in margins)
         print(
             f"{row.table:10}{level:14}{row.size:>22}{row.groups:12,}{row.share:9.2%}{row.count:12,}"
-            f"{expected:>10}{observed:>10}{bias:>10}"
+            f"{expected:>10}{observed:>10}{'-' if row.coverage is None else f'{row.coverage:.2%}':>9}{bias:>10}"
         )
     print("cap: how many records the limit on race codes adds to a group, on average")
     if any(row.detailed_only for row in rows):

@@ -4,16 +4,19 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hollerith.cli.arguments import Commands, print_json, share
+from hollerith.cli.arguments import Commands, print_json
 from hollerith.cli.product import (
+    PLANNED,
     add_accuracy_arguments,
     add_internal_argument,
     add_memory,
     add_noise_arguments,
     add_plan_arguments,
+    add_planning_arguments,
     add_release_arguments,
     add_verb,
     delta_of,
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from hollerith.topdown.plan import Semantics
 
 _KINDS: "Final[dict[str, Kind]]" = {"conventional": "conventional", "aian": "aian", "optimized": "optimized"}
+_CONFIDENCE = Fraction(9, 10)
+"""That of `hollerith.topdown.plan`, which takes a second to import."""
+
 _DATA = "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv"
 
 
@@ -43,13 +49,13 @@ def add(commands: Commands) -> None:
 
     plan = _verb(verbs, "plan", "what a run would measure, and what it costs; needs no data", _plan)
     add_plan_arguments(plan)
-    _planning(plan)
+    add_planning_arguments(plan, _CONFIDENCE)
 
     run = _verb(verbs, "run", "counts with noise, consistent from the root to the blocks", _run)
     run.add_argument("data", type=Path, metavar="DATA", help=_DATA)
     add_release_arguments(run)
     add_noise_arguments(run)
-    _planning(run)
+    add_planning_arguments(run, _CONFIDENCE)
     _estimating(run)
     run.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
     run.add_argument("--noisy-measurements", type=Path, metavar="DIR", help="draw and write all measurements, too")
@@ -91,21 +97,20 @@ def _estimating(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--estimator", choices=("topdown", "full-information"), help="(topdown)")
 
 
-def _planning(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--confidence", type=share, default=None, metavar="C", help="of the margins (0.9)")
-
-
-def _configured(options: argparse.Namespace) -> "tuple[Configuration, Plan]":
-    from hollerith.topdown.plan import DEFAULT_CONFIDENCE, make_plan
+def _configured(options: argparse.Namespace) -> "Configuration":
     from hollerith.topdown.read_configuration import path_of, read_configuration
 
     configuration = read_configuration(options.config)
     if getattr(options, "spine", None) is not None:
         configuration = _on_spine(configuration, options.spine)
-    path = path_of(options.config)
-    settle(options, path, {"confidence": DEFAULT_CONFIDENCE, "estimator": "topdown", "format": "csv"})
-    confidence = getattr(options, "confidence", DEFAULT_CONFIDENCE)
-    return configuration, make_plan(configuration, confidence=confidence)
+    settle(options, path_of(options.config), {**PLANNED, "confidence": _CONFIDENCE, "estimator": "topdown"})
+    return configuration
+
+
+def _planned(options: argparse.Namespace, configuration: "Configuration") -> "Plan":
+    from hollerith.topdown.plan import make_plan
+
+    return make_plan(configuration, confidence=options.confidence, margins=options.margins)
 
 
 def _on_spine(configuration: "Configuration", spine: str) -> "Configuration":
@@ -127,15 +132,14 @@ def _plan(options: argparse.Namespace) -> None:
     from hollerith.topdown.plan import make_plan, semantics_of
     from hollerith.topdown.production import production_configuration
 
-    configuration, plan = _configured(options)
+    configuration = _configured(options)
     solved: dict[str, Any] = {}
     if options.targets is not None:
-        configuration = _solved(options, configuration, plan)
-        plan = make_plan(configuration, confidence=plan.confidence)
+        configuration = _solved(options, configuration)
         from hollerith.topdown.configuration_document import configuration_document
 
         solved = {"configuration": configuration_document(configuration)}
-    semantics = semantics_of(configuration)
+    plan, semantics = _planned(options, configuration), semantics_of(configuration)
     more = {
         "invariants": {level: [query.name for query in queries] for level, queries in configuration.invariants.items()},
         "semantics": semantics.as_json(configuration.mechanism, delta_of(options)),
@@ -153,7 +157,8 @@ def _run(options: argparse.Namespace) -> None:
     from hollerith.products.topdown.estimate import Options
     from hollerith.products.topdown.run import run
 
-    configuration, plan = _configured(options)
+    configuration = _configured(options)
+    plan = _planned(options, configuration)
     how = Options(
         options.estimator,
         resume=options.resume,
@@ -175,7 +180,8 @@ def _exact(options: argparse.Namespace) -> None:
     from hollerith.products.topdown.estimate import Options
     from hollerith.products.topdown.exact import exact
 
-    configuration, plan = _configured(options)
+    configuration = _configured(options)
+    plan = _planned(options, configuration)
     how = Options(spine=_folder(options.spine))
     with stages("topdown exact", 4) as announce:
         manifest = exact(configuration, plan, request_of(options), how, announce)
@@ -187,7 +193,7 @@ def _accuracy(options: argparse.Namespace) -> None:
     from hollerith.products.topdown.estimate import Options
     from hollerith.products.topdown.trials import trials, write
 
-    configuration, _ = _configured(options)
+    configuration = _configured(options)
     how = Options(options.estimator, spine=_folder(options.spine))
     with geolevels("topdown accuracy") as (announce, progress):
         rows = trials(
@@ -222,15 +228,13 @@ def _accuracy(options: argparse.Namespace) -> None:
         )
 
 
-def _solved(options: argparse.Namespace, configuration: "Configuration", plan: "Plan") -> "Configuration":
-    from fractions import Fraction
-
+def _solved(options: argparse.Namespace, configuration: "Configuration") -> "Configuration":
     from hollerith.privacy.exact import INFINITE
     from hollerith.topdown.targets import entries, needs, with_budgets
 
     if configuration.budget == INFINITE:
         raise ConfigError("--targets: the configuration's budget is infinite; there is nothing to solve")
-    budgets = solve_targets(options, entries(configuration), needs, plan.confidence, configuration.mechanism)
+    budgets = solve_targets(options, entries(configuration), needs, options.confidence, configuration.mechanism)
     return with_budgets(configuration, {name: Fraction(budget) for name, budget in budgets.items()})
 
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Final
 
 from hollerith.explore.scenario import Entry, Fault
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.targets import budget_for_margin
 from hollerith.privacy.exact import Budget, read_exact
@@ -71,8 +72,23 @@ def choice(field: str, text: str, choices: Mapping[str, str], faults: list[Fault
     return text
 
 
+MARGINS: Final[Mapping[str, str]] = {"exact": "whole, by the exact law", "bureau": "z times σ, as in 2020"}
+"""How margins of error are computed, as the page says it."""
+
+
+def margins_of(field: str, text: str, faults: list[Fault]) -> Margins:
+    """The choice of margins."""
+    return "bureau" if choice(field, text, MARGINS, faults) == "bureau" else "exact"
+
+
 def budget_of(
-    name: str, entry: Entry, sensitivity: Fraction, confidence: Fraction, mechanism: Mechanism, faults: list[Fault]
+    name: str,
+    entry: Entry,
+    sensitivity: Fraction,
+    confidence: Fraction,
+    mechanism: Mechanism,
+    margins: Margins,
+    faults: list[Fault],
 ) -> Fraction | None:
     """The budget of an entry, by itself or by its margin of error."""
     symbol = "ρ" if mechanism is Mechanism.ZCDP else "ε"
@@ -84,7 +100,7 @@ def budget_of(
         if margin is not None and not _LEAST <= margin <= 1 / _LEAST:
             faults.append(Fault(name, "no noise has this margin of error: it must be between 1e-15 and 1e15"))
         elif margin is not None:
-            budget = budget_for_margin(margin, sensitivity, confidence, mechanism)
+            budget = budget_for_margin(margin, sensitivity, confidence, mechanism, margins)
     if budget is not None and not _LEAST <= budget <= 1 / _LEAST:
         which = "this" if entry.by == "budget" else f"the {symbol} of this margin, {float(budget):.3g},"
         faults.append(Fault(name, f"{which} is out of reach: {symbol} must be between 1e-15 and 1e15"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
 
-from hollerith.explore.numbers import between, budget_of, choice, confidence_of, whole
+from hollerith.explore.numbers import MARGINS, between, budget_of, choice, confidence_of, margins_of, whole
 from hollerith.explore.product import Chosen, Field, Form, Row
 from hollerith.explore.reference import PhsafeReference
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
@@ -39,7 +39,8 @@ _FORM: Final = Form(
     "each follows the other. Clear a box to leave a count out. You start from the production settings of 2020.",
     fields=(
         Field("area", "Area", "the run, and what it is compared with", choices=AREAS),
-        Field("confidence", "Confidence, percent", "90 in 2020; z is then 1.645"),
+        Field("confidence", "Confidence, percent", "90 in 2020"),
+        Field("margins", "Margins of error", choices=MARGINS),
         Field("delta", "δ of the ε stated", "1e-10 in 2020"),
         Field("mechanism", "Definition of privacy", choices=MECHANISM_WORDS),
         Field("accounting", "Sensitivities", choices=ACCOUNTING_WORDS),
@@ -93,6 +94,7 @@ class Phsafe:
         area = choice("area", fields["area"], AREAS, faults)
         percent = confidence_of("confidence", fields["confidence"], faults)
         delta = between("delta", fields["delta"], "δ", faults)
+        margins = margins_of("margins", fields["margins"], faults)
         mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], MECHANISM_WORDS, faults)]
         accounting = cast("Accounting", choice("accounting", fields["accounting"], ACCOUNTING_WORDS, faults))
         choice("shown", fields["shown"], _SHOWN, faults)
@@ -110,7 +112,7 @@ class Phsafe:
                 if confidence is None or (t.name in taus and t.name not in known):
                     continue
                 sensitivity = t.sensitivity(known.get(t.name), mechanism, accounting).unbounded
-                budget = budget_of(name, entry, sensitivity, confidence, mechanism, faults)
+                budget = budget_of(name, entry, sensitivity, confidence, mechanism, margins, faults)
                 found[t.name, level.key] = budget or Fraction(0)
         if not any(entry.on for entry in settings.entries.values()):
             faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
@@ -118,12 +120,13 @@ class Phsafe:
             raise RefusedError(faults)
         states = (PUERTO_RICO,) if area == "pr" else STATES
         config = Config(found, known, states, mechanism)
-        plan = make_plan(config, accounting=accounting, confidence=confidence)
+        plan = make_plan(config, accounting=accounting, confidence=confidence, margins=margins)
         return Chosen(
             plan,
             config,
             {m.name: Fraction(m.budget) for m in plan.measurements},
             {m.name: plan.margin(m) for m in plan.measurements},
+            {m.name: m.sigma for m in plan.measurements},
             delta,
         )
 
@@ -164,6 +167,7 @@ def _production(*, puerto_rico: bool) -> Settings:
         {
             "area": "pr" if puerto_rico else "us",
             "confidence": "90",
+            "margins": "exact",
             "delta": "1e-10",
             "mechanism": "zcdp",
             "accounting": "published",

@@ -111,6 +111,8 @@ class Chosen:
         Of the entries that are on.
     margins : mapping of entry to float
         Margin of error of a published count of each of them.
+    sigmas : mapping of entry to float
+        Its standard deviation.
     delta : Fraction
     """
 
@@ -118,6 +120,7 @@ class Chosen:
     config: Any
     budgets: Mapping[str, Fraction]
     margins: Mapping[str, float]
+    sigmas: Mapping[str, float]
     delta: Fraction
 
 

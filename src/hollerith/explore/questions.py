@@ -107,6 +107,7 @@ def _answered(product: Product, settings: Settings, chosen: Chosen, question: Qu
             plan.confidence,
             plan.mechanism,
             product.pass_of,
+            plan.margins,
         )
     except ConfigError as error:
         raise RefusedError([Fault("total", str(error))]) from None

@@ -7,11 +7,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final, cast
 
-from hollerith.explore.numbers import between, budget_of, choice, confidence_of, share, whole
+from hollerith.explore.numbers import MARGINS, between, budget_of, choice, confidence_of, margins_of, share, whole
 from hollerith.explore.product import Chosen, Field, Form, Row
 from hollerith.explore.reference_safetab import SafetabReference
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
 from hollerith.explore.shelf import TITLES
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import Measurement
 from hollerith.plan.plan import Plan
 from hollerith.plan.targets import Need
@@ -49,7 +50,8 @@ _LARGEST_THRESHOLD: Final = 10**9
 
 _COMMON: Final = (
     Field("race_codes", "Most race codes of a record", f"1 to {MOST_RACE_CODES}; {MOST_RACE_CODES} in 2020"),
-    Field("confidence", "Confidence, percent", "95 in 2020; z is then 1.96"),
+    Field("confidence", "Confidence, percent", "95 in 2020"),
+    Field("margins", "Margins of error", choices=MARGINS),
     Field("delta", "δ of the ε stated", "1e-10 in 2020"),
     Field("mechanism", "Definition of privacy", choices=_MECHANISMS),
     Field("accounting", "Sensitivities", choices=_ACCOUNTING),
@@ -78,6 +80,7 @@ class _Read:
     common: Common
     accounting: Accounting
     confidence: Fraction
+    margins: Margins
     delta: Fraction
 
 
@@ -87,6 +90,7 @@ def _read(settings: Settings, on: Iterable[Level], faults: list[Fault]) -> _Read
     codes = whole("race_codes", fields["race_codes"], "the number of race codes", 1, MOST_RACE_CODES, faults)
     percent = confidence_of("confidence", fields["confidence"], faults)
     delta = between("delta", fields["delta"], "δ", faults)
+    margins = margins_of("margins", fields["margins"], faults)
     mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], _MECHANISMS, faults)]
     accounting = cast("Accounting", choice("accounting", fields["accounting"], _ACCOUNTING, faults))
     negative = choice("negative", fields["negative"], _NEGATIVE, faults)
@@ -96,7 +100,7 @@ def _read(settings: Settings, on: Iterable[Level], faults: list[Fault]) -> _Read
     if codes is None or percent is None or delta is None or not runs:
         return None
     common = Common(codes, negative == "yes", runs, STATES, mechanism)
-    return _Read(common, accounting, percent / 100, delta)
+    return _Read(common, accounting, percent / 100, margins, delta)
 
 
 def _thresholds(key: str, text: str, number: int, faults: list[Fault]) -> tuple[int, ...]:
@@ -116,6 +120,7 @@ def _common_fields() -> dict[str, str]:
     return {
         "race_codes": str(MOST_RACE_CODES),
         "confidence": "95",
+        "margins": "exact",
         "delta": "1e-10",
         "mechanism": "zcdp",
         "accounting": "published",
@@ -233,18 +238,22 @@ class SafetabH:
         if read is not None:
             for name, (family, level) in on.items():
                 s = sensitivity(self.iterations, level, read.common.max_race_codes, read.accounting).unbounded
-                budget = budget_of(name, settings.entries[name], s, read.confidence, read.common.mechanism, faults)
+                entry, mechanism = settings.entries[name], read.common.mechanism
+                budget = budget_of(name, entry, s, read.confidence, mechanism, read.margins, faults)
                 budgets[family.key, level] = budget or Fraction(0)
         if faults or read is None:
             raise RefusedError(faults)
         config = config_h.Config(read.common, budgets, thresholds)
-        plan = plan_h.make_plan(config, self.iterations, accounting=read.accounting, confidence=read.confidence)
+        plan = plan_h.make_plan(
+            config, self.iterations, accounting=read.accounting, confidence=read.confidence, margins=read.margins
+        )
         by_name = {m.name: m for m in plan.measurements}
         return Chosen(
             plan,
             config,
             {name: Fraction(m.budget) for name, m in by_name.items()},
             {name: plan.margin(m) for name, m in by_name.items()},
+            {name: m.sigma for name, m in by_name.items()},
             read.delta,
         )
 
@@ -355,15 +364,23 @@ class SafetabP:
         for level in on:
             s = sensitivity(self.iterations, level, read.common.max_race_codes, read.accounting).unbounded
             of_cells = s / targets_p.share_of_cells(empty, self.iterations, level)
-            entry = settings.entries[level.name]
-            budget = budget_of(level.name, entry, of_cells, read.confidence, read.common.mechanism, faults)
+            entry, mechanism = settings.entries[level.name], read.common.mechanism
+            budget = budget_of(level.name, entry, of_cells, read.confidence, mechanism, read.margins, faults)
             budgets[level.name] = budget or Fraction(0)
         if faults:
             raise RefusedError(faults)
         config = targets_p.with_budgets(empty, budgets)
-        plan = plan_p.make_plan(config, self.iterations, accounting=read.accounting, confidence=read.confidence)
+        plan = plan_p.make_plan(
+            config, self.iterations, accounting=read.accounting, confidence=read.confidence, margins=read.margins
+        )
+        cells = {level.name: m for level, m in _cells(plan).items()}
         return Chosen(
-            plan, config, budgets, {level.name: plan.margin(m) for level, m in _cells(plan).items()}, read.delta
+            plan,
+            config,
+            budgets,
+            {name: plan.margin(m) for name, m in cells.items()},
+            {name: m.sigma for name, m in cells.items()},
+            read.delta,
         )
 
     def sections(self, settings: Settings, chosen: Chosen) -> Sequence[Section]:

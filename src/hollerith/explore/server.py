@@ -215,9 +215,10 @@ def _solve(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, A
         found = equal(product, settings, chosen, total, _texts(body, "weights"))
         after = product.choose(found)
         sizes = product.sizes(after)
-        errors = [float(after.margins[name] / sizes[name]) for name in after.margins]
+        errors = [after.sigmas[name] / float(sizes[name]) for name in after.sigmas]
         said = (
-            f"Spent: {show(after)}. Relative errors run from {percent(min(errors), 3)} to {percent(max(errors), 3)}; "
+            f"Spent: {show(after)}. Relative standard deviations run from {percent(min(errors), 3)} to "
+            f"{percent(max(errors), 3)}; "
         )
         said += "no other budgets of this total have a smaller largest one, by their weights."
     elif question == "scale":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hollerith.errors import ConfigError
-from hollerith.explore.numbers import between, budget_of, confidence_of
+from hollerith.explore.numbers import MARGINS, between, budget_of, confidence_of, margins_of
 from hollerith.explore.product import Chosen, Field, Form, Row
 from hollerith.explore.scenario import Entry, Fault, RefusedError, Settings
 from hollerith.explore.shelf import TITLES
@@ -31,7 +31,8 @@ from hollerith.topdown.read_configuration import read_configuration
 from hollerith.topdown.targets import entries, needs, with_budgets
 
 _FIELDS: Final = (
-    Field("confidence", "Confidence, percent", "90; z is then 1.645"),
+    Field("confidence", "Confidence, percent", "90 by default"),
+    Field("margins", "Margins of error", choices=MARGINS),
     Field("delta", "δ of the ε stated", "1e-10 in 2020"),
 )
 
@@ -111,23 +112,26 @@ class TopDown:
         faults: list[Fault] = []
         percent = confidence_of("confidence", settings.fields["confidence"], faults)
         delta = between("delta", settings.fields["delta"], "δ", faults)
+        margins = margins_of("margins", settings.fields["margins"], faults)
         mechanism = self.configuration.mechanism
         budgets = dict.fromkeys(settings.entries, Fraction(0))
         for name, entry in settings.entries.items():
             if entry.on and percent is not None:
-                sensitivity = SENSITIVITY.bounded
-                budgets[name] = budget_of(name, entry, sensitivity, percent / 100, mechanism, faults) or Fraction(0)
+                sensitivity, confidence = SENSITIVITY.bounded, percent / 100
+                budget = budget_of(name, entry, sensitivity, confidence, mechanism, margins, faults)
+                budgets[name] = budget or Fraction(0)
         if not any(entry.on for entry in settings.entries.values()):
             faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
         if faults or percent is None or delta is None:
             raise RefusedError(faults)
         configuration = with_budgets(self.configuration, budgets)
-        plan = make_plan(configuration, confidence=percent / 100)
+        plan = make_plan(configuration, confidence=percent / 100, margins=margins)
         return Chosen(
             plan,
             configuration,
             {m.name: Fraction(m.budget) for m in plan.measurements},
             {m.name: plan.margin(m) for m in plan.measurements},
+            {m.name: m.sigma for m in plan.measurements},
             delta,
         )
 
@@ -179,7 +183,7 @@ def finite_configuration(source: str) -> Configuration:
 
 def _settings(configuration: Configuration) -> Settings:
     return Settings(
-        {"confidence": "90", "delta": "1e-10"},
+        {"confidence": "90", "margins": "exact", "delta": "1e-10"},
         {
             name: Entry(on=budget > 0, by="budget", value=show_exact(budget or Fraction(1, 100)))
             for name, budget in entries(configuration).items()

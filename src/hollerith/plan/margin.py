@@ -1,12 +1,39 @@
-"""Margins of error: the half-width of a confidence interval, and the budget that buys one."""
+"""Margins of error: by the exact law of the noise, or as the Census Bureau computes them. Public; docs/margins.md."""
 
 import math
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal
+
+from hollerith.plan.measurement import published_variance
+from hollerith.privacy.coverage import least_bound, noise_of
+from hollerith.privacy.laws import Law
+
+Margins = Literal["exact", "bureau"]
+"""``exact``: the smallest whole m with P(|noise| <= m) >= confidence. ``bureau``: z times sigma."""
 
 _AS_ROUNDED: Final = {Fraction(9, 10): 1.645, Fraction(95, 100): 1.96}
 """z as the Census Bureau rounds it (PHSafe at 90 percent, SafeTab at 95 percent)."""
+
+
+def margin_of(law: Law, cells: int, confidence: Fraction, margins: Margins) -> float:
+    """The margin of error of a sum of cells that each have independent noise of one law; whole if ``exact``.
+
+    It is of the noise alone: before counts are clamped at zero, suppressed or truncated.
+    """
+    if margins == "exact":
+        return least_bound(noise_of([(law, cells)]), confidence)
+    return margin_of_error(cells * published_variance(law), confidence)
+
+
+def margin_words(margins: Margins, confidence: Fraction) -> str:
+    """How a margin of error is defined, in a sentence for reports."""
+    if margins == "exact":
+        return (
+            f"The margin is the smallest whole number m so that the noise lies within ±m with a chance of at least "
+            f"{100 * float(confidence):g}%, by the exact law of the noise"
+        )
+    return f"The margin is {z_value(confidence):.4g} times the standard deviation σ of the noise"
 
 
 def z_value(confidence: Fraction) -> float:
@@ -24,12 +51,12 @@ def z_value(confidence: Fraction) -> float:
 
 
 def margin_of_error(variance: Fraction | float, confidence: Fraction) -> float:
-    """``z * sigma`` for a count of the given variance."""
+    """``z * sigma`` for a count of the given variance: the margin of the Bureau."""
     return z_value(confidence) * math.sqrt(variance)
 
 
 def rho_for_margin(margin: Fraction, l2_sensitivity_squared: Fraction, confidence: Fraction) -> Fraction:
-    """The rho whose margin of error is ``margin``: ``z^2 d / (2 MOE^2)`` (PHSafe, corollary 2), with z of `z_value`.
+    """The rho whose ``z * sigma`` is ``margin``: ``z^2 d / (2 MOE^2)`` (PHSafe, corollary 2), with z of `z_value`.
 
     Raises
     ------

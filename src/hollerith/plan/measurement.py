@@ -28,6 +28,22 @@ _WIDEST: Final = {Mechanism.ZCDP: Fraction(10) ** 30, Mechanism.PURE: Fraction(1
 """Largest ratio of sensitivity and budget: noise beyond 2^62 has then probability below 1e-200."""
 
 
+def noise_law(mechanism: Mechanism, calibration: Fraction, budget: Budget) -> Law:
+    """The noise of a cell whose sensitivity (squared L2, or L1 under pure DP) and budget are given."""
+    if not isinstance(budget, Fraction):
+        return Zero()
+    if mechanism is Mechanism.ZCDP:
+        return DiscreteGaussian(calibration / (2 * budget))
+    return TwoSidedGeometric(calibration / budget)
+
+
+def published_variance(law: Law) -> Fraction | float:
+    """Variance of a cell as tables show it; see `Measurement.variance`."""
+    if isinstance(law, DiscreteGaussian):
+        return law.sigma2
+    return law.variance if isinstance(law, TwoSidedGeometric) else Fraction(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
     """How far a count vector can move when one privacy unit changes: squared L2 under zCDP, L1 under pure DP.
@@ -141,11 +157,7 @@ class Measurement:
     @property
     def law(self) -> Law:
         """The noise of every cell: ``sigma2 = l2_sensitivity_squared / (2 rho)``, or ``scale = l1 / epsilon``."""
-        if not isinstance(self.budget, Fraction):
-            return Zero()
-        if self.mechanism is Mechanism.ZCDP:
-            return DiscreteGaussian(self.calibration / (2 * self.budget))
-        return TwoSidedGeometric(self.calibration / self.budget)
+        return noise_law(self.mechanism, self.calibration, self.budget)
 
     @property
     def is_without_noise(self) -> bool:
@@ -155,10 +167,7 @@ class Measurement:
     @property
     def variance(self) -> Fraction | float:
         """Variance of a cell as published: sigma2, exact, under zCDP; that of the geometric law under pure DP."""
-        law = self.law
-        if isinstance(law, DiscreteGaussian):
-            return law.sigma2
-        return law.variance if isinstance(law, TwoSidedGeometric) else Fraction(0)
+        return published_variance(self.law)
 
     @property
     def sigma(self) -> float:

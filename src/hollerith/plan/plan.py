@@ -7,9 +7,9 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
-from hollerith.plan.margin import margin_of_error
-from hollerith.plan.measurement import Measurement, Mechanism, PersonSensitivity, Sensitivity
-from hollerith.privacy.exact import INFINITE, Budget, show_exact
+from hollerith.plan.margin import Margins, margin_of
+from hollerith.plan.measurement import Measurement, Mechanism, PersonSensitivity, Sensitivity, noise_law
+from hollerith.privacy.exact import INFINITE, Budget, read_exact, show_exact
 from hollerith.privacy.zcdp import epsilon_tight
 
 DEFAULT_DELTA = 1e-10
@@ -69,6 +69,8 @@ class Plan:
         (docs/topdown-privacy.md).
     fixed_total : bool
         Whether invariants fix the number of records, so that no neighbours differ by a record added or removed.
+    margins : "exact" or "bureau"
+        How margins of error are computed (docs/margins.md).
 
     Raises
     ------
@@ -85,6 +87,7 @@ class Plan:
     measurements: tuple[Measurement, ...]
     paths: tuple[tuple[int, ...], ...] = ()
     fixed_total: bool = False
+    margins: Margins = "exact"
 
     def __post_init__(self) -> None:
         twice = [name for name, times in Counter(m.name for m in self.measurements).items() if times > 1]
@@ -124,9 +127,9 @@ class Plan:
         """Whether every measurement has noise, and the loss is one that protects."""
         return not self.against_release
 
-    def margin(self, measurement: Measurement) -> float:
-        """Margin of error of one cell of a measurement at the plan's confidence."""
-        return margin_of_error(measurement.variance, self.confidence)
+    def margin(self, measurement: Measurement, cells: int = 1) -> float:
+        """Margin of error of a sum of so many cells of a measurement at the plan's confidence."""
+        return margin_of(measurement.law, cells, self.confidence, self.margins)
 
     def loss(self, distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
         """Compose the losses of all measurements against one kind of neighbours.
@@ -190,6 +193,7 @@ class Plan:
             "neighbours": self.neighbours.value,
             "sensitivity": self.accounting,
             "confidence": float(self.confidence),
+            "margins": self.margins,
             "measurements": [self._measurement_as_json(m) for m in self.measurements],
             **({"paths": [list(path) for path in self.paths]} if self.paths else {}),
             "totals": self._totals(delta),
@@ -283,6 +287,24 @@ class Plan:
                 return None
             distances[m.name] = distance
         return self.loss(lambda m: distances[m.name])
+
+
+def margin_from_json(plan: Mapping[str, Any], measurement: Mapping[str, Any], cells: int) -> float:
+    """Margin of error of a sum of so many cells, of a plan as `Plan.as_json` describes it.
+
+    A plan that does not name its margins was made before there was a choice, and has those of the Bureau.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If it is no plan.
+    """
+    mechanism = Mechanism(plan["mechanism"])
+    names = ("l2_sensitivity_squared", "rho") if mechanism is Mechanism.ZCDP else ("l1_sensitivity", "epsilon")
+    calibration, budget = (measurement[name] for name in names)
+    margins: Margins = "exact" if plan.get("margins", "bureau") == "exact" else "bureau"
+    law = noise_law(mechanism, Fraction(calibration), read_exact(budget))
+    return margin_of(law, cells, Fraction(str(plan["confidence"])), margins)
 
 
 def compose(measurements: Iterable[Measurement], distance: Callable[[Measurement], Fraction] | None = None) -> Budget:

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from typing import Any, Final
 
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
 from hollerith.plan.plan import Neighbours, Plan
 from hollerith.privacy.exact import Budget, read_exact
@@ -55,6 +56,7 @@ def _read(described: Any) -> Plan:  # noqa: ANN401 (JSON)
         mechanism,
         tuple(_measurement(m, mechanism) for m in described["measurements"]),
         tuple(tuple(map(_place, path)) for path in described.get("paths", ())),
+        margins=_margins(described.get("margins", "bureau")),
     )
     if not plan.measurements:
         raise ValueError("the plan measures nothing")
@@ -98,6 +100,15 @@ def _measurement(m: Any, mechanism: Mechanism) -> Measurement:  # noqa: ANN401 (
     if not all(math.isclose(value, other, rel_tol=_TOLERANCE) for value, other in zip(written, due, strict=True)):
         raise ValueError(f"the variance of {found.name} does not follow from its budget")
     return found
+
+
+def _margins(value: object) -> Margins:
+    """A plan that does not name its margins has those of the Bureau."""
+    if value == "exact":
+        return "exact"
+    if value == "bureau":
+        return "bureau"
+    raise ValueError("margins are exact or bureau")
 
 
 def _text(value: object) -> str:

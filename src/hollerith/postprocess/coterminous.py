@@ -479,7 +479,13 @@ def _read(source: Source, family: Family, table: str) -> Rows:
 
 
 def _z(source: Source, tables: Sequence[str]) -> float:
-    """What the release multiplies a standard deviation by: by the first of its rows that has noise."""
+    """What a standard deviation is multiplied by: a combined count is no sum of cells, and has no margin of its law.
+
+    That of the plan's confidence; of a single table without a plan, that of its first row that has noise, unless its
+    margin is a whole number by the exact law.
+    """
+    if "plan" in source.manifest:
+        return z_value(_confidence(source.manifest))
     for table in tables:
         rows = source.db.execute(
             "SELECT CAST(VARIANCE AS DOUBLE), TRY_CAST(MOE AS DOUBLE)"
@@ -488,8 +494,19 @@ def _z(source: Source, tables: Sequence[str]) -> float:
         if rows and rows[0][1] is not None:
             z = float(rows[0][1]) / math.sqrt(rows[0][0])
             known = (z_value(Fraction(95, 100)), z_value(Fraction(9, 10)))
-            return next((k for k in known if math.isclose(z, k, rel_tol=1e-9)), z)
+            if not float(rows[0][1]).is_integer() or any(math.isclose(z, k, rel_tol=1e-9) for k in known):
+                return next((k for k in known if math.isclose(z, k, rel_tol=1e-9)), z)
     return z_value(Fraction(95, 100))
+
+
+def _confidence(manifest: Mapping[str, Any]) -> Fraction:
+    try:
+        confidence = Fraction(str(manifest["plan"]["confidence"]))
+    except (KeyError, TypeError, ValueError):
+        confidence = Fraction(0)
+    if not 0 < confidence < 1:
+        raise OutputError("the manifest of the release does not hold a plan with the confidence of its margins")
+    return confidence
 
 
 def _rewrite(source: Source, family: Family, table: str, rows: Rows, z: float) -> str:

@@ -65,7 +65,13 @@ class Request:
 
 def options_of(request: Request, plan: Plan, **others: str) -> dict[str, str]:
     """The options of a run that decide what it makes, for its manifest."""
-    return {"confidence": str(plan.confidence), "sensitivity": plan.accounting, "format": request.fmt, **others}
+    return {
+        "confidence": str(plan.confidence),
+        "margins": plan.margins,
+        "sensitivity": plan.accounting,
+        "format": request.fmt,
+        **others,
+    }
 
 
 def without_noise(plan: Plan) -> Plan:

@@ -1,5 +1,6 @@
 """The question of `plan --targets`: which budgets meet margins of error, or spend a total equally. Public."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -8,6 +9,7 @@ from typing import Final
 
 from hollerith.document import Number, check_keys, read_document, refuse
 from hollerith.errors import ConfigError
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.targets import Need, equal_errors, least_budgets
 from hollerith.privacy.exact import INFINITE, Budget, read_exact
@@ -32,8 +34,8 @@ class Question:
     sizes : mapping of entry to Fraction
         What the margin of error of each entry is divided by. Divided by a weight, a size makes an error count more.
     decimals : int or None
-        To how many digits after the point budgets are rounded: to the nearest for margins, as in 2020, so that they
-        may be missed by as much; down for a total, which is kept.
+        To how many digits after the point budgets are rounded: up for margins that are exact; to the nearest for those
+        of the Bureau, as in 2020, so that they may be missed by as much; down for a total, which is kept.
     """
 
     margins: Mapping[str, Fraction] = field(default_factory=dict)
@@ -53,6 +55,7 @@ def answer(
     confidence: Fraction,
     mechanism: Mechanism,
     pass_of: Callable[[str], str] = lambda _: "",
+    margins: Margins = "exact",
 ) -> dict[str, Budget]:
     """All budgets of a configuration, with the least that do what is asked.
 
@@ -67,6 +70,8 @@ def answer(
     mechanism : Mechanism
     pass_of : callable, optional
         The pass of an entry. Passes protect different people, and each may spend the total.
+    margins : "exact" or "bureau"
+        How margins of error are computed.
 
     Raises
     ------
@@ -74,8 +79,9 @@ def answer(
         If the total is spent already on entries without a size.
     """
     if question.total is None:
-        found = least_budgets(needs(question.margins), confidence, mechanism)
-        return {**budgets, **{name: _rounded(budget, question.decimals) for name, budget in found.items()}}
+        found = least_budgets(needs(question.margins), confidence, mechanism, margins)
+        rounded = _nearest if margins == "bureau" else _up
+        return {**budgets, **{name: rounded(budget, question.decimals) for name, budget in found.items()}}
     changed: dict[str, Budget] = {}
     for own in dict.fromkeys(pass_of(name) for name in question.sizes):
         sizes = {name: size for name, size in question.sizes.items() if pass_of(name) == own}
@@ -85,16 +91,20 @@ def answer(
             raise ConfigError(
                 f"total: entries without a size keep {spent}, which leaves nothing; give them sizes, or budgets of 0"
             )
-        found = dict(equal_errors(needs(sizes), question.total - kept, confidence, mechanism).budgets)
+        found = dict(equal_errors(needs(sizes), question.total - kept, mechanism).budgets)
         changed |= {name: _down(budget, question.decimals) for name, budget in found.items()}
     return {**budgets, **changed}
 
 
-def _rounded(budget: Fraction, decimals: int | None) -> Fraction:
+def _nearest(budget: Fraction, decimals: int | None) -> Fraction:
     """The nearest, but never 0, which would leave the count out."""
     if decimals is None:
         return budget
     return max(round(budget, decimals), Fraction(1, 10**decimals))
+
+
+def _up(budget: Fraction, decimals: int | None) -> Fraction:
+    return budget if decimals is None else Fraction(math.ceil(budget * 10**decimals), 10**decimals)
 
 
 def _down(budget: Fraction, decimals: int | None) -> Fraction:

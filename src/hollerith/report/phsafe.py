@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hollerith.plan.margin import z_value
+from hollerith.plan.margin import margin_words
 from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
 from hollerith.plan.plan import DEFAULT_DELTA, Plan
 from hollerith.privacy.exact import Budget
@@ -165,6 +165,11 @@ def _budget_section(plan: Plan) -> Section:
     )
 
 
+def _at_least(plan: Plan) -> str:
+    """Whole margins hold at least what they say; those of the Bureau, of the normal law, about that."""
+    return "At least " if plan.margins == "exact" else "About "
+
+
 def _margin_section(plan: Plan) -> Section:
     confidence = confidence_percent(plan.confidence)
     margins = [plan.margin(m) for m in plan.measurements]
@@ -186,9 +191,10 @@ def _margin_section(plan: Plan) -> Section:
         "Margin of error by table and level",
         (
             paragraph(
-                f"{confidence} of all published counts lie within their margin of error of the count before noise. "
-                f"The margin is {z_value(plan.confidence):.4g} times the standard deviation σ of the noise. It follows "
-                "from the plan, before any record is read, and is printed beside every number of the release."
+                f"{_at_least(plan)}{confidence} of all published counts lie within their margin of error of the count "
+                f"before noise. {margin_words(plan.margins, plan.confidence)}. It follows from the plan, before any "
+                "record is read, and is printed beside every number of the release. Setting counts below zero to zero, "
+                "suppression and truncation come on top."
             ),
             paragraph(
                 "The margin is the same for small and large counts of one table and level. So a count is the more "
@@ -209,8 +215,8 @@ def _margin_section(plan: Plan) -> Section:
                         data,
                     ),
                 ),
-                "Dots to the left are more precise. A sum of k published counts has a margin √k times as wide. The "
-                "last column of the numbers tells how large a count must be for its margin to be a tenth of it.",
+                "Dots to the left are more precise. A sum of k published counts has a margin about √k times as wide. "
+                "The last column of the numbers tells how large a count must be for its margin to be a tenth of it.",
                 _levels(plan),
             ),
         ),

@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.plan.margin import z_value
 from hollerith.plan.measurement import Measurement
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.errors import Accuracy, CellError
@@ -157,7 +156,7 @@ def chance_band(number: int, confidence: Fraction, coverage: float = 0.95) -> tu
     ranks = np.arange(number + 1)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, number + 1)))])
     ways = logs[number] - logs - logs[::-1]
-    k = 1 + round((number - 1) * float(confidence))
+    k = math.ceil(number * float(confidence))
 
     def level(probability: float) -> float:
         low, high = 0.0, 1.0
@@ -168,7 +167,7 @@ def chance_band(number: int, confidence: Fraction, coverage: float = 0.95) -> tu
         return (low + high) / 2
 
     def ratio(probability: float) -> float:
-        return NormalDist().inv_cdf((1 + level(probability)) / 2) / z_value(confidence)
+        return NormalDist().inv_cdf((1 + level(probability)) / 2) / NormalDist().inv_cdf((1 + float(confidence)) / 2)
 
     return ratio((1 - coverage) / 2), ratio((1 + coverage) / 2)
 
@@ -177,7 +176,7 @@ def observed_section(plan: Plan, observed: Sequence[Accuracy], trials: int) -> S
     """Observed over expected margins of error, against the number of draws behind each."""
     # Derived tables repeat the noise of their source: drawn again they would count twice.
     derived = {d.name for d in DERIVED}
-    observed = [o for o in observed if o.table not in derived]
+    observed = [o for o in observed if o.table not in derived and o.expected_moe]
     chance = {number: chance_band(number, plan.confidence) for number in sorted({o.count for o in observed})}
     few, many = min(chance), max(chance)
     numbers = sorted({*np.geomspace(max(10, 0.75 * few), 1.4 * many, 24).round().astype(int).tolist(), *chance})

@@ -562,7 +562,7 @@ _FEWEST_DRAWS: Final = 30
 def _observed_section(demo: SafetabDemonstration) -> Section:
     """Observed over expected margins of measured cells."""
     persons, households = (
-        [row for row in rows if row.experimental_moe is not None and row.count >= _FEWEST_DRAWS]
+        [row for row in rows if row.experimental_moe is not None and row.expected_moe and row.count >= _FEWEST_DRAWS]
         for rows in (_unselected(demo.persons_observed), demo.households_observed)
     )
     if not (persons and households):

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.plan.margin import z_value
+from hollerith.plan.margin import margin_words
 from hollerith.plan.measurement import Measurement, Mechanism
 from hollerith.plan.plan import Plan
 from hollerith.populations.regions import LEVELS, Level
@@ -91,8 +91,10 @@ def level_sections(
             "Margin of error by level",
             (
                 paragraph(
-                    f"{confidence} of all published cells lie within their margin of error of the count before noise: "
-                    f"{z_value(plan.confidence):.4g} times σ. It is the same for small and large groups of a level."
+                    f"{'At least' if plan.margins == 'exact' else 'About'} {confidence} of all cells lie within their "
+                    f"margin of error of the count before noise. {margin_words(plan.margins, plan.confidence)}. It is "
+                    "the same for small and large groups of a level. Setting counts below zero to zero and suppression "
+                    "come on top."
                 ),
                 Figure(
                     (
@@ -107,7 +109,7 @@ def level_sections(
                             data,
                         ),
                     ),
-                    "Dots to the left are more precise. A sum of k cells has a margin √k times as wide.",
+                    "Dots to the left are more precise. A sum of k cells has a margin about √k times as wide.",
                     tuple(Series(s.name, s.colour, "circle") for s in series),
                 ),
             ),

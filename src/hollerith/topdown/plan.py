@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import (
     Measurement,
     Mechanism,
@@ -33,7 +34,9 @@ def measurement_name(level: str, query: Query) -> str:
     return f"{level} {query.name}"
 
 
-def make_plan(configuration: Configuration, *, confidence: Fraction = DEFAULT_CONFIDENCE) -> Plan:
+def make_plan(
+    configuration: Configuration, *, confidence: Fraction = DEFAULT_CONFIDENCE, margins: Margins = "exact"
+) -> Plan:
     """Plan a run: one measurement per geolevel and query with a share, composed sequentially.
 
     Geounits of a geolevel hold disjoint records, and the change of a record touches two of them by one each, or one by
@@ -46,6 +49,8 @@ def make_plan(configuration: Configuration, *, confidence: Fraction = DEFAULT_CO
     configuration : Configuration
     confidence : Fraction
         Of the margins of error.
+    margins : "exact" or "bureau"
+        How margins of error are computed.
     """
     return Plan(
         product=configuration.product,
@@ -61,6 +66,7 @@ def make_plan(configuration: Configuration, *, confidence: Fraction = DEFAULT_CO
             for query, share in configuration.measured(level)
         ),
         fixed_total=bool(configuration.invariants),
+        margins=margins,
     )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 import hollerith
 from hollerith.plan.ledger import Ledger
-from hollerith.plan.margin import margin_of_error
 from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.phsafe.config import Config
@@ -80,7 +79,7 @@ def _cells(
                     level=m.level,
                     cell=cell,
                     groups=groups(level_of(m.level), states),
-                    expected_moe=margin_of_error(len(parts) * m.variance, plan.confidence),
+                    expected_moe=plan.margin(m, len(parts)),
                     truth=exact[m.name][:, columns].sum(axis=-1),
                     truncation_error=lost[m.name][:, columns].sum(axis=-1),
                     noise=noise[m.name][:, :, columns].sum(axis=-1),
@@ -108,6 +107,7 @@ def write_accuracy(rows: list[Accuracy], out: Path, *, overwrite: bool, internal
             "TRUNCATION_BIAS": [row.bias_from_truncation for row in rows],
             "COUNT": [row.count for row in rows],
             "EXPECTED_MOE": [row.expected_moe for row in rows],
+            "COVERAGE": [row.coverage for row in rows],
         },
     )
     with new_folder(out, overwrite=overwrite, private=internal) as partial:

@@ -20,7 +20,7 @@ class CellError:
     cell : int
     groups : tuple of Group
     expected_moe : float
-        z times sigma.
+        As the plan computes margins.
     truth : int64 array, shape (groups,)
         Exact counts, truncated as in a run.
     truncation_error : int64 array, shape (groups,)
@@ -55,10 +55,15 @@ class Accuracy:
     experimental_moe: float
     experimental_moe_with_truncation: float
     bias_from_truncation: float
+    coverage: float
 
 
 def summarize(errors: list[CellError], confidence: float) -> list[Accuracy]:
-    """The experimental margin of each row: a quantile of |error| over its regions and trials, interpolated."""
+    """The experimental margin by table, level, iteration and cell, and how many errors lie within the expected one.
+
+    The experimental margin is the smallest whole number that at least the confidence's share of the |errors| over all
+    regions and trials do not pass: the definition of an exact margin.
+    """
     rows = []
     for e in errors:
         codes = np.array([group.iteration for group in e.groups])
@@ -73,9 +78,14 @@ def summarize(errors: list[CellError], confidence: float) -> list[Accuracy]:
                     cell=e.cell,
                     count=noise.size,
                     expected_moe=e.expected_moe,
-                    experimental_moe=float(np.quantile(np.abs(noise), confidence)),
-                    experimental_moe_with_truncation=float(np.quantile(np.abs(noise + left_out), confidence)),
+                    experimental_moe=_least_bound(noise, confidence),
+                    experimental_moe_with_truncation=_least_bound(noise + left_out, confidence),
                     bias_from_truncation=float(left_out.mean()),
+                    coverage=float((np.abs(noise) <= e.expected_moe).mean()),
                 )
             )
     return rows
+
+
+def _least_bound(errors: Array, confidence: float) -> int:
+    return int(np.quantile(np.abs(errors), confidence, method="inverted_cdf"))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import Measurement, Mechanism, of_own_record
 from hollerith.plan.plan import Neighbours, Plan
 from hollerith.privacy.exact import Budget
@@ -14,7 +15,11 @@ DEFAULT_CONFIDENCE: Final = Fraction(9, 10)
 
 
 def make_plan(
-    config: Config, *, accounting: Accounting = "published", confidence: Fraction = DEFAULT_CONFIDENCE
+    config: Config,
+    *,
+    accounting: Accounting = "published",
+    confidence: Fraction = DEFAULT_CONFIDENCE,
+    margins: Margins = "exact",
 ) -> Plan:
     """Plan a run: one measurement per table and level with a budget above zero, composed sequentially.
 
@@ -28,8 +33,12 @@ def make_plan(
         Which sensitivities the noise is scaled to (`Table.sensitivity`).
     confidence : Fraction
         Of the margins of error.
+    margins : "exact" or "bureau"
+        How margins of error are computed.
     """
-    return plan_of(config.budgets, config.taus, config.mechanism, accounting=accounting, confidence=confidence)
+    return plan_of(
+        config.budgets, config.taus, config.mechanism, accounting=accounting, confidence=confidence, margins=margins
+    )
 
 
 def plan_of(
@@ -39,6 +48,7 @@ def plan_of(
     *,
     accounting: Accounting = "published",
     confidence: Fraction = DEFAULT_CONFIDENCE,
+    margins: Margins = "exact",
 ) -> Plan:
     """Plan a run from its numbers alone; see `make_plan`."""
     measurements = []
@@ -71,4 +81,5 @@ def plan_of(
         confidence=confidence,
         mechanism=mechanism,
         measurements=tuple(measurements),
+        margins=margins,
     )

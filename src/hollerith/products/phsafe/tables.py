@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.plan.margin import margin_of_error
 from hollerith.plan.measurement import Measurement
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.spec import DERIVED, LEVELS, Level, Table, cell_column, table
@@ -88,7 +87,7 @@ def _rows(
     for m in measurements:
         noise = m.law.name
         variances = {cell: len(parts) * m.variance for cell, parts in cells.items()}
-        margins = {cell: margin_of_error(variance, plan.confidence) for cell, variance in variances.items()}
+        margins = {cell: plan.margin(m, len(parts)) for cell, parts in cells.items()}
         for group, counts in zip(groups(level_of(m.level), states), noisy[m.name].tolist(), strict=True):
             for cell, parts in cells.items():
                 count = sum(counts[place[part]] for part in parts)

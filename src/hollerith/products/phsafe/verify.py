@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from hollerith.plan.margin import margin_of_error
+from hollerith.plan.plan import margin_from_json
 from hollerith.products.phsafe.spec import DERIVED, Table, cell_column, table
 from hollerith.products.phsafe.tables import groups, level_of
 
@@ -36,10 +36,9 @@ def verify_tables(plan: Mapping[str, Any], states: tuple[str, ...], tables: Mapp
     wrong = [f"table {name} is missing" for name in expected if name not in tables]
     wrong += [f"table {name} is not in the plan" for name in tables if name not in expected]
     noise = {"zcdp": "Discrete Gaussian", "pure": "Two-Sided Geometric"}[plan["mechanism"]]
-    confidence = Fraction(str(plan["confidence"]))
     for name, (source, parts) in expected.items():
         if name in tables:
-            rows = _expected_rows(source, parts, by_table[source.name], states, noise, confidence)
+            rows = _expected_rows(plan, source, parts, by_table[source.name], states, noise)
             wrong += _compare(name, source, tables[name], rows)
     return wrong
 
@@ -49,22 +48,23 @@ _Terms = tuple[str, float, float]
 
 
 def _expected_rows(
+    plan: Mapping[str, Any],
     source: Table,
     parts: Mapping[int, int],
     measurements: list[Mapping[str, Any]],
     states: tuple[str, ...],
     noise: str,
-    confidence: Fraction,
 ) -> dict[_Key, _Terms]:
     rows = {}
     for m in measurements:
         sigma2 = float(Fraction(m["sigma2"]))
         law = noise if sigma2 > 0 else "None"
+        margins = {summed: margin_from_json(plan, m, summed) for summed in set(parts.values())}
         for group in groups(level_of(m["level"]), states):
             for cell, summed in parts.items():
                 variance = summed * sigma2
                 key = (group.region_type, group.region_id, group.iteration if source.iterated_by else "*", str(cell))
-                rows[key] = (law, variance, margin_of_error(variance, confidence))
+                rows[key] = (law, variance, margins[summed])
     return rows
 
 

@@ -43,6 +43,7 @@ def write_accuracy(
             "EXPERIMENTAL_MOE": [_known(row.experimental_moe) for row in rows],
             "EXPERIMENTAL_MOE_UNCAPPED": [_known(row.experimental_moe_uncapped) for row in rows],
             "RACE_CAP_BIAS": [_known(row.race_cap_bias) for row in rows],
+            "COVERAGE": [_known(row.coverage) for row in rows],
         },
     )
     iterations = ReleaseTable(

@@ -35,7 +35,7 @@ class TableErrors:
     ----------
     table : str
     expected_moe : float
-        z times sigma of a measured cell.
+        Of a measured cell, as the plan computes margins.
     sizes : numpy.ndarray of int64, shape (groups of all trials,)
         True sizes of the groups.
     errors : numpy.ndarray of int64, shape (groups of all trials, cells)
@@ -67,13 +67,21 @@ class TableErrors:
         """Records that the cap on race codes adds to a group, on average; None where it is not known."""
         return None if self.bias is None else float(self.bias.sum(axis=1).mean())
 
-    def margin(self, confidence: float) -> float:
-        """The quantile of |error|, interpolated."""
-        return float(np.quantile(np.abs(self.errors), confidence))
+    def coverage(self) -> float:
+        """The share of the errors within the expected margin."""
+        return float((np.abs(self.errors) <= self.expected_moe).mean())
 
-    def margin_uncapped(self, confidence: float) -> float | None:
+    def margin(self, confidence: float) -> int:
+        """The smallest whole number that so large a share of the |errors| do not pass."""
+        return _least_bound(self.errors, confidence)
+
+    def margin_uncapped(self, confidence: float) -> int | None:
         """The same against the truth with all race codes; None where that is not known."""
-        return None if self.bias is None else float(np.quantile(np.abs(self.errors + self.bias), confidence))
+        return None if self.bias is None else _least_bound(self.errors + self.bias, confidence)
+
+
+def _least_bound(errors: Ints, confidence: float) -> int:
+    return int(np.quantile(np.abs(errors), confidence, method="inverted_cdf"))
 
 
 def joined(parts: Iterable[TableErrors]) -> TableErrors:
@@ -133,9 +141,12 @@ class Accuracy:
     count : int
         Errors observed: of all cells, groups and trials.
     expected_moe, experimental_moe : float or None
-        z times sigma, and the quantile of |error| at the same confidence; None where nothing was published.
+        As the plan computes margins, and the smallest whole number that at least the confidence's share of the |errors|
+        do not pass; None where nothing was published.
+    coverage : float or None
+        The share of the errors within the expected margin.
     experimental_moe_uncapped : float or None
-        The same quantile against the truth with all race codes of every record.
+        The same whole number against the truth with all race codes of every record.
     race_cap_bias : float or None
         How many records the cap on race codes adds to a group (takes away, below 0), on average.
     """
@@ -150,6 +161,7 @@ class Accuracy:
     count: int
     expected_moe: float | None
     experimental_moe: float | None
+    coverage: float | None
     experimental_moe_uncapped: float | None = None
     race_cap_bias: float | None = None
 
@@ -216,7 +228,7 @@ def summarize_iterations(
 
 
 def summarize(levels: Iterable[LevelErrors], confidence: float) -> list[Accuracy]:
-    """Shares and margins by level, size and table. The experimental margin is a quantile of |error|, interpolated."""
+    """Shares and margins by level, size and table."""
     rows = []
     for found in levels:
         bins = [size_bins(of_table.sizes) for of_table in found.tables]
@@ -246,6 +258,7 @@ def _row(found: LevelErrors, number: int, times: int, some: TableErrors | None, 
         count=some.errors.size if some else 0,
         expected_moe=some.expected_moe if some else None,
         experimental_moe=some.margin(confidence) if some else None,
+        coverage=some.coverage() if some else None,
         experimental_moe_uncapped=some.margin_uncapped(confidence) if some else None,
         race_cap_bias=some.cap_bias() if some else None,
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Final, Literal
 
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import Measurement, PersonSensitivity, Sensitivity
 from hollerith.plan.plan import Neighbours, Plan
 from hollerith.populations.iterations import CharacteristicIterations
@@ -80,6 +81,7 @@ def product_plan(
     measurements: Iterable[Measurement],
     accounting: Accounting,
     confidence: Fraction,
+    margins: Margins,
 ) -> Plan:
     """The plan of either product, under addition or removal of one of its records."""
     return Plan(
@@ -90,4 +92,5 @@ def product_plan(
         confidence=confidence,
         mechanism=settings.mechanism,
         measurements=tuple(measurements),
+        margins=margins,
     )

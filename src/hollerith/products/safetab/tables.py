@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.plan.margin import margin_of_error
+from hollerith.plan.measurement import Measurement
+from hollerith.plan.plan import Plan
 from hollerith.populations.regions import REGION_TYPES, Level, Run
 
 Ints = NDArray[np.int64]
@@ -54,23 +54,23 @@ class Variances:
 
     Attributes
     ----------
-    confidence : Fraction
+    plan : Plan
         Of the margins of error.
     """
 
-    confidence: Fraction
-    _found: dict[Fraction | float, int] = field(default_factory=dict)
+    plan: Plan
+    _found: dict[tuple[Measurement, int], int] = field(default_factory=dict)
 
-    def place(self, variance: Fraction | float) -> int:
-        """Where a variance stands in the list."""
-        return self._found.setdefault(variance, len(self._found))
+    def place(self, measurement: Measurement, cells: int) -> int:
+        """Where the variance of a sum of so many cells of a measurement stands in the list."""
+        return self._found.setdefault((measurement, cells), len(self._found))
 
     @property
     def values(self) -> list[float]:
         """The variances as decimals."""
-        return [float(variance) for variance in self._found]
+        return [float(measurement.variance * cells) for measurement, cells in self._found]
 
     @property
     def margins(self) -> list[float]:
         """Their margins of error."""
-        return [margin_of_error(variance, self.confidence) for variance in self._found]
+        return [self.plan.margin(measurement, cells) for measurement, cells in self._found]

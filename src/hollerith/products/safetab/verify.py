@@ -12,6 +12,7 @@ from typing import Any, Final
 import duckdb
 
 from hollerith.plan.margin import z_value
+from hollerith.plan.plan import margin_from_json
 from hollerith.populations.household_tables import FAMILIES, Family, Table
 from hollerith.populations.person_tables import AGE_TABLES, SEXES, TOTALS
 from hollerith.populations.regions import REGION_TYPES, US
@@ -24,6 +25,9 @@ _NUMBERS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
 _TOLERANCE: Final = 1e-9
 _MOST_COTERMINOUS: Final = sum(region.run == US for region in REGION_TYPES)
 """Areas in a set: one of each summary level."""
+
+_Noise = tuple[float, float]
+"""A variance and its margin of error."""
 
 _TABLES: Final = {
     "safetab-p": (TOTALS, *(table.name for table in AGE_TABLES)),
@@ -276,20 +280,30 @@ def _noise_checks(
     """That variances and margins of error are those of the measurements, times a number of cells."""
     if release.plan is None:
         return
-    allowed = _allowed(_sigma2(release.plan, measured), times)
+    allowed = _allowed(release.plan, measured, times)
     if release.combined:
-        least, most = _range([value for values in allowed.values() for value in values])
+        least, most = _range([value for values in allowed.values() for value, _ in values])
         yield (
             f"{table}: variances lie within what combining areas of the plan gives",
             f"SELECT 1 FROM {table} WHERE NOT VARIANCE BETWEEN {least!r} AND {most!r}",
         )
     else:
         yield from _variances(table, allowed)
-    z = z_value(Fraction(str(release.plan["confidence"])))
-    yield (
-        f"{table}: margins of error are {z:g} standard deviations",
-        f"SELECT 1 FROM {table} WHERE NOT abs(MOE - {z!r} * sqrt(VARIANCE)) <= {_TOLERANCE} * (1 + sqrt(VARIANCE))",
-    )
+    yield _margins(release.plan, table, allowed, combined=release.combined)
+
+
+def _margins(
+    plan: Mapping[str, Any], table: str, allowed: Mapping[str, Sequence[_Noise]], *, combined: bool
+) -> tuple[str, str]:
+    """By the exact law, or z standard deviations: those of the Bureau, and of areas combined by least squares."""
+    z = z_value(Fraction(str(plan["confidence"])))
+    by_z = f"abs(MOE - {z!r} * sqrt(VARIANCE)) <= {_TOLERANCE} * (1 + sqrt(VARIANCE))"
+    if plan.get("margins", "bureau") == "bureau":
+        return f"{table}: margins of error are {z:g} standard deviations", f"SELECT 1 FROM {table} WHERE NOT {by_z}"
+    # A variance that is not the plan's is told by itself.
+    fits = f"{_fits(allowed, 'MOE')} OR {by_z if combined else f'NOT ({_fits(allowed)})'}"
+    text = "margins of error are those of the noise of the plan"
+    return f"{table}: {text}", f"SELECT 1 FROM {table} WHERE NOT ({fits})"
 
 
 _WITHOUT_NUMBER: Final = "COUNT IS NULL OR VARIANCE IS NULL OR MOE IS NULL"
@@ -302,11 +316,18 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     return least / _MOST_COTERMINOUS * (1 - _TOLERANCE), most * (1 + _TOLERANCE)
 
 
-def _variances(table: str, allowed: Mapping[str, Sequence[float]]) -> Iterator[tuple[str, str]]:
-    fits = " OR ".join(
-        f"(REGION_TYPE = '{region}' AND ({_near('VARIANCE', values)}))" for region, values in allowed.items() if values
-    )
-    yield f"{table}: variances are those of the plan", f"SELECT 1 FROM {table} WHERE NOT ({fits or 'false'})"
+def _variances(table: str, allowed: Mapping[str, Sequence[_Noise]]) -> Iterator[tuple[str, str]]:
+    yield f"{table}: variances are those of the plan", f"SELECT 1 FROM {table} WHERE NOT ({_fits(allowed)})"
+
+
+def _fits(allowed: Mapping[str, Sequence[_Noise]], margin: str = "") -> str:
+    """Whether a row has a variance of its region, and the margin that goes with it where that is asked."""
+    found = [
+        f"(REGION_TYPE = '{region}' AND {_near('VARIANCE', value)}" + (f" AND {margin} = {moe!r})" if margin else ")")
+        for region, values in allowed.items()
+        for value, moe in values
+    ]
+    return " OR ".join(found) or "false"
 
 
 def _one_table_each(tables: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -319,18 +340,16 @@ def _one_table_each(tables: Sequence[str]) -> Iterator[tuple[str, str]]:
     )
 
 
-def _near(column: str, values: Sequence[float]) -> str:
-    return " OR ".join(f"abs({column} - {value!r}) <= {_TOLERANCE * (1 + abs(value))!r}" for value in values)
+def _near(column: str, value: float) -> str:
+    return f"abs({column} - {value!r}) <= {_TOLERANCE * (1 + abs(value))!r}"
 
 
-def _sigma2(plan: Mapping[str, Any], kinds: tuple[str, ...]) -> dict[str, list[float]]:
-    """Variances of a cell by region type, of the measurements whose names begin so."""
-    found: dict[str, list[float]] = {}
+def _allowed(plan: Mapping[str, Any], kinds: tuple[str, ...], times: Sequence[int]) -> dict[str, list[_Noise]]:
+    """By region type the noise of sums of so many cells, of the measurements whose names begin so."""
+    found: dict[str, list[_Noise]] = {}
     for m in plan["measurements"]:
         if str(m["name"]).startswith(kinds):
-            found.setdefault(str(m["level"]).rsplit(" ", 1)[0], []).append(float(read_exact(m["sigma2"])))
+            sigma2 = float(read_exact(m["sigma2"]))
+            here = found.setdefault(str(m["level"]).rsplit(" ", 1)[0], [])
+            here += [(sigma2 * number, margin_from_json(plan, m, number)) for number in dict.fromkeys(times)]
     return found
-
-
-def _allowed(sigma2: Mapping[str, Sequence[float]], times: Sequence[int]) -> dict[str, list[float]]:
-    return {region: [value * number for value in values for number in times] for region, values in sigma2.items()}

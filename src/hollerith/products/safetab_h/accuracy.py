@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from hollerith.plan.ledger import Ledger
-from hollerith.plan.margin import margin_of_error
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIterations
 from hollerith.privacy.entropy import Entropy
@@ -81,7 +80,7 @@ def _errors(plan: Plan, truth: NoisyGroups, whole: NoisyGroups, drawn: Sequence[
     """Errors of one table at one level; ``whole`` is the truth with all race codes of every record."""
     return TableErrors(
         table=truth.family.tables[truth.table].name,
-        expected_moe=margin_of_error(drawn[0].variance, plan.confidence),
+        expected_moe=plan.margin(drawn[0].measurement),
         sizes=np.tile(truth.counts.sum(axis=1), len(drawn)),
         errors=np.concatenate([noisy.counts - truth.counts for noisy in drawn]),
         iterations=np.tile(truth.iterations, len(drawn)),

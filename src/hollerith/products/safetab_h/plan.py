@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import of_household_record
 from hollerith.plan.plan import Plan
 from hollerith.populations.household_tables import FAMILIES, Family
@@ -22,6 +23,7 @@ def make_plan(
     *,
     accounting: Accounting = "published",
     confidence: Fraction = DEFAULT_CONFIDENCE,
+    margins: Margins = "exact",
 ) -> Plan:
     """Plan a run: household types and tenure at each level with a budget above zero.
 
@@ -36,6 +38,8 @@ def make_plan(
         Which sensitivities the noise is scaled to.
     confidence : Fraction
         Of the margins of error.
+    margins : "exact" or "bureau"
+        How margins of error are computed.
     """
     measurements = [
         level_measurement(
@@ -54,4 +58,4 @@ def make_plan(
         if config.budgets[family.key, level] > 0
         and iterations.eligible(level.iteration_level, level.region.granularity).iterations
     ]
-    return product_plan("safetab-h", "household record", config.settings, measurements, accounting, confidence)
+    return product_plan("safetab-h", "household record", config.settings, measurements, accounting, confidence, margins)

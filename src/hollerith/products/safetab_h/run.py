@@ -119,7 +119,7 @@ def run(
             }
             remarks = [*remarks_on(records), *_remarks(listed, source)]
         clock.start("writing the release")
-        tables = published_tables(groups, iterations, AreaCodes.of(areas_of(listed.levels)), plan.confidence)
+        tables = published_tables(groups, iterations, AreaCodes.of(areas_of(listed.levels)), plan)
         recipe = Recipe(config_document(config), options_of(request, plan), files)
         manifest = write_release(
             partial,
@@ -402,5 +402,5 @@ def _measure(
             place[groups.area[some]],
             groups.iteration[some],
             noisy[starts[some, None] + np.arange(len(family.tables[number].basis))],
-            measurement.variance,
+            measurement,
         )

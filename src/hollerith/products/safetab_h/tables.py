@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hollerith.plan.measurement import Measurement
+from hollerith.plan.plan import Plan
 from hollerith.populations.household_tables import FAMILIES, Family
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.regions import Level
@@ -33,8 +34,8 @@ class NoisyGroups:
     areas, iterations : numpy.ndarray of int64, shape (groups,)
         Places in the areas of the kind and in the iterations of the level.
     counts : numpy.ndarray of int64, shape (groups, basis cells)
-    variance : Fraction or float
-        Of one cell.
+    measurement : Measurement
+        Whose noise every cell has.
     """
 
     family: Family
@@ -43,14 +44,14 @@ class NoisyGroups:
     areas: Ints
     iterations: Ints
     counts: Ints
-    variance: Fraction | float
+    measurement: Measurement
 
 
 def published_tables(
     groups: Iterable[NoisyGroups],
     iterations: CharacteristicIterations,
     areas: AreaCodes,
-    confidence: Fraction,
+    plan: Plan,
 ) -> list[RowTable]:
     """Lay out T03001 to T03004, T04001 and T04002.
 
@@ -62,10 +63,10 @@ def published_tables(
     groups : iterable of NoisyGroups
     iterations : CharacteristicIterations
     areas : AreaCodes
-    confidence : Fraction
+    plan : Plan
         Of the margins of error.
     """
-    variances = Variances(confidence)
+    variances = Variances(plan)
     parts: dict[str, list[Ints]] = {table.name: [] for family in FAMILIES for table in family.tables}
     for found in groups:
         table = found.family.tables[found.table]
@@ -74,7 +75,7 @@ def published_tables(
         area = areas.places(found.level, found.areas)
         for cell, basis in found.family.published(table):
             count = found.counts[:, list(basis)].sum(axis=1)
-            variance = variances.place(found.variance * len(basis))
+            variance = variances.place(found.measurement, len(basis))
             rows = (area, iteration, np.full(len(area), cell), count, np.full(len(area), variance))
             parts[table.name].append(np.stack(rows))
     return [

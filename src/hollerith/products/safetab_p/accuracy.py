@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from hollerith.plan.ledger import Ledger
-from hollerith.plan.margin import margin_of_error
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import MOST_RACE_CODES, CharacteristicIterations
 from hollerith.populations.person_tables import AGE_TABLES, FINEST, TOTALS
@@ -162,7 +161,7 @@ def _errors(plan: Plan, noisy: NoisyGroups, truth: _Truth, whole: _Truth) -> Ite
     sizes, cells = finest.sum(axis=1), _in_table(noisy, finest)
     errors, bias = noisy.counts - cells, cells - _in_table(noisy, whole.cells_of(noisy))
     detailed_only = truth.detailed_only[noisy.iterations]
-    moe = margin_of_error(noisy.variance, plan.confidence)
+    moe = plan.margin(noisy.measurement)
     for kind in (False, True):
         some = detailed_only == kind
         if some.any():

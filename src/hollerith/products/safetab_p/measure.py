@@ -140,7 +140,7 @@ class Measurer:
             np.repeat(np.arange(first, first + areas), width),
             np.tile(meters.detailed_only, areas),
             noisy[:, None],
-            meter.measurement.variance,
+            meter.measurement,
         )
 
     def _measure_stages(
@@ -206,7 +206,7 @@ class Measurer:
                 first + area,
                 meters.common[iteration],
                 noisy[starts[groups, None] + np.arange(_CELLS[k])],
-                stage_2.measurement.variance,
+                stage_2.measurement,
             )
 
     def _clamped(self, noisy: Ints) -> Ints:

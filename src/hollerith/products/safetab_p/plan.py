@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Final
 
+from hollerith.plan.margin import Margins
 from hollerith.plan.measurement import of_own_record
 from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
@@ -28,6 +29,7 @@ def make_plan(
     *,
     accounting: Accounting = "published",
     confidence: Fraction = DEFAULT_CONFIDENCE,
+    margins: Margins = "exact",
 ) -> Plan:
     """Plan a run: two stages at each level with a budget above zero, and one total of its detailed-only iterations.
 
@@ -43,6 +45,8 @@ def make_plan(
         Which sensitivities the noise is scaled to.
     confidence : Fraction
         Of the margins of error.
+    margins : "exact" or "bureau"
+        How margins of error are computed.
     """
     measurements = []
     for level in config.settings.levels:
@@ -73,7 +77,7 @@ def make_plan(
             for kind, (exists, table, cells, branch, share) in kinds.items()
             if exists
         ]
-    return product_plan("safetab-p", "person record", config.settings, measurements, accounting, confidence)
+    return product_plan("safetab-p", "person record", config.settings, measurements, accounting, confidence, margins)
 
 
 def _share(budget: Budget, share: Fraction) -> Budget:

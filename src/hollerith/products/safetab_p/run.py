@@ -103,7 +103,7 @@ def run(
             bare = {_BARE: _BARE_POLICY} if records.has_housing_units else {}
             remarks = remarks_on(records)
         clock.start("writing the release")
-        tables = published_tables(groups, iterations, AreaCodes.of(areas), plan.confidence)
+        tables = published_tables(groups, iterations, AreaCodes.of(areas), plan)
         manifest = write_release(
             partial,
             tables,

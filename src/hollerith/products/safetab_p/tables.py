@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hollerith.plan.measurement import Measurement
+from hollerith.plan.plan import Plan
 from hollerith.populations.iterations import CharacteristicIterations
 from hollerith.populations.person_tables import AGE_TABLES, SEXES, TOTALS, AgeTable
 from hollerith.populations.regions import Level
@@ -29,8 +30,8 @@ class NoisyGroups:
     areas, iterations : numpy.ndarray of int64, shape (groups,)
         Places in the areas of the kind and in the iterations of the level.
     counts : numpy.ndarray of int64, shape (groups, cells)
-    variance : Fraction or float
-        Of one cell.
+    measurement : Measurement
+        Whose noise every cell has.
     """
 
     level: Level
@@ -38,14 +39,14 @@ class NoisyGroups:
     areas: Ints
     iterations: Ints
     counts: Ints
-    variance: Fraction | float
+    measurement: Measurement
 
 
 def published_tables(
     groups: Iterable[NoisyGroups],
     iterations: CharacteristicIterations,
     areas: AreaCodes,
-    confidence: Fraction,
+    plan: Plan,
 ) -> list[RowTable]:
     """Lay out T01001 and T02001 to T02003.
 
@@ -58,10 +59,10 @@ def published_tables(
     iterations : CharacteristicIterations
     areas : AreaCodes
         Of all passes.
-    confidence : Fraction
+    plan : Plan
         Of the margins of error.
     """
-    variances = Variances(confidence)
+    variances = Variances(plan)
     parts: list[list[_Rows]] = [[] for _ in range(1 + len(AGE_TABLES))]
     for found in groups:
         if len(found.counts):
@@ -100,7 +101,7 @@ class _Rows:
 def _totals(found: NoisyGroups, place: _Place, variances: Variances) -> _Rows:
     groups, cells = found.counts.shape
     total = found.counts.sum(axis=1)
-    variance = np.full(groups, variances.place(found.variance * cells))
+    variance = np.full(groups, variances.place(found.measurement, cells))
     return _Rows(place.area, place.iteration, np.zeros(groups, dtype=np.int64), total, variance)
 
 
@@ -110,7 +111,7 @@ def _by_sex_and_age(found: NoisyGroups, place: _Place, variances: Variances) -> 
     by_sex = found.counts.reshape(groups, len(SEXES), -1)
     ages = by_sex.shape[2]
     count = np.concatenate([by_sex.sum(axis=2, keepdims=True), by_sex], axis=2).reshape(groups, -1)
-    one, several = variances.place(found.variance), variances.place(found.variance * ages)
+    one, several = variances.place(found.measurement, 1), variances.place(found.measurement, ages)
     rows = cells + len(SEXES)
     return _Rows(
         np.repeat(place.area, rows),

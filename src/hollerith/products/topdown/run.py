@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -106,7 +106,7 @@ def run(
         rows = write_counts(partial, configuration, world, descent.counts[-1], request)
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(partial, world.spine, configuration.schema, configuration.recodes, evidence)
-        told = options_of(request, found.ledger.plan, estimator=options.estimator)
+        told = options_of(request, plan, estimator=options.estimator)
         manifest = manifest_of(
             found.ledger,
             reasons,
@@ -114,6 +114,8 @@ def run(
             taken_as_public(configuration, world),
             Recipe(configuration_document(configuration), told, public),
         )
+        of_run = replace(found.spending.plan, confidence=plan.confidence, margins=plan.margins)
+        manifest["plan"] = of_run.as_json()
         manifest["system"] = SYSTEM
         manifest["tables"] = describe_files(partial, rows)
         manifest["failsafe"] = _failsafe(world.spine, descent)
