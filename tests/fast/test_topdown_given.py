@@ -80,6 +80,7 @@ def test_a_spine_built_before_is_the_one_that_the_run_builds(place: Path, mechan
     names = ("blocks.csv", "geounits.csv", "manifest.json")
     assert of_given["parameters"].pop("spine_files") == {name: checksum(place / "spine" / name) for name in names}
     assert told["parameters"] == of_given["parameters"]
+    assert "the spine and its shares, from a folder" in of_given["taken_as_public"]
     assert told["plan"]["totals"] == of_given["plan"]["totals"]
     assert measured(told) == measured(of_given)
     assert main(["check", str(place / "out")]) == 0

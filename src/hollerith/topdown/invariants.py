@@ -106,7 +106,7 @@ def kept_areas(configuration: Configuration, spine: Spine) -> Kept | None:
         sets[number] = _sets(spine, number, area, sets.get(number - 1))
         if (torn := _torn(spine, number, area, sets[number])) is not None:
             raise ConfigError(_scattered(name, int(codes[torn]), spine.levels[number].name))
-        if number >= named[-1] and len(np.unique(sets[number].of_area)) == len(codes):
+        if number >= named[-1] and int(sets[number].of_area.max()) + 1 == len(codes):
             break
     return Kept(area, sets)
 
@@ -141,19 +141,21 @@ def _sets(spine: Spine, number: int, area: Ints, above: Sets | None) -> Sets:
     told = np.zeros(len(areas), dtype=np.bool_)
     if above is not None:
         told[of_area] = areas[of_area] == np.bincount(above.of_area)[above.of_area]
-    order, ends = np.argsort(of_unit, kind="stable"), np.cumsum(units)
-    joined = tuple(
-        tuple(order[ends[one] - units[one] : ends[one]].tolist())
-        for one in np.flatnonzero((units > 1) & ~told).tolist()
-    )
+    several = np.flatnonzero(((units > 1) & ~told)[of_unit])
+    several = several[np.argsort(of_unit[several], kind="stable")]
+    starts = np.flatnonzero(np.diff(of_unit[several], prepend=-1))
+    joined = tuple(tuple(part.tolist()) for part in np.split(several, starts[1:]) if len(part))
     return Sets(of_area, of_unit, units[of_unit] == 1, joined)
 
 
 def _join(unit: Indices, area: Ints, units: int, areas: int) -> tuple[Indices, Indices]:
     """The set of each unit, of shape (units,), and of each area, of shape (areas,): two that share a block have one."""
-    pairs = np.unique(area * units + unit)
-    if len(pairs) == areas:  # every area lies in one unit
-        return np.arange(units, dtype=np.int32), (pairs % units).astype(np.int32)
+    of_area = np.zeros(areas, dtype=np.int32)
+    of_area[area] = unit
+    if np.array_equal(of_area[area], unit):  # every area lies in one unit
+        return np.arange(units, dtype=np.int32), of_area
+    pairs = area * units + unit
+    pairs = np.unique(pairs[np.flatnonzero(np.diff(pairs, prepend=-1))])
     graph = sparse.coo_matrix(
         (np.ones(len(pairs), dtype=np.bool_), (pairs % units, units + pairs // units)), shape=(units + areas,) * 2
     )
@@ -175,7 +177,7 @@ def _torn(spine: Spine, number: int, area: Ints, sets: Sets) -> int | None:
 
 def _scattered(name: str, code: int, below: str) -> str:
     return (
-        f"invariants.{name}: {name} {code:0{DIGITS[name]}d} lies in several units of {below} of the spine, with "
+        f"invariants.{name}: {name} {code:0{DIGITS[name]}d} lies in several units of the spine at {below}, with "
         "different parents, so its total cannot be kept; use a conventional spine, or keep totals of higher geolevels "
         "only"
     )

@@ -236,6 +236,7 @@ def taken_as_public(configuration: Configuration, world: World) -> tuple[str, ..
     """What the guarantee does not protect, for the manifest."""
     return (
         "the reference file: blocks and the areas they lie in",
+        *(["the spine and its shares, from a folder"] if world.given else []),
         *(
             ["housing units and group-quarters facilities of every block (group_quarters.csv)"]
             if world.facilities is not None
