@@ -362,6 +362,36 @@ def test_the_folder_holds_its_own_entities(tmp_path: Path, capsys: pytest.Captur
     }
 
 
+def test_places_that_count_and_group_quarters_are_among_the_entities(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = seeded(8)
+    blocks = random_blocks(rng)
+    kinds = {block.geocode: [int(rng.random() < 0.3) for _ in range(7)] for block in blocks}
+    lines = ["|".join(["block", "housing_units", *(f"gq{j}" for j in range(1, 8))])]
+    lines += ["|".join([code, "1", *map(str, there)]) for code, there in kinds.items()]
+    (tmp_path / "blocks.csv").write_text("\n".join(lines) + "\n")
+    listed = ["--blocks", str(tmp_path / "blocks.csv")]
+    out = build(tmp_path, blocks, "--kind", "optimized", "--classes", "pme,aian,gq", *listed)
+    found = distances(out, out / "entities.csv", capsys)
+    quarters = {
+        f"{code[:11]}{sum(2**j for j, one in enumerate(there) if one):03}"
+        for code, there in kinds.items()
+        if any(there)
+    }
+    counting = {
+        b.state + (b.county + b.cousub if entity(b)[0] == "mcd" else b.place) for b in blocks if entity(b)[2] != "99999"
+    }
+    assert {row["entity"] for row in found if row["column"] == "gq"} == quarters
+    assert {row["entity"] for row in found if row["column"] == "pme"} == counting
+    without = build(tmp_path, blocks, "--kind", "optimized", "--classes", "aian", *listed)
+    assert {row["column"] for row in distances(without, without / "entities.csv", capsys)} <= {
+        "place",
+        "county_subdivision",
+        "aiannh",
+    }
+
+
 def test_every_geounit_is_one_geounit_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = build(tmp_path, random_blocks(seeded(6)), "--kind", "optimized", "--levels", ",".join(WITH_GROUPS))
     found = distances(out, out / "blocks.csv", capsys)

@@ -15,7 +15,7 @@ from hollerith.errors import ConfigError, InputError
 from hollerith.geography.aian import aian_spine
 from hollerith.geography.attributes import check_counties, read_attributes
 from hollerith.geography.conventional import conventional_spine
-from hollerith.geography.entities import published, targets
+from hollerith.geography.entities import listed, targets
 from hollerith.geography.optimized import optimized_spine
 from hollerith.geography.reference import Reference, read_reference
 from hollerith.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, Settings
@@ -81,7 +81,7 @@ def build(settings: Settings, request: Request, announce: Announce) -> dict[str,
         rows = {
             BLOCKS: write_blocks(partial, spine),
             GEOUNITS: write_geounits(partial, spine),
-            ENTITIES: write_entities(partial, reference.block, published(reference)),
+            ENTITIES: write_entities(partial, reference.block, listed(reference, quarters, settings)),
         }
         manifest: dict[str, Any] = {
             "hollerith": hollerith.__version__,

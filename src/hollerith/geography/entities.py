@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -30,6 +31,10 @@ class Entities:
     column: str
     index: Indices
     labels: tuple[str, ...]
+
+
+_PLACE_WIDTHS: Final = (7, 10)
+"""Digits of a place with its state, and of a county subdivision with its county, which is never less than 10**7."""
 
 
 def place_or_subdivision(reference: Reference, settings: Settings) -> tuple[Ints, Flags]:
@@ -63,11 +68,12 @@ def targets(reference: Reference, quarters: Indices | None, settings: Settings) 
         if name == PLACES:
             code, subdivision = place_or_subdivision(reference, settings)
             place = reference.block // 10**14 * 10**5 + code
-            found.append(_entities(name, np.where(subdivision, _subdivision(reference), place), code == NO_ENTITY))
+            unit = np.where(subdivision, _subdivision(reference), place)
+            found.append(_entities(name, unit, code == NO_ENTITY, *_PLACE_WIDTHS))
         elif name == AREAS:
-            found.append(_entities(name, reference.aiannh.astype(np.int64), ~sides(reference, settings)))
+            found.append(_entities(name, reference.aiannh.astype(np.int64), ~sides(reference, settings), 4))
         elif name == QUARTERS and quarters is not None:
-            found.append(_entities(name, reference.block // 10**5 * 1000 + quarters, quarters == 0))
+            found.append(_entities(name, reference.block // 10**5 * 1000 + quarters, quarters == 0, 14))
         elif name == SCHOOLS:
             found += [_column(reference, column) for column in SCHOOL_COLUMNS]
         else:
@@ -84,6 +90,12 @@ def published(reference: Reference) -> list[Entities]:
         _entities("aiannh", reference.aiannh.astype(np.int64), reference.aiannh == NO_AREA, 4),
         *(_column(reference, name) for name in reference.columns),
     ]
+
+
+def listed(reference: Reference, quarters: Indices | None, settings: Settings) -> list[Entities]:
+    """Those of `published`, and what else the spine considers; parameters as of `targets`."""
+    considered = targets(reference, quarters, settings)
+    return [*published(reference), *(kind for kind in considered if kind.column in {PLACES, QUARTERS})]
 
 
 def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
@@ -138,8 +150,10 @@ def _column(reference: Reference, name: str) -> Entities:
     return Entities(name, texts.index, texts.labels)
 
 
-def _entities(column: str, code: Ints, none: Flags, width: int = 0) -> Entities:
+def _entities(column: str, code: Ints, none: Flags, *widths: int) -> Entities:
+    """Entities by code; a label has the least of the widths that holds the code."""
     values, index = np.unique(code[~none], return_inverse=True)
     of_block = np.full(len(code), -1, dtype=np.int32)
     of_block[~none] = index
-    return Entities(column, of_block, tuple(f"{value:0{width}d}" for value in values.tolist()))
+    written = (str(value) for value in values.tolist())
+    return Entities(column, of_block, tuple(text.zfill(min(w for w in widths if w >= len(text))) for text in written))
