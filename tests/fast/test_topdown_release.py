@@ -24,6 +24,7 @@ from hollerith.geography.reference import Reference, read_reference
 from hollerith.geography.settings import Settings
 from hollerith.geography.spine import Spine
 from hollerith.geography.write import write_blocks
+from hollerith.products.redistricting.tables import SUMMARY_LEVELS
 from hollerith.products.topdown.outputs import check_labels, describe_files, write_outputs
 from hollerith.products.topdown.verify import verify_release
 from hollerith.release.check import check_checksums
@@ -72,7 +73,9 @@ def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fm
     blocks = random_blocks(random)
     folder.mkdir(parents=True, exist_ok=True)
     reference = read_reference(write_reference(folder.parent / f"{folder.name}.txt", blocks))
-    spine = make_spine(reference, optimized=optimized)
+    # The spine leaves some blocks out, as that of blocks where somebody can live does.
+    live = np.array([random.random() < 0.8 for _ in range(len(reference.block))])
+    spine = make_spine(reference.keep(live), optimized=optimized)
     counts = random_counts(random, schema, len(spine.blocks), {3: 3, 4: 0}.get(seed, 200))
     standing = np.array([[random.randrange(3) for _ in range(8)] for _ in range(len(spine.blocks))])
     rows = write_outputs(folder, spine, reference, schema, counts, facilities=standing, fmt=fmt)
@@ -188,18 +191,23 @@ def test_records_of_units_list_group_quarters_too(tmp_path: Path) -> None:
 def test_tables_hold_every_area(tmp_path: Path, schema: Schema, names: tuple[str, ...]) -> None:
     made = make(tmp_path / "out", schema, 1)
     assert {path.stem for path in (made.folder / "tables").glob("*")} == set(names)
-    places = {b.state + b.place for b in made.blocks.values() if b.place != "99999"}
+    areas = {level: {area(b) for b in made.blocks.values()} - {""} for level, area in AREAS.items() if level != "block"}
     for name in names:
         rows = read_table(made.folder / "tables" / f"{name}.csv")
         blocks = {row["GEOCODE"]: row for row in rows if row["SUMLEV"] == "750"}
         assert blocks.keys() == {b.geocode[:11] + b.geocode[12:] for b in made.blocks.values()}
-        assert {row["GEOCODE"] for row in rows if row["SUMLEV"] == "160"} == places
+        for level, all_there_are in areas.items():
+            assert {row["GEOCODE"] for row in rows if row["SUMLEV"] == SUMMARY_LEVELS[level]} == all_there_are
         first = next(variable for variable in rows[0] if variable.endswith("0001"))
         totals = Counter[str]()
         for (block, cell), count in made.counts.items():
             kept = {"P3": cell[1:2] == ("1",), "P4": cell[1:2] == ("1",), "P5": cell[0] != "0"}.get(name, True)
             totals[block[:11] + block[12:]] += count * kept
         assert {code: int(row[first]) for code, row in blocks.items()} == {code: totals[code] for code in blocks}
+
+
+def without(rows: list[str], row: str) -> list[str]:
+    return [other for other in rows if other != row]
 
 
 CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
@@ -220,6 +228,11 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
     "a field more": ("microdata.csv", lambda rows: [rows[0], rows[1] + "|", *rows[2:]]),
     "a total": ("tables/P1.csv", lambda rows: [*rows[:-1], rows[-1] + "1"]),
     "an area less": ("tables/P3.csv", lambda rows: [row for row in rows if not row.startswith("040|17")]),
+    "a block less in a table": ("tables/P2.csv", lambda rows: rows[:-1]),
+    "an empty block group less": (
+        "tables/P1.csv",
+        lambda rows: without(rows, next(row for row in rows if row.startswith("150|") and row.endswith("|0|0"))),
+    ),
     "a block less": ("spine/blocks.csv", lambda rows: [rows[0], *rows[30:]]),
     "another column": ("counts/State.csv", lambda rows: [rows[0].replace("hhgq", "gq"), *rows[1:]]),
     "no table": ("tables/P5.csv", lambda _: []),

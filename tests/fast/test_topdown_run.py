@@ -307,3 +307,35 @@ def test_a_root_that_nothing_is_known_of_is_refused(tmp_path: Path, capsys: pyte
     document["invariants"] = {"State": ["total"]}
     out = go(tmp_path, world, document, "--overwrite")
     assert sum(counts(out, "counts/US", shape).values()) == sum(world.counts.values())
+
+
+def test_tables_have_every_area_and_the_spine_those_where_something_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = make_world(5, (2,))
+    empty = [block for number, block in enumerate(world.blocks) if number % 3 == 0]
+    world.areas = [("0200" if block in empty else "0100", "00001", "00001") for block in world.blocks]
+    for block in world.blocks:
+        world.facilities[block] = [int(block not in empty), *[0] * 7]
+        world.counts |= {(block, 0): 3, (block, 1): 4}
+    world.counts = {key: count for key, count in world.counts.items() if key[0] not in empty}
+    document = configuration((2,), rho="1/2", spine={"live": True}) | {"schema": {"h1": 2}}
+    document["queries"] = {level: {"detailed": "1"} for level in LEVELS}
+    data = write_world(world, tmp_path / "data", quarters=True)
+    (data / "histogram.csv").write_text((data / "histogram.csv").read_text().replace("a0", "h1"))
+    out = go(tmp_path, world, document)
+    assert len(list(rows(out / "spine/blocks.csv"))) == len(world.blocks) - len(empty)
+    table = {(level, code): list(map(int, more)) for level, code, *more in rows(out / "tables/H1.csv")}
+    assert {code for level, code in table if level == "750"} == {block[:11] + block[12:] for block in world.blocks}
+    assert all(table["750", block[:11] + block[12:]] == [0, 0, 0] for block in empty)
+    assert table["250", "0200"] == [0, 0, 0]
+    assert {code for level, code in table if level == "150"} == {block[:12] for block in world.blocks}
+    assert main(["check", str(out)]) == 0
+    capsys.readouterr()
+    line = ["topdown", "accuracy", str(tmp_path / "config.json"), str(data), "--trials", "1", "--json"]
+    assert main(line) == 0
+    found = {(row["geolevel"], row["population"]): row["areas"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert found["block", "all"] == len(world.blocks)
+    assert found["block", "0"] == len(empty)
+    assert found["spine Block", "all"] == len(world.blocks) - len(empty)
+    assert found["aiannh", "all"] == 2

@@ -52,43 +52,44 @@ class Areas:
         return digits(self.code, self.width)
 
 
-_NESTED: Final = {"block": 16, "block_group": 12, "tract": 11, "county": 5, "state": 2}
-"""Digits of the 16 of a block that name an area, each kind adding up the one before."""
+_ABOVE: Final = {"block_group": 12, "tract": 11, "county": 5, "state": 2}
+"""Digits of the 16 of a block that name an area above it, each kind adding up the one before."""
 
 
 def published_areas(reference: Reference, blocks: Ints) -> list[Areas]:
     """The areas of published geography, those that add up others after them.
 
-    Identifiers are the digits of GEOIDs: state 2, county 5, tract 11, block group 12, block 16 as elsewhere in a
-    release, place 7 and county subdivision 10 with state and county before, and AIANNHCE 4, whole across state lines.
+    They are all of the reference file, whether a block of the spine lies in them or not. Identifiers are the digits of
+    GEOIDs: state 2, county 5, tract 11, block group 12, block 16 as elsewhere in a release, place 7 and county
+    subdivision 10 with state and county before, and AIANNHCE 4, whole across state lines.
 
     Parameters
     ----------
     reference : Reference
+        All blocks.
     blocks : ndarray of int64, shape (blocks,)
         Those of the spine, in its order.
     """
-    found = []
-    codes, width_below, below = blocks, 16, ""
-    for name, width in _NESTED.items():
-        areas = _areas(name, codes // 10 ** (width_below - width), width, below)
-        found.append(areas)
-        codes, width_below, below = areas.code, width, name
-    at = positions(blocks, reference.block)
-    state, county = blocks // 10**14, blocks // 10**11
-    place, cousub, aiannh = reference.place[at], reference.cousub[at], reference.aiannh[at]
+    every, here = reference.block, positions(blocks, reference.block)
+    found = [Areas("block", every, 16, here, "")]
+    for name, width in _ABOVE.items():
+        below = found[-1]
+        codes = below.code // 10 ** (below.width - width)
+        found.append(_areas(name, codes, np.arange(len(codes)), width, below.name))
+    state, county = every // 10**14, every // 10**11
     for name, code, width, none in (
-        ("place", state * 10**5 + place, 7, place == NO_ENTITY),
-        ("county_subdivision", county * 10**5 + cousub, 10, cousub == NO_ENTITY),
-        ("aiannh", aiannh.astype(np.int64), 4, aiannh == NO_AREA),
+        ("place", state * 10**5 + reference.place, 7, reference.place == NO_ENTITY),
+        ("county_subdivision", county * 10**5 + reference.cousub, 10, reference.cousub == NO_ENTITY),
+        ("aiannh", reference.aiannh.astype(np.int64), 4, reference.aiannh == NO_AREA),
     ):
-        found.append(_areas(name, np.where(none, -1, code), width, ""))
+        found.append(_areas(name, np.where(none, -1, code), here, width, ""))
     return found
 
 
-def _areas(name: str, code: Ints, width: int, below: str) -> Areas:
+def _areas(name: str, code: Ints, units: Ints, width: int, below: str) -> Areas:
+    """All areas that are named, and which of them each of some units lies in."""
     known = np.unique(code[code >= 0])
-    return Areas(name, known, width, positions(code, known), below)
+    return Areas(name, known, width, positions(code[units], known), below)
 
 
 def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Areas, Histogram]]:
@@ -104,8 +105,7 @@ def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Are
     sums = {"": histogram}
     for kind in areas:
         summed = sums[kind.below].sum_to(kind.index, len(kind.code))
-        if kind.name in _NESTED:
-            sums[kind.name] = summed
+        sums[kind.name] = summed
         yield kind, summed
 
 

@@ -81,8 +81,9 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[
             check(_check_tabulation, db, folder, schema, name, (codes, sorted_counts), kinds)
         check(_check_records, db, folder, schema, codes, sorted_counts)
         if len(kinds) == len(_NESTED) + len(_OTHERS):
+            listed: dict[str, Ints] = {}
             for table in tables_of(schema):
-                check(_check_table, db, folder, table, kinds)
+                check(_check_table, db, folder, table, kinds, listed)
     return wrong
 
 
@@ -197,8 +198,14 @@ def _open_records(folder: Path, columns: Sequence[str]) -> str:
         GROUP BY 1))"""
 
 
-def _check_table(db: duckdb.DuckDBPyConnection, folder: Path, table: Table, kinds: _Kinds) -> None:
-    """Compare a published table with the counts of all kinds of areas; those without people stand there, too."""
+def _check_table(
+    db: duckdb.DuckDBPyConnection, folder: Path, table: Table, kinds: _Kinds, listed: dict[str, Ints]
+) -> None:
+    """Compare a published table with the counts of all kinds of areas; those without people stand there, too.
+
+    Which blocks there are beside those of the spine is not part of a release. They have zeros, lie in areas that the
+    table has, and are the same in all tables: `listed` has the areas of the first.
+    """
     file = f"{TABLES}/{table.name}.csv"
     source = _open(folder / file, ("SUMLEV", "GEOCODE", *table.variables))
     numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
@@ -219,8 +226,10 @@ def _check_table(db: duckdb.DuckDBPyConnection, folder: Path, table: Table, kind
         found = db.execute(f"SELECT code FROM published WHERE SUMLEV = '{level}' ORDER BY code").fetchnumpy()["code"]
         codes = np.asarray(found, dtype=np.int64)
         at = positions(areas, codes)
-        if bool((at < 0).any()) or bool((np.diff(codes) <= 0).any()) or (name in _NESTED and len(codes) > len(areas)):
+        if bool((at < 0).any()) or bool((np.diff(codes) <= 0).any()):
             raise _FaultError(f"{file} does not have each area of summary level {level} once")
+        if not np.array_equal(listed.setdefault(name, codes), codes):
+            raise _FaultError(f"{file} does not have the areas of summary level {level} that other tables have")
         counts = counts.sum_to(at, len(codes))
         for first in range(0, len(codes), _AREAS_AT_ONCE):
             last = min(first + _AREAS_AT_ONCE, len(codes))
@@ -229,6 +238,12 @@ def _check_table(db: duckdb.DuckDBPyConnection, folder: Path, table: Table, kind
             values = table.tabulate(counts, first, last)
             if any(not np.array_equal(rows[name], values[:, i]) for i, name in enumerate(table.variables)):
                 raise _FaultError(f"{file} does not agree with {TABULATION}/{name}")
+    # The block number repeats the block group, which the 15 digits leave out.
+    tract, number = np.divmod(listed["block"], 10**4)
+    blocks = tract * 10**5 + number // 10**3 * 10**4 + number
+    for name, width in _NESTED.items():
+        if name != "block" and not np.array_equal(np.unique(blocks // 10 ** (16 - width)), listed[name]):
+            raise _FaultError(f"{file} does not have each {name} that its blocks lie in, and no other")
 
 
 def _counts_by_code(

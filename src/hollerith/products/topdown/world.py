@@ -43,6 +43,7 @@ class World:
     Attributes
     ----------
     reference : Reference
+        All blocks, those that the spine leaves out because nobody can live there included.
     spine : Spine
     given : dict of str to str
         SHA-256 of the files of a spine that was built before; empty if the run built its own.
@@ -97,18 +98,19 @@ def open_world(
             raise InputError(f"{listed}: no such file; {' and '.join(needs)} need block, housing_units and gq1 to gq7")
     else:
         _require_types(configuration, listed, reference, facilities)
+    counted = reference
     if facilities is not None and settings.live:
         live = np.asarray(facilities.any(axis=1))
-        reference, facilities = reference.keep(live), facilities[live]
+        counted, facilities = reference.keep(live), facilities[live]
     given: dict[str, str] = {}
     if folder is None:
         quarters = None if facilities is None else attributes_of(facilities).quarters
-        spine = make(settings, reference, quarters, clock)
+        spine = make(settings, counted, quarters, clock)
     else:
         clock.start("reading the spine")
         read = read_given(folder)
         spine, given = read.spine, read.checksums
-        check_given(configuration, spine, reference.block, estimator, folder)
+        check_given(configuration, spine, counted.block, estimator, folder)
     if spine.tree.units(0) != 1:
         raise ConfigError(
             f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
@@ -119,10 +121,10 @@ def open_world(
             "[shares]: all blocks lie in Puerto Rico (72), which is part of no nation's total, so that US would only "
             "count the State again; begin with State, as pl94-2020-pr does"
         )
-    if wrong := check_spine(spine, reference.block):
+    if wrong := check_spine(spine, counted.block):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
     kept = kept_areas(configuration, spine)
-    order = np.searchsorted(reference.block, spine.blocks)
+    order = np.searchsorted(counted.block, spine.blocks)
     facilities = None if facilities is None else facilities[order]
     clock.start("reading and checking the records")
     counts = read_block_counts(data, configuration.schema, spine.blocks, facilities, memory=memory)
