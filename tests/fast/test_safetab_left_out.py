@@ -161,3 +161,30 @@ def test_validate_refuses_the_totals_that_run_refuses(tmp_path: Path, capsys: py
         totals.write_text(f"{header}\n{row}\n")
         assert main(["safetab-h", "validate", str(parameters), str(data), "--totals", str(totals)]) == 2
         assert needle in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+def test_nothing_but_noisy_counts_depends_on_the_records(tmp_path: Path, product: str, seed: int) -> None:
+    """Which rows there are, their variances and all that the manifest says: by public files alone, given the totals."""
+    told = []
+    for kept in (None, 1):
+        world = random_world(seeded(90 + seed), noise="some")
+        world.config.thresholds_p = dict.fromkeys(world.config.thresholds_p, [10**6] * 3)
+        world.config.zero_suppression = None
+        states = {*world.config.states, "72"}
+        world.persons = [record for record in world.persons if record.TABBLKST in states][:kept]
+        world.households = [record for record in world.households if record.TABBLKST in states][:kept]
+        folder = tmp_path / str(kept)
+        parameters = write_parameters(folder / "parameters", world)
+        data = write_data(folder / "data", world)
+        assert main([product, "run", str(parameters), str(data), str(folder / "out")]) == 0
+        manifest = json.loads((folder / "out" / "manifest.json").read_text())
+        rows = {}
+        for path in (folder / "out").glob("T0*.csv"):
+            header, *lines = (line.split("|") for line in path.read_text().splitlines())
+            count = header.index("COUNT")
+            rows[path.name] = [line[:count] + line[count + 1 :] for line in lines]
+        told.append((rows, manifest["parameters"], manifest["taken_as_public"], manifest["status"], manifest["plan"]))
+    assert told[0] == told[1]
+    assert any(told[0][0].values())

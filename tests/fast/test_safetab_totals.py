@@ -277,8 +277,7 @@ def test_a_manifest_that_is_broken(made: Place, tmp_path: Path, change: Change) 
     assert not found.is_vouched
 
 
-@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
-@pytest.mark.parametrize("accounting", ["published", "tight"])
+@pytest.mark.parametrize(("definition", "accounting"), [("zcdp", "tight"), ("puredp", "published")])
 def test_every_kind_of_plan_vouches(tmp_path: Path, definition: str, accounting: str) -> None:
     world = a_world()
     world.config.definition, world.config.zero_suppression = definition, "0.5"

@@ -41,7 +41,7 @@ from hollerith.products.safetab_h.provenance import DECLARED, Provenance, proven
 from hollerith.products.safetab_h.tables import NoisyGroups, published_tables
 from hollerith.products.safetab_h.targets import config_document
 from hollerith.products.safetab_h.totals import FILE, Totals, read_totals
-from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
+from hollerith.records.census import is_synthetic
 from hollerith.records.detailed import DetailedRecords
 from hollerith.release.folder import MANIFEST, new_folder
 from hollerith.release.recipe import Recipe
@@ -182,8 +182,8 @@ def _reasons(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
                 [
                     f"{totals} cannot be taken for totals that SafeTab-P has published:",
                     *(f"  {doubt}" for doubt in doubts),
-                    f"name T01001 of a release of safetab-p, with its {MANIFEST} beside it; only for records with a "
-                    f"file named {SYNTHETIC_MARK} the run would be made all the same, and marked",
+                    "name T01001 of a release of safetab-p by the same parameters and geography, with its "
+                    f"{MANIFEST} beside it",
                 ]
             )
         )
