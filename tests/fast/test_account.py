@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from safetab_worlds import random_world, seeded, write_data, write_parameters
 
 from hollerith.cli.main import main
 from hollerith.errors import BudgetError
@@ -443,3 +444,28 @@ def test_the_command_line_refuses_what_has_no_meaning(
         status = int(stopped.code or 0)
     assert status == 2
     assert message in capsys.readouterr().err
+
+
+def test_both_safetabs_run_into_one_account_of_persons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = random_world(seeded(5), noise="some")
+    world.config.definition = "zcdp"
+    parameters, data = write_parameters(tmp_path / "parameters", world), write_data(tmp_path / "data", world)
+    ledger = ("--ledger", str(tmp_path / "ledger.json"), "--dataset", "CEF", "--unit", "person")
+    outs = {name: str(tmp_path / name) for name in ("safetab-p", "safetab-h")}
+    totals = ("--totals", f"{outs['safetab-p']}/T01001.csv")
+    for name, more in (("safetab-p", ()), ("safetab-h", totals)):
+        assert main([name, "run", str(parameters), str(data), outs[name], *ledger, *more]) == 0
+    capsys.readouterr()
+    expected = dict.fromkeys(PERSON.columns, Fraction(0))
+    for name in outs:
+        assert main([name, "plan", str(parameters), "--json"]) == 0
+        of_person = json.loads(capsys.readouterr().out)["totals"]["person"]
+        expected = {column: expected[column] + Fraction(of_person[f"{column}_rho"]) for column in expected}
+    account = json.loads((tmp_path / "ledger.json").read_text())["data"]["CEF"]
+    assert {column: Fraction(loss) for column, loss in account["spent"].items()} == expected
+    assert [run["product"] for run in account["runs"]] == ["safetab-p", "safetab-h"]
+    # Records of persons and of households are never added.
+    other = ("--ledger", str(tmp_path / "other.json"), "--dataset", "CEF", "--overwrite")
+    assert main(["safetab-p", "run", str(parameters), str(data), outs["safetab-p"], *other]) == 0
+    assert main(["safetab-h", "run", str(parameters), str(data), outs["safetab-h"], *other, *totals]) == 2
+    assert "must not be added" in capsys.readouterr().err
