@@ -332,6 +332,20 @@ def test_microdata_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     write_types(tmp_path / "data", {**types, live: "302"})
     with pytest.raises(InputError, match=r"quarters.csv: domain: QGQTYP must be a type"):
         read(tmp_path / "data", PL94, blocks)
+    for mafid in ("100000001", next(unit.MAFID for unit in census.units if unit.RTYPE == "2")):
+        write_types(tmp_path / "data", {**types, mafid: "301"})
+        with pytest.raises(InputError, match=r"quarters.csv: quarters_has_unit: .*1 record"):
+            read(tmp_path / "data", PL94, blocks)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_unit_of_two_record_types_is_refused(tmp_path: Path, shuffled: bool) -> None:  # noqa: FBT001
+    census, types, blocks = sample(5)
+    place = census.geo[3]
+    census.geo[3] = place._replace(RTYPE={"2": "4", "4": "2"}[place.RTYPE])
+    as_csv(tmp_path / "data", census.shuffled(seeded(1)) if shuffled else census, types)
+    with pytest.raises(InputError, match=r"geo.csv: geo_record_type: .*1 record"):
+        read(tmp_path / "data", PL94, blocks)
 
 
 def test_families_are_none_of_topdowns_business(tmp_path: Path) -> None:

@@ -97,11 +97,16 @@ def _read_file(db: duckdb.DuckDBPyConnection, folder: Path) -> list[Finding]:
     if source is None or (findings := open_records(db, source, QUARTERS)):
         return findings
     twice = "MAFID IN (SELECT MAFID FROM quarters GROUP BY MAFID HAVING count(*) > 1)"
+    stranger = "MAFID NOT IN (SELECT MAFID FROM units WHERE RTYPE = 4)"
     rules = [
         ("domain", f"{column.name} must be {column.rule}", f"{column.name} IS NULL") for column in QUARTERS.columns
     ]
     try:
-        for rule, text, broken in [*rules, ("unique_mafid", "MAFID occurs twice", twice)]:
+        links = [
+            ("unique_mafid", "MAFID occurs twice", twice),
+            ("quarters_has_unit", "MAFID is not that of a unit of RTYPE 4 in the units file", stranger),
+        ]
+        for rule, text, broken in [*rules, *links]:
             (count,) = numbers(db, f"SELECT count(*) FROM quarters WHERE {broken}")
             if count:
                 findings += place_finding(db, source, Finding(rule, "", text, count), "quarters", broken)
