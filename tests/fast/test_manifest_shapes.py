@@ -19,27 +19,27 @@ CELLS = "PH2[REGION_TYPE=USA, PH2_DATA_CELL=3]"
 COMMANDS = {
     "check phsafe": ("check", "@phsafe"),
     "check estimates": ("check", "@estimates"),
-    "check safetab-p": ("check", "@safetab-p", "--inputs", "safetab/parameters"),
+    "check safetab-p": ("check", "@safetab-p", "--inputs", ":safetab/parameters"),
     "check safetab-h": ("check", "@safetab-h"),
     "check coterminous": ("check", "@coterminous"),
     "check topdown": ("check", "@topdown"),
     "check spine": ("check", "@spine"),
-    "estimate": ("phsafe", "estimate", "@phsafe", "OUT"),
+    "estimate": ("phsafe", "estimate", "@phsafe", ":OUT"),
     "interval phsafe": ("interval", "@phsafe", "--query", CELLS),
-    "interval topdown": ("interval", "topdown", "--noisy-measurements", "@noisy", "--query", "US/total[]"),
-    "coterminous": ("postprocess", "coterminous", "@safetab-p", f"safetab/data/{NAMES['blocks']}", "OUT"),
-    "suppress": ("postprocess", "suppress", "@safetab-p", "policy.toml", "OUT"),
-    "certificate phsafe": ("audit", "certificate", "@phsafe", "OUT"),
-    "certificate topdown": ("audit", "certificate", "@topdown", "OUT"),
-    "epl": ("audit", "epl", "@phsafe", "exact", "--replicates", "1", "--json"),
-    "distance": ("spine", "distance", "@spine", "spine/entities.csv"),
-    "report": ("spine", "report", "@spine", "--to", "OUT.html"),
+    "interval topdown": ("interval", ":topdown", "--noisy-measurements", "@noisy", "--query", "US/total[]"),
+    "coterminous": ("postprocess", "coterminous", "@safetab-p", f":safetab/data/{NAMES['blocks']}", ":OUT"),
+    "suppress": ("postprocess", "suppress", "@safetab-p", ":policy.toml", ":OUT"),
+    "certificate phsafe": ("audit", "certificate", "@phsafe", ":OUT"),
+    "certificate topdown": ("audit", "certificate", "@topdown", ":OUT"),
+    "epl": ("audit", "epl", "@phsafe", ":exact", "--replicates", "1", "--json"),
+    "distance": ("spine", "distance", "@spine", ":spine/entities.csv"),
+    "report": ("spine", "report", "@spine", "--to", ":OUT.html"),
     "plan phsafe": ("phsafe", "plan", "@phsafe/manifest.json"),
-    "plan safetab-p": ("safetab-p", "plan", "@safetab-p/manifest.json", "--codes", "safetab/parameters"),
-    "plan safetab-h": ("safetab-h", "plan", "@safetab-h/manifest.json", "--codes", "safetab/parameters"),
+    "plan safetab-p": ("safetab-p", "plan", "@safetab-p/manifest.json", "--codes", ":safetab/parameters"),
+    "plan safetab-h": ("safetab-h", "plan", "@safetab-h/manifest.json", "--codes", ":safetab/parameters"),
     "plan topdown": ("topdown", "plan", "@topdown/manifest.json"),
 }
-"""Arguments; the folder marked @ is the one whose manifest is changed."""
+"""Arguments; files are marked with : and the folder whose manifest is changed with @."""
 
 ODD: tuple[Any, ...] = (
     *(None, True, 0, -1, 5, 2**70, 1e308, 0.5),
@@ -55,12 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Releases:
 
 
 def arguments_of(made: Releases, name: str) -> list[str]:
-    command, *words = COMMANDS[name]
-    known = {child.name for child in made.folder.iterdir()}
-    return [command] + [
-        str(made / word.removeprefix("@")) if word.startswith(("@", "OUT")) or word.partition("/")[0] in known else word
-        for word in words
-    ]
+    return [str(made / word[1:]) if word[0] in "@:" else word for word in COMMANDS[name]]
 
 
 def manifest_of(made: Releases, name: str) -> Path:

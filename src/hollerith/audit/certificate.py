@@ -97,7 +97,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "certificate": 1,
         "product": plan.product,
         "status": status,
-        "reasons": list(manifest.get("reasons", ())),
+        "reasons": list(dict.fromkeys((*manifest.get("reasons", ()), *plan.against_release))),
         "created": manifest.get("created"),
         "mechanism": plan.mechanism.value,
         "privacy_unit": unit,
