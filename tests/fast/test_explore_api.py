@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import socket
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hollerith.cli.main import main
+from hollerith.errors import ConfigError
 from hollerith.geography.distance import distances
 from hollerith.geography.entities import published
 from hollerith.geography.tree import partition
@@ -608,6 +610,11 @@ def test_least_squares_errors_are_smaller_on_the_optimized_spine_for_areas_neare
     assert errors["optimized"].entities["place"][0] < errors["conventional"].entities["place"][0]
     assert errors["optimized"].entities["aiannh"][0] < errors["conventional"].entities["aiannh"][0]
     assert errors["conventional"].units["State"] < 1e-3  # an invariant
+    assert errors["aian"].units["US"] < 1e-3
+    assert errors["aian"].units["State"] > 1e-2  # of a side of the state, whose total is not known alone
+    (total,) = configuration.invariants["State"]
+    with pytest.raises(ConfigError, match="so its total cannot be kept"):
+        spine_errors(replace(configuration, invariants={"Tract": (total,)}), "aian", here)
     spine = _spine(configuration.spine, here)
     place = published(here.reference)[0]
     order = {block: i for i, block in enumerate(here.reference.block.tolist())}

@@ -1,6 +1,7 @@
 """What a TopDown strategy buys, before any data: shares, margins, least-squares errors on three spines. Public."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from hollerith.errors import ConfigError
 from hollerith.geography.build import make
 from hollerith.geography.entities import published
 from hollerith.geography.reference import Reference
@@ -28,6 +30,7 @@ from hollerith.report.page import Chart, Figure, Section
 from hollerith.stages import Stopwatch
 from hollerith.topdown.budget import spend
 from hollerith.topdown.configuration import Configuration, unfit_for
+from hollerith.topdown.invariants import kept_areas
 from hollerith.topdown.plan import semantics_of
 
 KINDS: Final[Mapping[Kind, str]] = {"conventional": "conventional", "aian": "AIAN", "optimized": "optimized"}
@@ -186,12 +189,11 @@ def spines_section(
     """Least-squares errors by geolevel and for off-spine entities on three spines, beside another strategy."""
     z = z_value(plan.confidence)
     strategies = {"here": configuration, name: production}
-    errors = {
-        (who, kind): spine_errors(strategy, kind, blocks)
-        for who, strategy in strategies.items()
-        for kind in KINDS
-        if not unfit_for(kind, strategy.queries)
-    }
+    errors: dict[tuple[str, Kind], Errors] = {}
+    for (who, strategy), kind in product(strategies.items(), KINDS):
+        if not unfit_for(kind, strategy.queries):
+            with suppress(ConfigError):  # a spine that cannot keep the invariants has no errors
+                errors[who, kind] = spine_errors(strategy, kind, blocks)
     heads = {f"{KINDS[kind]}, {who}": (who, kind) for kind, who in product(KINDS, strategies) if (who, kind) in errors}
     units: dict[str, list[str]] = {
         "Geolevel": list(configuration.levels),
@@ -273,7 +275,13 @@ def spine_errors(configuration: Configuration, kind: Kind, blocks: Blocks) -> Er
 
     The queries of a geounit each tell its total by their sum, of variance (answers times that of one); with queries
     that keep or sum attributes whole these are independent, and all there is to know of the total
-    (docs/topdown-least-squares.md). Where totals are exact, a cell of the detailed query stands in their place.
+    (docs/topdown-least-squares.md). Where totals are exact, a cell of the detailed query stands in their place. Totals
+    of several units that are kept together are not used.
+
+    Raises
+    ------
+    ConfigError
+        If the spine cannot keep the totals that are invariant.
     """
     spine = _spine(replace(configuration.spine, kind=kind), blocks)
     spending = spend(configuration, spine)
@@ -288,12 +296,11 @@ def spine_errors(configuration: Configuration, kind: Kind, blocks: Blocks) -> Er
                 told = [float(m.variance) * m.cells for m in measured]
             by_share[position] = sum(1 / variance for variance in told)
         weights.append(by_share[level.share_of])
-    if not _block_totals(configuration):
+    kept = kept_areas(configuration, spine)
+    if kept is not None and not _block_totals(configuration):
         most = max(float(weight.max()) for weight in weights)
-        weights = [
-            np.full_like(weight, _EXACT * most) if name in configuration.invariants else weight
-            for name, weight in zip(spine.tree.names, weights, strict=True)
-        ]
+        for number, sets in kept.sets.items():
+            weights[number][sets.alone] = _EXACT * most
     found = unit_variances(spine.tree, weights)
     order = np.argsort(blocks.reference.block)
     at = order[np.searchsorted(blocks.reference.block[order], spine.blocks)]
