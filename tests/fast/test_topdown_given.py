@@ -202,6 +202,48 @@ def test_shares_that_measure_nothing_or_too_little_are_refused(place: Path, caps
     assert "a geounit of US has the share 1/10000, which gives a query less than 1e-15" in refused(place, capsys)
 
 
+def test_shares_may_be_any_that_sum_to_one_along_every_path(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert build(place, kind="conventional") == 0
+
+    def moved(lines: list[str]) -> list[str]:
+        # One state gives all of its share to its counties.
+        rows = [line.split("|") for line in lines]
+        for row in rows:
+            if row[:2] == ["State", "01"]:
+                row[4] = "0"
+            if row[0] == "County" and row[2] == "01":
+                row[4] = "2/7"
+        return ["|".join(row) for row in rows]
+
+    change(place / "spine/geounits.csv", moved)
+    assert run(place, str(place / "spine")) == 0
+    manifest = released(place / "out")[1]
+    assert manifest["plan"]["totals"]["rho"] == manifest["ledger"]["spent"] == "1/2"
+    assert measured(manifest)["County total at share 2/7"] == "1/28"
+    shutil.rmtree(place / "out")
+    write_configuration(document(rho="inf"), place / "config.json")
+    capsys.readouterr()
+    files = [str(place / name) for name in ("config.json", "data", "out")]
+    assert main(["topdown", "run", *files, "--spine", str(place / "spine")]) == 2
+    assert "a geounit of State that has siblings has no share" in capsys.readouterr().err
+
+
+def test_the_ledger_is_charged_with_all_that_is_measured(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = document(shares=dict(zip(GROUPED, ("1/4", "1/4", "1/4", "0", "1/8", "1/16", "1/16"), strict=True)))
+    made["spine"] = {"kind": "conventional"}
+    del made["queries"]["Tract_Group"]
+    write_configuration(made, place / "config.json")
+    assert build(place, kind="conventional") == 0
+
+    def moved(lines: list[str]) -> list[str]:
+        # No tract group has a share, though the geolevel began with one.
+        shares = {"Tract_Group": "0", "Tract": "2/7"}
+        return ["|".join([*row[:4], shares.get(row[0], row[4]), row[5]]) for row in (line.split("|") for line in lines)]
+
+    change(place / "spine/geounits.csv", moved)
+    assert "its geounits of Tract_Group have shares" in refused(place, capsys)
+
+
 def test_full_information_refuses_shares_that_went_to_other_queries(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

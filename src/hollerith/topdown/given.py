@@ -9,7 +9,7 @@ from hollerith.errors import ConfigError
 from hollerith.geography.settings import Settings
 from hollerith.geography.spine import Spine
 from hollerith.geography.tree import Ints
-from hollerith.privacy.exact import show_exact
+from hollerith.privacy.exact import INFINITE, show_exact
 from hollerith.topdown.configuration import Configuration, Estimator
 from hollerith.topdown.read_configuration import SMALLEST_BUDGET
 
@@ -76,15 +76,26 @@ def _blocks(configuration: Configuration, spine: Spine, blocks: Ints) -> list[st
 
 def _shares(configuration: Configuration, spine: Spine) -> list[str]:
     faults = []
-    for level in spine.levels:
+    for number, level in enumerate(spine.levels):
         positive = [share for share in (spine.shares[i] for i in np.unique(level.share).tolist()) if share > 0]
         parts = [part for _, part in configuration.measured(level.name)]
-        if positive and not parts:
+        if not parts and (positive or configuration.shares[level.name] > 0):
             faults.append(f"its geounits of {level.name} have shares, and queries.{level.name} measures nothing")
         elif positive and configuration.budget * min(positive) * min(parts) < SMALLEST_BUDGET:
             least = show_exact(min(positive))
             faults.append(f"a geounit of {level.name} has the share {least}, which gives a query less than 1e-15")
+        if configuration.budget == INFINITE and _unmeasured(spine, number):
+            faults.append(f"the budget is infinite, and a geounit of {level.name} that has siblings has no share")
     return faults
+
+
+def _unmeasured(spine: Spine, number: int) -> bool:
+    """Whether a geounit that has siblings has no share, so that without noise it would not be as in the input."""
+    if number == 0:
+        return False
+    siblings = spine.tree.children(number - 1)[spine.tree.parents[number]] > 1
+    bare = np.array([share == 0 for share in spine.shares])[spine.levels[number].share]
+    return bool((siblings & bare).any())
 
 
 def _bypassed(configuration: Configuration, spine: Spine) -> list[str]:
