@@ -339,3 +339,20 @@ def test_tables_have_every_area_and_the_spine_those_where_something_stands(
     assert found["block", "0"] == len(empty)
     assert found["spine Block", "all"] == len(world.blocks) - len(empty)
     assert found["aiannh", "all"] == 2
+
+
+def test_an_invariant_that_the_spine_cannot_keep_is_refused_before_it_costs_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape = (3, 2)
+    world = make_world(2, shape)
+    # Both sides of a county lie in a state of their own on the spine.
+    world.areas = [("0100" if number % 2 else "9999", "00001", "00001") for number in range(len(world.blocks))]
+    data = write_world(world, tmp_path / "data")
+    document = configuration(shape, rho="1/2", invariants={"County": ["total"]}, spine={"kind": "aian"})
+    config = write_configuration(document, tmp_path / "config.json")
+    account = ["--ledger", str(tmp_path / "ledger.json"), "--dataset", "D"]
+    assert main(["topdown", "run", str(config), str(data), str(tmp_path / "out"), *account]) == 2
+    assert "its total cannot be kept" in capsys.readouterr().err
+    assert not (tmp_path / "ledger.json").exists()
+    assert not (tmp_path / "out.checkpoint").exists()

@@ -98,7 +98,19 @@ def estimate(
     return Estimated(spending, door.ledger, evidence, descent)
 
 
-def check_noiseless(configuration: Configuration, spine: Spine) -> None:
+def check_run(configuration: Configuration, world: World, options: Options) -> None:
+    """Refuse what could not be estimated, before anything is charged or drawn.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration does not go with the spine.
+    """
+    _check_noiseless(configuration, world.spine)
+    _check_root(configuration, world.spine, options)
+
+
+def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
     """Without noise the output is to be the input; that takes the detailed query wherever units have siblings.
 
     Raises
@@ -115,7 +127,7 @@ def check_noiseless(configuration: Configuration, spine: Spine) -> None:
         )
 
 
-def check_root(configuration: Configuration, spine: Spine, options: Options) -> None:
+def _check_root(configuration: Configuration, spine: Spine, options: Options) -> None:
     """Refuse a root of which nothing would be known: no measurement of its own, and no total kept anywhere.
 
     Raises

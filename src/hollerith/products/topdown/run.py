@@ -20,7 +20,7 @@ from hollerith.products.run import (
     options_of,
     reasons_against_release,
 )
-from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, check_root, estimate
+from hollerith.products.topdown.estimate import Options, Progress, check_run, estimate
 from hollerith.products.topdown.outputs import check_labels, describe_files, write_outputs
 from hollerith.products.topdown.verify import NOISY, SYSTEM, verify_release
 from hollerith.products.topdown.world import World, checksums, open_world, public_checksums
@@ -86,8 +86,7 @@ def run(
         partial = stack.enter_context(new_folder(request.out, overwrite=request.overwrite, noisy=False))
         noisy = _noisy_folder(stack, request, options)
         world = open_world(configuration, request.data, request.memory, clock, options.estimator, options.spine)
-        check_noiseless(configuration, world.spine)
-        check_root(configuration, world.spine, options)
+        check_run(configuration, world, options)
         inputs, public = checksums(request.data, world), public_checksums(request.data)
         check_public_inputs(request.repeats, public)
         state = {

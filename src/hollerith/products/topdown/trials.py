@@ -8,7 +8,7 @@ import hollerith
 from hollerith.privacy.entropy import Entropy
 from hollerith.products.run import check_accuracy_allowed
 from hollerith.products.topdown.accuracy import AccuracyRow, accuracy, area_sets, write_accuracy
-from hollerith.products.topdown.estimate import Options, Progress, check_noiseless, check_root, estimate
+from hollerith.products.topdown.estimate import Options, Progress, check_run, estimate
 from hollerith.products.topdown.outputs import describe_files
 from hollerith.products.topdown.world import open_world
 from hollerith.release.folder import new_folder, write_manifest
@@ -46,8 +46,7 @@ def trials(
     check_accuracy_allowed(make_plan(configuration), entropy, data, internal=internal)
     clock = Stopwatch(announce)
     world = open_world(configuration, data, memory, clock, options.estimator, options.spine)
-    check_noiseless(configuration, world.spine)
-    check_root(configuration, world.spine, options)
+    check_run(configuration, world, options)
     released = []
     for trial in range(number):
         with tempfile.TemporaryDirectory(prefix="hollerith-") as folder:
