@@ -356,3 +356,15 @@ def test_an_invariant_that_the_spine_cannot_keep_is_refused_before_it_costs_anyt
     assert "its total cannot be kept" in capsys.readouterr().err
     assert not (tmp_path / "ledger.json").exists()
     assert not (tmp_path / "out.checkpoint").exists()
+
+
+def test_passes_after_the_detailed_query_have_nothing_to_decide(tmp_path: Path) -> None:
+    """They would be systems without any freedom, which take the solver for ever."""
+    shape = (3, 2)
+    document = configuration(shape, rho="1/2")
+    document["passes"] = {level: {"estimate": [["detailed"], ["a0"], ["total"]]} for level in LEVELS}
+    solvers = json.loads((go(tmp_path, make_world(4, shape), document) / "manifest.json").read_text())["solvers"]
+    document["passes"] = {level: {"estimate": [["total"], ["a0"], ["detailed"]]} for level in LEVELS}
+    more = json.loads((go(tmp_path, make_world(4, shape), document, "--overwrite") / "manifest.json").read_text())
+    assert sum(solvers["US"].values()) == 1
+    assert sum(more["solvers"]["US"].values()) == 3

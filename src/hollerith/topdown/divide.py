@@ -122,7 +122,8 @@ def estimate_in_passes(family: Family, passes: Sequence[Callable[[], Terms]]) ->
     """Estimate the counts of the children; each pass keeps what the earlier ones hold.
 
     A pass is solved on the coarsest cells that its queries, what is held and the bounds can tell apart. Where the last
-    pass leaves cells together, their counts go to the cells in proportion to the parent's.
+    pass leaves cells together, their counts go to the cells in proportion to the parent's. Passes after one that holds
+    every cell change nothing, and are left out.
 
     Returns
     -------
@@ -142,7 +143,14 @@ def estimate_in_passes(family: Family, passes: Sequence[Callable[[], Terms]]) ->
         if len(coarse.parent) < len(parent):
             counts = counts[:, cell] * (parent / coarse.parent[cell])
         held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
+        if _holds_all(terms):
+            break
     return counts, tuple(solvers)
+
+
+def _holds_all(terms: Terms) -> bool:
+    """Whether later passes hold every cell, so that nothing is left for them to decide."""
+    return any(len(np.unique(label)) == len(label) for label in terms.held)
 
 
 def _node(family: Family, terms: Terms, held: tuple[Held, ...]) -> Node:
@@ -174,6 +182,8 @@ def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> Di
         counts = solution.counts
         solvers.append(f"{solution.solver}, failsafe")
         held += [Held(label, sum_by(counts, label), _SLACK) for label in terms.held]
+        if _holds_all(terms):
+            break
     # What cannot be met in fractions cannot be met in whole persons; the least departure is a whole number or above.
     missed = int(np.ceil((least or 0.0) - _NOISE))
     rounded = round_failsafe(
