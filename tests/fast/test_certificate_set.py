@@ -124,13 +124,15 @@ def test_what_may_not_be_released_marks_the_set_and_confidential_is_refused() ->
     assert marked["status"] == "NOT FOR RELEASE"
     assert marked["reasons"] == ["b: the noise was made from a seed"]
     assert "NOT FOR RELEASE" in certificate_set_page(marked)
-    with pytest.raises(OutputError, match="b: the manifest says CONFIDENTIAL"):
+    silent = certificate_of_set([("a", manifest(US)), ("b", manifest(PERSONS, status="NOT FOR RELEASE"))])
+    assert (silent["status"], silent["reasons"]) == ("NOT FOR RELEASE", ["b: its manifest says so"])
+    with pytest.raises(OutputError, match="b: the release is CONFIDENTIAL"):
         certificate_of_set([("a", manifest(US)), ("b", manifest(PERSONS, status="CONFIDENTIAL"))])
 
 
 def test_counts_without_noise_promise_nothing_and_are_marked() -> None:
     boundless = made_up("safetab-p", of_own_record, math.inf)
-    found = certified(US, boundless)
+    found = certificate_of_set([("a", manifest(US)), ("b", manifest(boundless, reasons=["a budget is infinite"]))])
     assert found["status"] == "NOT FOR RELEASE"
     assert all("learn with certainty" in r["attacker"] for r in found["guarantee"] if r["of"] == "person")
 

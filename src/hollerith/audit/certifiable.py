@@ -1,4 +1,4 @@
-"""What a manifest must be for its release to be certified: of the right shape, in agreement with itself, and public."""
+"""What a manifest must be for its release to be certified: of the right shape, and in agreement with itself."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,10 +8,6 @@ from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
 from hollerith.privacy.exact import read_exact
 from hollerith.products.phsafe.spec import TABLES
-
-NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
-CONFIDENTIAL: Final = "CONFIDENTIAL"
-"""With which the status of a manifest begins that marks what must not leave the house."""
 
 CHANGES: Final = {
     "unbounded": "one {unit} is added or left out",
@@ -35,11 +31,8 @@ def refuse_unsound(manifest: Mapping[str, Any], plan: Plan) -> None:
     Raises
     ------
     OutputError
-        If the manifest is confidential, a part of it is not what it is in a manifest, or its totals are not those of
-        its measurements.
+        If a part of the manifest is not what it is in a manifest, or its totals are not those of its measurements.
     """
-    if str(manifest.get("status")).startswith(CONFIDENTIAL):
-        raise OutputError("the manifest says CONFIDENTIAL: what must not leave the house is not certified for others")
     for key, kind in _PARTS.items():
         if not isinstance(manifest.get(key, kind()), kind):
             raise _strange(f"{key} is no {_KINDS[kind]}")

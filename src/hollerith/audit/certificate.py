@@ -75,8 +75,8 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         If the manifest holds no plan, contradicts itself, or is of a release that is confidential.
     """
     plan = plan_in(manifest)
-    status = refuse_confidential(manifest, "the release")
     refuse_unsound(manifest, plan)
+    status = refuse_confidential(manifest, "the release")
     totals = manifest["plan"]["totals"]
     unit = plan.privacy_unit
     symbol = "rho" if plan.mechanism is Mechanism.ZCDP else "epsilon"

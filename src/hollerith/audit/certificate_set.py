@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any, Final
 
-from hollerith.audit.certifiable import CHANGES, NOT_FOR_RELEASE
+from hollerith.audit.certifiable import CHANGES
 from hollerith.audit.certificate import DELTAS, certificate
 from hollerith.audit.tradeoff import pure_guess, zcdp_guess
 from hollerith.errors import OutputError
@@ -18,6 +18,7 @@ from hollerith.plan.plan import number
 from hollerith.plan.unit import Losses, Unit, add, as_zcdp
 from hollerith.privacy.exact import INFINITE, Budget, read_exact
 from hollerith.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
+from hollerith.release.status import NOT_FOR_RELEASE
 
 NEIGHBOURS: Final = ("unbounded", "same_household", "bounded")
 
@@ -75,6 +76,7 @@ def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: 
     """
     releases = [_read(name, manifest) for name, manifest in manifests]
     _refuse_twice(manifests)
+    marked = [release for release in releases if release.certified["status"] == NOT_FOR_RELEASE]
     pure = all(release.mechanism is Mechanism.PURE for release in releases)
     mechanism = Mechanism.PURE if pure else Mechanism.ZCDP
     by_unit = [("person", "person", _OF_PERSON, [(r, r.person) for r in releases])]
@@ -90,8 +92,8 @@ def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: 
         )
     return {
         "certificate_of_set": 1,
-        "status": NOT_FOR_RELEASE if any(r.certified["reasons"] for r in releases) else "for publication",
-        "reasons": [f"{r.name}: {reason}" for r in releases for reason in r.certified["reasons"]],
+        "status": NOT_FOR_RELEASE if marked else "for publication",
+        "reasons": [f"{r.name}: {why}" for r in marked for why in r.certified["reasons"] or ["its manifest says so"]],
         "mechanism": mechanism.value,
         "household_cap": cap,
         "releases": [_described(release) for release in releases],

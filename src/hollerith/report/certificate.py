@@ -53,8 +53,8 @@ def certificate_page(certificate: Certificate) -> str:
 
 
 def _status(certificate: Certificate) -> tuple[str, str]:
-    if certificate["reasons"]:
-        return "NOT FOR RELEASE", f"Reason: {' and '.join(certificate['reasons'])}."
+    if certificate["status"] == "NOT FOR RELEASE":
+        return "NOT FOR RELEASE", f"Reason: {' and '.join(certificate['reasons']) or 'its manifest says so'}."
     return "For publication.", "This page follows from the public plan of the release; no record was read to make it."
 
 

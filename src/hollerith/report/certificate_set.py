@@ -26,7 +26,7 @@ def certificate_set_page(certificate: Certificate) -> str:
     return render(
         Page(
             f"Privacy certificate of {len(names)} releases together",
-            "NOT FOR RELEASE" if certificate["reasons"] else "For publication.",
+            certificate["status"] if certificate["reasons"] else "For publication.",
             f"Reasons: {'; '.join(certificate['reasons'])}."
             if certificate["reasons"]
             else "This page follows from the public plans of the releases; no record was read to make it.",
