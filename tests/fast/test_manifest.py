@@ -85,7 +85,7 @@ def test_the_whole_configuration_is_told(made: Releases) -> None:
     assert told["configuration"]["truncation_key"] == "k"
     assert told["configuration"]["consistency"] == {"couple": "drop-and-count"}
     assert told["configuration"]["privacy_budget"]["PH2"]["usa_*"] == 0.5
-    assert told["options"] == {"confidence": "19/20", "sensitivity": "tight", "format": "csv"}
+    assert told["options"] == {"confidence": "19/20", "margins": "exact", "sensitivity": "tight", "format": "csv"}
     # No file of records has a checksum in public.
     assert told["public_inputs"] == {}
     told = read(made / "safetab-p")
