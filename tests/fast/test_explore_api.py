@@ -344,7 +344,9 @@ def test_shares_and_totals_of_a_strategy_can_be_given() -> None:
 
 def test_a_total_is_spent_on_equal_relative_errors_of_average_geounits() -> None:
     for product in ("topdown", "topdown-h1", "topdown-pr", "topdown-h1-pr"):
-        asked = {"product": product, "settings": started(product), "question": "equal", "total": "2.5"}
+        settings = started(product)
+        settings["fields"]["margins"] = "bureau"
+        asked = {"product": product, "settings": settings, "question": "equal", "total": "2.5"}
         view = viewed(product, CLIENT.post("/api/solve", json=asked).json()["settings"])
         assert view["total"] == "5/2"
         margins = {name: float(entry["margin_exact"]) for name, entry in view["entries"].items() if entry["on"]}

@@ -99,6 +99,14 @@ def test_noise_that_is_almost_surely_zero_has_no_margin() -> None:
     assert margin_of(Zero(), 40, Fraction(9, 10), "exact") == 0
 
 
+@pytest.mark.parametrize(
+    "law", [DiscreteGaussian(Fraction(1, 10**16)), TwoSidedGeometric(Fraction(1, 10**16))], ids=repr
+)
+def test_almost_no_noise_has_no_margin(law: Law) -> None:
+    for number in (1, 2, 50):
+        assert least_bound(noise_of([(law, number)]), 1 - Fraction(1, 10**300)) == 0
+
+
 def test_margins_are_whole_numbers_or_z_sigma() -> None:
     law = DiscreteGaussian(Fraction(9))
     assert type(margin_of(law, 2, Fraction(9, 10), "exact")) is int

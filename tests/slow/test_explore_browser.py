@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from hollerith.plan.measurement import Mechanism
+from hollerith.plan.targets import budget_for_margin
 from hollerith.privacy.zcdp import epsilon_tight
 from hollerith.products.phsafe.config import read_config
 from hollerith.products.phsafe.plan import make_plan, plan_of
@@ -136,7 +137,7 @@ def test_budgets_and_margins_follow_each_other(watched: Watched) -> None:
     assert margin.get_attribute("data-exact") == repr(plan.margin(plan["PH2/usa_*"]))
     margin.fill("300")
     watched.settled()
-    wanted = Fraction("1.645") ** 2 * 484 / (2 * 300**2)
+    wanted = budget_for_margin(Fraction(300), Fraction(484), Fraction(9, 10), Mechanism.ZCDP)
     assert watched.field("PH2/usa_*", "budget").get_attribute("data-exact") == str(wanted)
     margin.press_sequentially("00")
     watched.settled()
@@ -213,7 +214,7 @@ def test_the_page_solves(watched: Watched) -> None:
         page.locator("#targets").get_by_label(label).fill(target)
     page.get_by_role("button", name="Find the smallest total").click()
     watched.settled()
-    wanted = Fraction("1.645") ** 2 * 196 / (2 * 68**2)
+    wanted = budget_for_margin(Fraction(68), Fraction(196), Fraction(9, 10), Mechanism.ZCDP)
     assert watched.field("PH3/state_A-G", "budget").get_attribute("data-exact") == str(wanted)
     assert "smallest total" in page.locator("#said").inner_text()
     page.locator("#total").fill("2")
@@ -227,6 +228,7 @@ def test_the_page_solves(watched: Watched) -> None:
 
 def test_table_10_can_be_typed(watched: Watched) -> None:
     page = watched.page
+    page.locator('[data-field="margins"]').select_option("bureau")
     targets = {"usa_*": 500, "usa_A-G": 500, "usa_H,I": 500, "state_*": 200, "state_A-G": 68, "state_H,I": 200}
     for level, target in targets.items():
         page.locator(f'#targets [data-column="{level}"]').fill(str(target))

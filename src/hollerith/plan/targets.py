@@ -102,8 +102,8 @@ def _least_exponent(mechanism: Mechanism, bound: int, confidence: Fraction) -> F
         law = DiscreteGaussian(1 / (2 * exponent)) if of_zcdp else TwoSidedGeometric(1 / exponent)
         return covers(noise_of([(law, 1)]), bound, confidence)
 
-    # The power of ten at or above it. From 1 upwards it is within 0 of any confidence soon.
-    power = 0
+    # The power of ten at or above it, which is near bound^-2 or bound^-1.
+    power = -(2 if mechanism is Mechanism.ZCDP else 1) * len(str(bound))
     while not within(Fraction(10) ** power):
         power += 1
     while within(Fraction(10) ** (power - 1)):

@@ -26,9 +26,6 @@ Compare = Callable[[int], bool | None]
 _SMALL: Final = 1e-14
 """What is left out on either side: of the sum by its period, and of its Fourier series by its end."""
 
-_LARGEST_PERIOD: Final = 2**40
-"""Up to this period multiples of angles are exact in 64 bits."""
-
 _MOST_TERMS: Final = 2**20
 
 _FEWEST_DIGITS: Final = 30
@@ -68,16 +65,21 @@ def least_bound(noise: Noise, confidence: Fraction) -> int:
     if not noise:
         return 0
     low, high = -1, reach(noise, _log(1 / (1 - confidence)))
-    for compare in _comparisons(noise, high, confidence):
-        while high - low > 1:
-            middle = (low + high) // 2
-            reached = compare(middle)
-            if reached is None:
-                break
-            low, high = (low, middle) if reached else (middle, high)
-        if high - low == 1:
-            break
-    return high
+    comparisons = _comparisons(noise, high, confidence)
+    while True:
+        compare = next(comparisons)
+        low = _last(low, high, lambda m, compare=compare: compare(m) is False)  # type: ignore[misc]
+        if high - low == 1 or compare(low + 1):
+            return low + 1
+        high = 1 + _last(low, high, lambda m, compare=compare: not compare(m))  # type: ignore[misc]
+
+
+def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The last number for which something holds, that holds at ``low`` and fails from somewhere before ``high`` on."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def covers(noise: Noise, bound: int, confidence: Fraction) -> bool:
@@ -142,8 +144,6 @@ def _in_doubles(noise: Noise, largest: int, confidence: Fraction) -> Compare | N
     if isinstance(noise[0][0], TwoSidedGeometric) and sum(number for _, number in noise) <= _FEW_GEOMETRIC:
         return None
     period = _period(noise, largest, -math.log(_SMALL))
-    if period > _LARGEST_PERIOD:
-        return None
     terms = min(64, period // 2)
     while (phi := _characteristic(noise, 2 * math.pi * np.arange(1, terms + 1, dtype=np.float64) / period))[-1] * (
         1 + math.log(period / 2 / terms)
@@ -157,7 +157,8 @@ def _in_doubles(noise: Noise, largest: int, confidence: Fraction) -> Compare | N
     error = 2 * _SMALL + 1e-12 + 1e-14 * sum(number for _, number in noise)
 
     def compare(bound: int) -> bool | None:
-        angles = (math.pi / period) * (k * (2 * bound + 1) % (2 * period))
+        # Multiples of pi are taken off exactly, in whole numbers of any size.
+        angles = np.array([n * (2 * bound + 1) % (2 * period) for n in range(1, terms + 1)]) * (math.pi / period)
         coverage = (2 * bound + 1) / period + float((weights * np.sin(angles)).sum())
         return None if abs(coverage - level) <= error else coverage > level
 

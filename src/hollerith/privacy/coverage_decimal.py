@@ -36,7 +36,8 @@ def decimal_coverage(
 
 
 def _context(digits: int) -> Context:
-    return Context(prec=digits, Emin=-(10**17), Emax=10**17)
+    # What is smaller becomes 0, for a fraction of it would fill the memory.
+    return Context(prec=digits, Emin=-100 * digits, Emax=10**17)
 
 
 def _decimal(number: Fraction) -> Decimal:
@@ -140,7 +141,7 @@ def _geometric(noise: Sequence[tuple[TwoSidedGeometric, int]], m: int, digits: i
         nearest = min([1 - q for _, q, _ in ratios] + gaps)
         number = sum(number for _, number in noise)
         strain = (number + 10) ** 2 * (10 / nearest + (m + number) * max(rate for rate, _ in rates))
-        error = majorant * strain * Decimal(10) ** -context.prec
+        error = majorant * strain * Decimal(10) ** -context.prec + Decimal(10) ** context.Emin
         return 1 - Fraction(tail + error), 1 - Fraction(tail - error)
 
 
