@@ -5,6 +5,7 @@ import json
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +54,7 @@ class Found(NamedTuple):
     count: int
     expected: float
     observed: float
+    within: float
 
 
 Errors = dict[Key, list[tuple[float, list[int]]]]
@@ -118,8 +120,13 @@ def due(errors: Errors, exist: Counter[Key], product: str) -> Iterator[tuple[Key
     for key, of_groups in errors.items():
         groups = exist[key._replace(table="" if product == "safetab-p" else key.table[:3])]
         off = [abs(error) for _, cells in of_groups for error in cells]
-        observed = float(np.quantile(off, 0.95)) if off else -1.0
-        yield key, Found(groups, len(of_groups) / groups, len(off), of_groups[0][0] if off else -1.0, observed)
+        if not off:
+            yield key, Found(groups, len(of_groups) / groups, 0, -1.0, -1.0, -1.0)
+            continue
+        margin = of_groups[0][0]
+        observed = next(m for m in sorted(off) if sum(error <= m for error in off) >= Fraction(95, 100) * len(off))
+        within = sum(error <= margin for error in off) / len(off)
+        yield key, Found(groups, len(of_groups) / groups, len(off), margin, observed, within)
 
 
 def told(rows: list[dict[str, Any]]) -> dict[Key, Found]:
@@ -127,7 +134,8 @@ def told(rows: list[dict[str, Any]]) -> dict[Key, Found]:
     for row in rows:
         key = Key(*(row[name] for name in Key._fields))
         assert key not in found
-        margins = (-1.0 if row[name] is None else row[name] for name in ("expected_moe", "experimental_moe"))
+        names = ("expected_moe", "experimental_moe", "coverage")
+        margins = (-1.0 if row[name] is None else row[name] for name in names)
         found[key] = Found(row["groups"], row["share"], row["count"], *margins)
     return found
 

@@ -179,7 +179,7 @@ def _log_gaussian(law: DiscreteGaussian, t: NDArray[np.float64]) -> NDArray[np.f
     sigma2 = float(law.sigma2)
     if sigma2 < 1 / (2 * math.pi):
         weights = [2 * math.exp(-k * k * float(law.exponent)) for k in range(1, 6)]
-        waves = sum(weight * (np.cos(k * t) - 1) for k, weight in enumerate(weights, start=1))
+        waves = sum(-2 * weight * np.sin(k * t / 2) ** 2 for k, weight in enumerate(weights, start=1))
         found: NDArray[np.float64] = np.log1p(waves / (1 + sum(weights)))
         return found
     repeated = sum(
