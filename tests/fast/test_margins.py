@@ -1,13 +1,16 @@
 """Margins of error hold what they state: exact coverage by summed probabilities, and least budgets that reach it."""
 
+import json
 import math
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from hollerith.cli.main import main
 from hollerith.plan.margin import margin_of
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.targets import budget_for_margin
@@ -242,3 +245,31 @@ def test_coverage_grows_with_the_budget() -> None:
     for laws in (GAUSSIANS, GEOMETRICS):
         chances = [list(coverages([law]))[:3] for law in laws]
         assert all(more >= less for wide, narrow in pairwise(chances) for more, less in zip(wide, narrow, strict=False))
+
+
+def answered(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    assert main(["account", "--json", *options]) == 0
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def test_account_solves_by_the_choice_of_margins(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--moe", "500", "--sensitivity", "484")
+    bureau = answered(capsys, *asked, "--margins", "bureau")
+    assert Fraction(bureau["rho"]) == Fraction("1.645") ** 2 * 484 / (2 * 500**2)
+    assert bureau["moe"] == pytest.approx(500)
+    exact = answered(capsys, *asked)
+    assert (exact["margins"], exact["moe"]) == ("exact", 500)
+    assert Fraction(exact["rho"]) == budget_for_margin(Fraction(500), Fraction(484), Fraction(9, 10), Mechanism.ZCDP)
+    less = Fraction(exact["rho"]) * Fraction(999_999, 10**6)
+    assert answered(capsys, "--rho", str(less), "--sensitivity", "484")["moe"] == 501
+
+
+def test_account_of_pure_dp(capsys: pytest.CaptureFixture[str]) -> None:
+    pure = ("--mechanism", "pure", "--sensitivity", "9", "--confidence", "0.99")
+    found = answered(capsys, *pure, "--moe", "11")
+    # The closed form of one cell: 2 e^(-12 a) / (1 + e^(-a)) is at most 1 percent.
+    a = found["epsilon_float"] / 9
+    assert 2 * math.exp(-12 * a) / (1 + math.exp(-a)) == pytest.approx(0.01, abs=1e-11)
+    assert answered(capsys, *pure, "--epsilon", found["epsilon"])["moe"] == 11
+    for wrong in (["--rho", "1"], ["--epsilon", "1"], []):
+        assert main(["account", "--mechanism", "pure", *wrong]) == 2

@@ -115,6 +115,15 @@ def test_children_sum_to_their_parents(tmp_path: Path) -> None:
         assert sums == counts(out, f"counts/{upper}", shape)
 
 
+def test_the_manifest_has_the_margins_that_were_asked_for(tmp_path: Path) -> None:
+    out = go(tmp_path, make_world(9, (2,)), configuration((2,), rho="1"), "--confidence", "0.99", "--margins", "bureau")
+    plan = json.loads((out / "manifest.json").read_text())["plan"]
+    assert (plan["confidence"], plan["margins"]) == (0.99, "bureau")
+    assert plan["measurements"]
+    for m in plan["measurements"]:
+        assert m["moe"] == pytest.approx(2.5758293035489 * m["sigma"])
+
+
 def test_block_totals_kept_with_group_quarters_go_through_the_failsafe(tmp_path: Path) -> None:
     shape = (8, 2)
     world = make_world(3, shape, quarters=True)
