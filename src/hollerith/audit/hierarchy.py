@@ -16,6 +16,8 @@ import numpy as np
 from hollerith.audit.series import Series
 from hollerith.errors import InputError
 from hollerith.regular import read_json, regular
+from hollerith.release.check import read_intact
+from hollerith.release.folder import MANIFEST
 
 COUNTS: Final = "counts"
 SPINE: Final = Path("spine", "geounits.csv")
@@ -46,7 +48,12 @@ def by_geolevel(release: Path, truth: Path, queries: Sequence[str] | None = None
     ------
     InputError
         If the two do not have the same spine, geolevels and attributes, or a count is no whole number.
+    OutputError
+        If one has a manifest and files that are not the manifest's.
     """
+    for folder in (release, truth):
+        if (folder / MANIFEST).exists():
+            read_intact(folder)
     levels = sorted((release / COUNTS).glob("*.csv"))
     if not levels:
         raise InputError(f"{release / COUNTS} holds no counts by geolevel; name a release of TopDown")

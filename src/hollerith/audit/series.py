@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from hollerith.audit.residuals import Floats, Residuals, residuals_of
-from hollerith.errors import InputError, OutputError
+from hollerith.errors import InputError
 from hollerith.plan.read import read_plan
 from hollerith.privacy.laws import Law, Zero
-from hollerith.release.check import check_checksums
+from hollerith.release.check import read_intact
 from hollerith.release.tables import read_table
 
 _VALUES: Final = frozenset({"COUNT", "VARIANCE", "MOE", "NOISE_DISTRIBUTION"})
@@ -66,7 +66,7 @@ def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
     InputError, OutputError
         If one is no release, or their counts do not match.
     """
-    manifest, exact_manifest = (_intact(folder) for folder in (release, truth))
+    manifest, exact_manifest = (read_intact(folder) for folder in (release, truth))
     tables, true = (m["tables"] for m in (manifest, exact_manifest))
     for name in tables:
         if name not in true:
@@ -78,14 +78,6 @@ def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
         if "COUNT" not in exact:
             raise InputError(f"{truth / name} has no column COUNT")
         yield from _by_variance(str(described.get("table", Path(name).stem)), noisy, exact, manifest)
-
-
-def _intact(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder whose files are those of the manifest."""
-    manifest, wrong = check_checksums(folder)
-    if wrong:
-        raise OutputError("\n  ".join([f"{folder} is not what its manifest says:", *wrong]))
-    return manifest
 
 
 def _by_variance(

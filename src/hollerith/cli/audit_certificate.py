@@ -73,18 +73,9 @@ def _certificate(options: argparse.Namespace) -> None:
 def _manifest_of(release: Path) -> dict[str, Any]:
     """The manifest of a release whose files are those that it describes."""
     from hollerith.errors import OutputError
-    from hollerith.release.folder import read_manifest
-    from hollerith.release.tables import checksum
+    from hollerith.release.check import read_intact
 
-    if not release.is_dir():
-        raise OutputError(f"{release} is no folder; name that of a release")
-    manifest = read_manifest(release)
-    files = manifest.get("tables")
-    for name, described in files.items() if isinstance(files, dict) else ():
-        path = release / name
-        if not path.is_file() or not isinstance(described, dict) or checksum(path) != described.get("sha256"):
-            raise OutputError(
-                f"{path} is not the file that the manifest describes, so the release is not certified; "
-                f"see hollerith check {release}"
-            )
-    return manifest
+    try:
+        return read_intact(release)
+    except OutputError as error:
+        raise OutputError(f"not certified: {error}") from None

@@ -63,8 +63,10 @@ def phsafe_reference(release: Path | None = None) -> PhsafeReference:
 
 def _counts_of(release: Path) -> Counts:
     from hollerith.release.check import check_files  # noqa: PLC0415 (it brings a database, which the page does not need)
+    from hollerith.release.status import refuse_confidential  # noqa: PLC0415 (the same)
 
     manifest, tables, wrong = check_files(release)
+    refuse_confidential(manifest, str(release))
     if wrong:
         raise InputError(f"{release} does not hold together: {'; '.join(wrong)}")
     if manifest.get("product") != "phsafe":
