@@ -1,12 +1,13 @@
 """Manifests say how a release was made, and whether it may be published; who edits one is found out where possible."""
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from manifest_releases import Releases, call, make_releases, phsafe_config
@@ -15,7 +16,7 @@ from safetab_worlds import NAMES
 from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
 from hollerith.plan.plan import Neighbours, Plan
 from hollerith.privacy.exact import INFINITE, Budget
-from hollerith.release.tables import checksum
+from hollerith.release.tables import ReleaseTable, checksum, read_table, write_table
 from hollerith.topdown.configuration_document import configuration_document
 from hollerith.topdown.read_configuration import BUILT_IN, read_configuration
 
@@ -375,3 +376,11 @@ def test_empty_folders_and_odd_files_are_no_part_of_a_release(
     (release / "PH2.csv").unlink()
     os.mkfifo(release / "PH2.csv")
     assert "PH2.csv is missing" in refused(capsys, "check", release)
+
+
+@pytest.mark.parametrize("fmt", ["csv", "parquet"])
+def test_a_table_is_read_back_as_it_was_written(fmt: Literal["csv", "parquet"], tmp_path: Path) -> None:
+    """Also where a ratio has no value, as that of two counts that are 0."""
+    table = ReleaseTable("t", {"A": ["x", "y"], "N": [1, -2], "RATIO": [0.1, math.nan]})
+    path = write_table(tmp_path, table, fmt)
+    assert read_table(path) == {"A": ["x", "y"], "N": ["1", "-2"], "RATIO": ["0.1", "nan"]}

@@ -46,7 +46,9 @@ ODD: tuple[Any, ...] = (
     *("", "x", "0", "1/0", "Infinity", "1e999", "1/3", "../x", "\x1b[31mred", "\0", "\ud800", "a" * 300, "a/" * 2000),
     *([], [[]], [5], {}, {"": {}}, {"x": 5}, {"\0": 1}, {"../x": {"sha256": "0"}}),
 )
-EXAMPLES = 12
+EXAMPLES = 8
+SLOW = {"coterminous": 2, "report": 2, "interval topdown": 4, "check spine": 4, "epl": 4}
+"""How often each command is tried."""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +100,11 @@ def test_no_manifest_makes_a_command_fail(made: Releases, name: str, capsys: pyt
     arguments = arguments_of(made, name)
 
     # Several commands share a fixture that none of them changes.
-    @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+    @settings(
+        max_examples=SLOW.get(name, EXAMPLES),
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+        derandomize=True,
+    )
     @given(data=st.data())
     def try_one(data: st.DataObject) -> None:
         where = data.draw(a_place(manifest))

@@ -70,7 +70,11 @@ def read_table(path: Path) -> dict[str, list[str]]:
             must_be_regular(path)
             with duckdb.connect(":memory:") as db:
                 arrays = db.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
-            return {name: [written(value) for value in values.tolist()] for name, values in arrays.items()}
+            # The database stores a float that is no number as NULL.
+            return {
+                name: ["nan" if value is None else written(value) for value in values.tolist()]
+                for name, values in arrays.items()
+            }
         lines = read_regular(path).decode().splitlines()
         rows = [line.split("|") for line in lines[1:]]
         header = lines[0].split("|")
