@@ -335,6 +335,16 @@ def test_reports_have_checksums(copy: Callable[[str], Path], capsys: pytest.Capt
     assert "report.html was changed" in refused(capsys, "check", spine)
 
 
+@pytest.mark.parametrize("name", ["phsafe", "estimates", "safetab-p", "topdown", "spine"])
+def test_a_changed_file_is_told_once(
+    name: str, copy: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = copy(name)
+    file = next(iter(read(release)["tables"]))
+    (release / file).write_bytes((release / file).read_bytes() + b"\n")
+    assert refused(capsys, "check", release).count(f"{file} was changed") == 1
+
+
 def test_a_manifest_whitelists_no_file(
     made: Releases, copy: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,7 +38,7 @@ def _check(options: argparse.Namespace) -> None:
         wrong += [] if wrong else _topdown(release, manifest)
     elif product == "spine":
         agreeing = "the manifest and each other, and shares sum to 1 along every path"
-        wrong = _spine(release)
+        wrong += _spine(release)
     elif product in {"safetab-p", "safetab-h", "tables"}:
         # A table that was postprocessed without its manifest is of the product "tables".
         agreeing = agreeing if "plan" in manifest else "the manifest"
@@ -51,6 +51,8 @@ def _check(options: argparse.Namespace) -> None:
         wrong += _files(release)
     else:
         raise OutputError(f"{release} is a release of an unknown product, {product!r}")
+    # Some of these compare checksums once more.
+    wrong = list(dict.fromkeys(wrong))
     if not wrong and product != "spine":
         found, left = check_recipe(release, manifest, options.inputs)
         wrong, unchecked = found, unchecked + left
