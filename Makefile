@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo explore test test-fast lint types contracts format bench mutants clean
+.PHONY: help setup demo explore test test-fast fuzz lint types contracts format bench mutants clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     a synthetic census through PHSafe and SafeTab, ending in reports to open"
 	@echo "make explore  choose budgets by looking: a local page in the browser"
 	@echo "make test     everything that must pass: lint, types, contracts, tests"
+	@echo "make fuzz     attack every input of every command, without end"
 	@echo "make bench    the benchmarks, as one table"
 	@echo "make mutants  faults put into the guarantee and the plan one by one: how many do their tests catch?"
 
@@ -42,6 +43,9 @@ test: lint types contracts
 
 test-fast: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile tests/fast
+
+fuzz: setup
+	$(BIN)/python tests/attack/fuzz.py
 
 lint: setup
 	$(BIN)/ruff check .

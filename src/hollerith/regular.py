@@ -63,3 +63,8 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 (a document of any shape)
         return json.loads(read_regular(path).decode("utf-8"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def real(path: Path) -> Path:
+    """Where a path leads; one that a link leads back to leads to itself."""
+    return Path(os.path.realpath(path))

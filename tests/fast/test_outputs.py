@@ -362,3 +362,11 @@ def test_a_file_is_claimed_without_being_touched(tmp_path: Path) -> None:
     assert (tmp_path / "page").read_text() == "whole"
     with pytest.raises(OutputError, match="would replace"):
         page.check()
+
+
+@pytest.mark.parametrize("where", ["out", "--log", "--report", "out.partial"])
+def test_a_link_to_itself_is_no_fault_of_the_program(place: Path, where: str) -> None:
+    target = place / ("loop" if where.startswith("--") else where)
+    target.symlink_to(target.name)
+    assert run(place, *([where, str(target)] if where.startswith("--") else [])) == 2
+    assert target.is_symlink()

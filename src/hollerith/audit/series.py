@@ -71,13 +71,17 @@ def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
     for name in tables:
         if name not in true:
             raise InputError(f"{truth} has no table {name}, so its counts cannot be matched with those of {release}")
-    for name, described in tables.items():
-        noisy, exact = (read_table(folder / name) for folder in (release, truth))
-        if "COUNT" not in noisy:
-            raise InputError(f"{release / name} has no column COUNT")
-        if "COUNT" not in exact:
-            raise InputError(f"{truth / name} has no column COUNT")
-        yield from _by_variance(str(described.get("table", Path(name).stem)), noisy, exact, manifest)
+    try:
+        for name, described in tables.items():
+            noisy, exact = (read_table(folder / name) for folder in (release, truth))
+            if "COUNT" not in noisy:
+                raise InputError(f"{release / name} has no column COUNT")
+            if "COUNT" not in exact:
+                raise InputError(f"{truth / name} has no column COUNT")
+            yield from _by_variance(str(described.get("table", Path(name).stem)), noisy, exact, manifest)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        # The checksums hold, so whoever wrote them wrote other tables or another plan than this program does.
+        raise InputError(f"{release} and {truth} do not hold the counts and the plan of a release") from None
 
 
 def _by_variance(

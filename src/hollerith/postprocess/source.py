@@ -13,7 +13,7 @@ import duckdb
 import hollerith
 from hollerith.errors import OutputError
 from hollerith.postprocess.nested import CELL_COLUMNS, KEY, columns
-from hollerith.regular import regular
+from hollerith.regular import real, regular
 from hollerith.release.check import checked_file
 from hollerith.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from hollerith.release.status import refuse_confidential
@@ -102,7 +102,7 @@ def write_release(
     OutputError
         If ``out`` cannot be used.
     """
-    if out.resolve() in {path.resolve().parent for path in source.paths.values()}:
+    if real(out) in {real(path).parent for path in source.paths.values()}:
         raise OutputError(f"{out} holds the tables to be read; name another folder")
     with new_folder(out, overwrite=overwrite) as partial:
         tables = {}

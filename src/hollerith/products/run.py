@@ -24,7 +24,7 @@ from hollerith.privacy.entropy import Entropy
 from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.records.census import SYNTHETIC_MARK, is_synthetic
 from hollerith.records.reader import Source
-from hollerith.regular import read_regular
+from hollerith.regular import read_regular, real
 from hollerith.release.new_file import NewFile
 from hollerith.release.recipe import Recipe
 from hollerith.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
@@ -192,10 +192,10 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
     """
     out = request.out.absolute()
     path = (request.log or Path(f"{out}.confidential.log")).absolute()
-    homes = {place.resolve() for place in (out, Path(f"{out}.partial"))}
-    if homes & {path.resolve(), *path.resolve().parents}:
+    homes = {real(place) for place in (out, Path(f"{out}.partial"))}
+    if homes & {real(path), *real(path).parents}:
         raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
-    if request.account is not None and path.resolve() == request.account.path.resolve():
+    if request.account is not None and real(path) == real(request.account.path):
         raise OutputError(f"the log {path} would replace the ledger; name another place")
     new = NewFile(path, "the log", _is_log)
     # The folder of OUT is made with OUT.
@@ -212,7 +212,7 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
         yield write
     finally:
         with whole():
-            if written and is_published(out.resolve()):
+            if written and is_published(real(out)):
                 new.keep()
             elif written:
                 new.discard()

@@ -31,7 +31,7 @@ from hollerith.records.reader import (
     source_of,
 )
 from hollerith.records.schema import GEO, PERSONS, UNITS, Column, RecordFile
-from hollerith.regular import read_regular, regular
+from hollerith.regular import read_regular, real, regular
 
 CONFIG: Final = "cef_config.ini"
 BLOCK: Final = "OIDTABBLK"
@@ -195,7 +195,7 @@ def _places(folder: Path) -> tuple[list[tuple[str, Path, str]], list[Finding]]:
             kind, _, what = key.partition("_")
             if key in folders:
                 folders[key] = folder / value
-                inside = folder.resolve() in (folders[key].resolve(), *folders[key].resolve().parents)
+                inside = real(folder) in (real(folders[key]), *real(folders[key]).parents)
                 if not inside or not folders[key].is_dir():
                     findings.append(Finding("file_present", CONFIG, f"{key} must name a folder within {folder}"))
             elif kind in patterns and what == "file_format":

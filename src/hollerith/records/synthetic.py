@@ -40,6 +40,7 @@ from hollerith.records.synthetic_geography import PUERTO_RICO, STATES, Geography
 from hollerith.records.synthetic_households import Households, Mix, People, draw_households, draw_origin, reflect
 from hollerith.records.synthetic_race import Codes, CodeTables, code_tables, draw_codes
 from hollerith.records.synthetic_shares import Ints
+from hollerith.regular import real
 
 Answers: TypeAlias = NDArray[np.uint16]
 
@@ -238,7 +239,7 @@ def synthesize(
         If `out` holds something, `<out>.partial` exists, or the disk refuses.
     """
     request = _request(households, states, seed, fmt)
-    out = out.resolve()
+    out = real(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out} is not an empty folder; name a new one or empty it")
     partial = out.with_name(out.name + ".partial")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hollerith.errors import OutputError
 from hollerith.interruption import publish, unpublish, whole
-from hollerith.regular import read_regular
+from hollerith.regular import read_regular, real
 from hollerith.release.manifest import MANIFEST, check_shape
 from hollerith.release.status import CONFIDENTIAL
 
@@ -42,7 +42,7 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, privat
     OutputError
         If ``out`` cannot be used, or writing fails. Checked before anything is computed.
     """
-    out = out.resolve()
+    out = real(out)
     replaced = _check_free(out, overwrite=overwrite)
     partial = out.with_name(out.name + ".partial")
     stands = False
@@ -110,6 +110,8 @@ def _check_free(out: Path, *, overwrite: bool) -> bool:
     except UnicodeEncodeError:
         raise OutputError(f"the name of {out!a} is not UTF-8; name another folder") from None
     try:
+        if out.is_symlink():
+            raise OutputError(f"{out} is a link to itself; name a folder that does not exist or is empty")
         if not out.exists():
             return False
         if not out.is_dir():

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from hollerith.errors import OutputError
-from hollerith.regular import regular
+from hollerith.regular import real, regular
 from hollerith.release.new_file import NewFile
 from hollerith.report.page import MARK
 from hollerith.report.svg import renderer
@@ -37,7 +37,7 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
     if path.is_dir():
         raise OutputError(f"the report {path} cannot be written: name a file in a folder that exists")
     for folder in apart_from:
-        if folder.resolve() in path.resolve().parents:
+        if real(folder) in real(path).parents:
             raise OutputError(f"the report {path} would lie in {folder}; name another place")
     page = NewFile(path, "the report", _is_page, mode)
     page.check()

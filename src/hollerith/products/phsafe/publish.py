@@ -17,6 +17,7 @@ from hollerith.products.phsafe.estimate import Averages, Counts, Method, TableEs
 from hollerith.products.phsafe.measured import Measured, Numbers, read_measured
 from hollerith.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, area_name, nation_name
 from hollerith.products.phsafe.tables import Group
+from hollerith.regular import real
 from hollerith.release.check import describe_reports, describe_tables
 from hollerith.release.folder import MANIFEST, new_folder, write_manifest
 from hollerith.release.status import (
@@ -87,7 +88,7 @@ def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
     if request.method == "original" and request.combination == "joint":
         raise ConfigError("the original method fits every cell on its own; --combine joint goes with --method exact")
     paths = [request.release] + ([request.puerto_rico] if request.puerto_rico else [])
-    if request.out.resolve() in {path.resolve() for path in paths}:
+    if real(request.out) in {real(path) for path in paths}:
         raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial:
         announce("reading and checking the release")

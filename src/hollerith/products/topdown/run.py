@@ -24,6 +24,7 @@ from hollerith.products.topdown.estimate import Options, Progress, check_run, es
 from hollerith.products.topdown.outputs import check_labels, describe_files, write_outputs
 from hollerith.products.topdown.verify import NOISY, SYSTEM, verify_release
 from hollerith.products.topdown.world import World, checksums, open_world, public_checksums
+from hollerith.regular import real
 from hollerith.release.folder import new_folder, write_manifest
 from hollerith.release.recipe import Recipe, check_public_inputs
 from hollerith.stages import Announce, Stopwatch
@@ -136,8 +137,8 @@ def run(
 def _noisy_folder(stack: ExitStack, request: Request, options: Options) -> Path | None:
     if options.noisy_measurements is None:
         return None
-    homes = {options.noisy_measurements.resolve(), *options.noisy_measurements.resolve().parents}
-    if request.out.resolve() in homes:
+    homes = {real(options.noisy_measurements), *real(options.noisy_measurements).parents}
+    if real(request.out) in homes:
         raise OutputError(f"{options.noisy_measurements} would lie in {request.out}; name a folder of its own")
     return stack.enter_context(new_folder(options.noisy_measurements, overwrite=request.overwrite, noisy=False))
 

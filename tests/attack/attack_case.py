@@ -1,0 +1,134 @@
+"""One case: a file is spoiled, a command runs in this process, and what it did is judged."""
+
+import contextlib
+import io
+import os
+import random
+import shutil
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from attack_mutations import CANARIES, CONTENT, KIND
+from attack_table import Attacked
+
+from hollerith.cli.main import main
+
+LIMIT: Final = 60
+"""Seconds after which a command is taken to hang."""
+
+
+class HangError(BaseException):
+    """A command that does not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command did."""
+
+    status: int
+    told: str
+
+
+def _late(_signal: int, _frame: object) -> None:
+    raise HangError
+
+
+def run(arguments: list[str]) -> Outcome:
+    """Run a command in this process."""
+    told = io.StringIO()
+    # What prints to the file descriptors themselves is not of the command line.
+    signal.signal(signal.SIGALRM, _late)
+    signal.alarm(LIMIT)
+    try:
+        with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+            status = main(arguments)
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except HangError:
+        return Outcome(-1, f"{told.getvalue()}\nit hangs")
+    finally:
+        signal.alarm(0)
+    return Outcome(status, told.getvalue())
+
+
+@contextlib.contextmanager
+def spoiled(path: Path, rng: random.Random) -> Iterator[str]:
+    """Spoil a file, tell how, and put it back."""
+    kept = path.read_bytes()
+    try:
+        if rng.random() < 0.12:
+            kind = rng.choice(KIND)
+            path.unlink()
+            kind(path)
+            yield kind.__name__
+        else:
+            way = rng.choice(CONTENT)
+            path.write_bytes(way(kept, rng))
+            yield way.__name__
+    finally:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            path.unlink()
+        path.write_bytes(kept)
+
+
+def targets(world: Path, attacked: Attacked) -> list[Path]:
+    """The files that a command reads."""
+    found = {path for pattern in attacked.inputs for path in world.glob(pattern) if path.is_file()}
+    return sorted(found)
+
+
+def secrets_of(world: Path) -> tuple[str, ...]:
+    """What is written in records and nowhere else: the numbers of housing units."""
+    lines = (world / "d" / "units.csv").read_text().splitlines()[1:]
+    return (*CANARIES, *{line.split("|")[1] for line in lines} - _IN_RULES)
+
+
+_IN_RULES: Final = {"100000001", "899999999"}
+"""The ends of the domain of MAFID, which messages name."""
+
+
+def judge(attacked: Attacked, outcome: Outcome, out: Path, secrets: tuple[str, ...]) -> list[str]:
+    """What a command did that none may do."""
+    wrong: list[str] = []
+    if outcome.status not in {0, 2}:
+        wrong.append(f"it ended with {outcome.status}")
+    if "Traceback" in outcome.told:
+        wrong.append("it printed a traceback")
+    if outcome.status == 2 and not outcome.told.strip():
+        wrong.append("it refused without a word")
+    if attacked.confidential and any(secret in outcome.told for secret in secrets):
+        wrong.append("it showed a value of a record")
+    there = {path.name for path in out.iterdir()}
+    if outcome.status == 2 and there - {"ledger.json.lock"}:
+        wrong.append(f"it refused and left {', '.join(sorted(there))}")
+    if outcome.status == 0 and any(name.endswith((".partial", ".new")) for name in there):
+        wrong.append(f"it left {', '.join(sorted(there))}")
+    if outcome.status == 0 and " run " in attacked.command and (out / "out").exists():
+        checked = run(["check", str(out / "out")])
+        if checked.status != 0:
+            wrong.append(f"it released what check refuses: {checked.told[-300:]}")
+    return wrong
+
+
+def attack(world: Path, attacked: Attacked, seed: str, place: Path) -> str | None:
+    """Try one case; tell what went wrong, and how to see it again."""
+    rng = random.Random(seed)  # noqa: S311 (an attack that can be repeated)
+    path = rng.choice(targets(world, attacked))
+    out = place / "o"
+    out.mkdir()
+    try:
+        with spoiled(path, rng) as how:
+            arguments = [part.format(w=world, o=out) for part in attacked.command.split()]
+            outcome = run(arguments)
+        wrong = judge(attacked, outcome, out, secrets_of(world))
+    finally:
+        shutil.rmtree(out)
+    if not wrong:
+        return None
+    tail = " / ".join(outcome.told.strip().splitlines()[-3:])[-400:]
+    return f"{seed}: {how} of {path.relative_to(world)}: {attacked.command}\n    {'; '.join(wrong)}\n    {tail}"

@@ -1,0 +1,206 @@
+"""Strike a command at a moment, and judge what it leaves behind and how the next one copes."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hollerith.cli.main import main
+
+ZYGOTE: Final = Path(__file__).with_name("attack_zygote.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """A command that is struck.
+
+    Attributes
+    ----------
+    command : str
+        With ``{w}`` for the world and ``{o}`` for where its output goes.
+    charges : bool
+        Whether it draws noise on a ledger.
+    resumes : bool
+        Whether it can go on with ``--resume``.
+    checks : bool
+        Whether `check` knows what it makes.
+    """
+
+    command: str
+    charges: bool = False
+    resumes: bool = False
+    checks: bool = True
+
+
+_LEDGER: Final = "--ledger {o}/ledger.json --dataset D"
+STRUCK: Final = (
+    Struck(f"phsafe run {{w}}/config.json {{w}}/d {{o}}/out {_LEDGER}", charges=True),
+    Struck(f"phsafe run {{w}}/config.json {{w}}/d {{o}}/out --format parquet {_LEDGER}", charges=True),
+    Struck(f"safetab-p run {{w}}/p {{w}}/d {{o}}/out {_LEDGER}", charges=True),
+    Struck(f"safetab-h run {{w}}/p {{w}}/d {{o}}/out --totals {{w}}/relp/T01001.csv {_LEDGER}", charges=True),
+    Struck(f"topdown run {{w}}/t.json {{w}}/t {{o}}/out {_LEDGER}", charges=True, resumes=True),
+    Struck("phsafe estimate {w}/rel {o}/out"),
+    Struck("postprocess coterminous {w}/relp {w}/d/GRF-C.txt {o}/out"),
+    Struck("spine build {w}/d/GRF-C.txt {o}/out --kind conventional"),
+    Struck("audit certificate {w}/rel {o}/out", checks=False),
+)
+
+
+@dataclass(slots=True)
+class Moment:
+    """When and with what a command is struck; by default it is not.
+
+    Attributes
+    ----------
+    signals : list of int
+    at : list of int
+        At which of its events, one for each signal.
+    after : float or None
+        Or after how many seconds.
+    refusal : int
+        Or the number of the error that the event at ``at[0]`` ends with.
+    """
+
+    signals: list[int] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+    after: float | None = None
+    refusal: int = 0
+
+
+class Zygote:
+    """The process that forks."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.process = subprocess.Popen(
+            [sys.executable, str(ZYGOTE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, arguments: list[str], watched: Path, moment: Moment) -> dict[str, Any]:
+        """Run a command; its status, its events, its seconds, and what it told."""
+        told = self.place / "told"
+        job = {
+            "arguments": arguments,
+            "watched": str(watched),
+            "told": str(told),
+            "scratch": str(self.place / "scratch"),
+            "signals": moment.signals,
+            "at": moment.at,
+            "after": moment.after,
+            "refusal": moment.refusal,
+        }
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.flush()
+        answer = dict(json.loads(self.process.stdout.readline()))
+        return {**answer, "told": told.read_text(errors="replace")}
+
+    def close(self) -> None:
+        """End it."""
+        self.process.communicate()
+
+
+@contextmanager
+def zygote(place: Path) -> Iterator[Zygote]:
+    """Start the process that forks."""
+    (place / "scratch").mkdir(exist_ok=True)
+    started = Zygote(place)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def charges(out: Path) -> int:
+    """How many runs the ledger of a case holds."""
+    ledger = out / "ledger.json"
+    return len(json.loads(ledger.read_text())["data"]["D"]["runs"]) if ledger.exists() else 0
+
+
+def has_noise(out: Path) -> bool:
+    """Whether a run left noisy values under another name than OUT."""
+    return any(path.is_file() for name in ("out.partial", "out.checkpoint") for path in (out / name).rglob("*.[cp]*"))
+
+
+def strike(own: Zygote, struck: Struck, moment: Moment, world: Path, out: Path, *, old: Path | None) -> list[str]:
+    """Strike a command once, and let the next one clear up; tell what is wrong."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    arguments = [part.format(w=world, o=out) for part in struck.command.split()]
+    if old is not None:
+        shutil.copytree(old, out / "out")
+        arguments.append("--overwrite")
+    done = own.run(arguments, out, moment)
+    wrong = _after(struck, done, out, old)
+    wrong += _again(own, struck, arguments, out)
+    if wrong:
+        wrong.append(f"  {moment}, status {done['status']}: {done['told'].strip()[-300:]!r}")
+    return wrong
+
+
+def _manifest(folder: Path) -> bytes | None:
+    path = folder / "manifest.json"
+    return path.read_bytes() if path.exists() else None
+
+
+def _after(struck: Struck, done: dict[str, Any], out: Path, old: Path | None) -> list[str]:
+    """What may be there after a strike."""
+    status, told = done["status"], done["told"]
+    before = None if old is None else _manifest(old)
+    now = _manifest(out / "out")
+    is_new = now is not None and now != before
+    kept = {"ledger.json", "ledger.json.lock", "out"} | ({"out.checkpoint"} if struck.resumes else set())
+    left = sorted({path.name for path in out.iterdir()} - kept - ({"out.confidential.log"} if is_new else set()))
+    charged = charges(out) > 0
+    found = {
+        "it hangs": status is None,
+        "a fault of the program": status == 1 or "Traceback" in told,
+        "OUT is there without a manifest": (out / "out").exists() and now is None,
+        "the release that was to be replaced is gone": old is not None and now is None,
+        "check refuses what stands in OUT": now is not None and struck.checks and _checked(out / "out") != 0,
+        "it ended well without a release": status == 0 and not is_new,
+        "it said that nothing was released, but it was": status == 2 and "nothing was" in told and is_new,
+        "a confidential log is there without its release": (out / "out.confidential.log").exists() and not is_new,
+        "noise on disk was not charged": struck.charges and has_noise(out) and not charged,
+        "it released without a charge": struck.charges and is_new and not charged,
+        f"it left {', '.join(left)}": status == 2 and bool(left),
+    }
+    return [words for words, holds in found.items() if holds]
+
+
+def _checked(release: Path) -> int:
+    with redirect_stdout(io.StringIO()):
+        return main(["check", str(release)])
+
+
+def _again(own: Zygote, struck: Struck, arguments: list[str], out: Path) -> list[str]:
+    """How the next run of the same command copes."""
+    wrong = []
+    stands = (out / "out").exists()
+    if has_noise(out) and not stands:
+        plain = own.run([a for a in arguments if a != "--overwrite"], out, Moment())
+        if plain["status"] != 2:
+            wrong.append("noise on disk was drawn again without --overwrite")
+    spent = charges(out)
+    resuming = struck.resumes and (out / "out.checkpoint" / "run.json").exists()
+    more = ["--resume"] if resuming else []
+    done = own.run([*arguments, *more, *([] if "--overwrite" in arguments else ["--overwrite"])], out, Moment())
+    if done["status"] != 0:
+        wrong.append(f"the next run fails: {done['told'].strip()[-300:]}")
+        return wrong
+    if resuming and charges(out) != max(spent, 1):
+        wrong.append(f"a run that went on was charged {charges(out) - spent} times more")
+    kept = {"ledger.json", "ledger.json.lock", "out", "out.confidential.log"}
+    if left := sorted({path.name for path in out.iterdir()} - kept):
+        wrong.append(f"the next run leaves {', '.join(left)}")
+    scratch = list((own.place / "scratch").glob("hollerith-scratch-*/*"))
+    if scratch and "run" in arguments:
+        wrong.append("the scratch folder of the killed run is still there")
+    return wrong

@@ -1,0 +1,31 @@
+"""Lets the attacks import the modules that lie beside them, and builds the small worlds that they spoil."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "fast")]
+
+from attack_worlds import build  # noqa: E402 (it lies in the folder just named)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every kind of input and release; attacks put back what they spoil, or work on a copy."""
+    folder = tmp_path_factory.mktemp("world")
+    build(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _signals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Commands that run in this process set handlers; spill and reports of faults go to a folder of the test."""
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)

@@ -1,0 +1,60 @@
+"""Attack without end: `make fuzz`. Failures are told as they are found, each with what repeats it; Ctrl-C ends it.
+
+``python tests/attack/fuzz.py --case SEED`` repeats one: SEED is the first part of the line that told of it.
+"""
+
+import argparse
+import itertools
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "fast")]
+
+from attack_case import attack  # noqa: E402
+from attack_table import TABLE  # noqa: E402
+from attack_worlds import build  # noqa: E402
+
+
+def main() -> int:
+    """Attack, and tell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, help="how many (default: no end)")
+    parser.add_argument("--first", type=int, help="the number of the first case (default: by the clock)")
+    parser.add_argument("--case", help="repeat one")
+    options = parser.parse_args()
+    failures = tried = 0
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        (place / "scratch").mkdir()
+        os.environ["TMPDIR"] = str(place / "scratch")
+        (place / "world").mkdir()
+        build(place / "world")
+        if options.case is not None:
+            command, _, _ = options.case.rpartition(" ")
+            (attacked,) = (a for a in TABLE if a.command == command)
+            print(attack(place / "world", attacked, options.case, place) or "nothing is wrong")
+            return 0
+        first = int(time.time()) * 1000 if options.first is None else options.first
+        numbers = itertools.count(first) if options.cases is None else range(first, first + options.cases)
+        told = time.monotonic()
+        try:
+            for number in numbers:
+                attacked = TABLE[number % len(TABLE)]
+                tried += 1
+                if found := attack(place / "world", attacked, f"{attacked.command} {number}", place):
+                    failures += 1
+                    print(found, flush=True)
+                if time.monotonic() - told > 10:
+                    told = time.monotonic()
+                    print(f"{tried} cases, {failures} failures", flush=True)
+        except KeyboardInterrupt:
+            pass
+    print(f"{tried} cases, {failures} failures")
+    return int(failures > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""Every input file of every command, spoiled in every way: a refusal in words or a sound result, and nothing else."""
+
+import os
+from pathlib import Path
+
+import pytest
+from attack_case import attack, run, targets
+from attack_table import TABLE, Attacked
+
+CASES = int(os.environ.get("HOLLERITH_ATTACKS", "4"))
+"""Of each command."""
+
+
+@pytest.mark.parametrize("attacked", TABLE, ids=[a.command.partition("{")[0] + a.inputs[0] for a in TABLE])
+def test_a_spoiled_input_is_refused_in_words(world: Path, tmp_path: Path, attacked: Attacked) -> None:
+    failures = [found for n in range(CASES) if (found := attack(world, attacked, f"{attacked.command} {n}", tmp_path))]
+    print(f"{CASES} cases, {len(failures)} failures")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("attacked", TABLE, ids=[a.command.partition("{")[0] + a.inputs[0] for a in TABLE])
+def test_the_input_is_sound_before_it_is_spoiled(world: Path, tmp_path: Path, attacked: Attacked) -> None:
+    assert targets(world, attacked)
+    outcome = run([part.format(w=world, o=tmp_path) for part in attacked.command.split()])
+    assert outcome.status == 0, outcome.told
