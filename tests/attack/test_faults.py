@@ -1,4 +1,4 @@
-"""A machine that fails: full or read-only disks, little memory, few files, other users, two runs at once, odd clocks."""
+"""A machine that fails: full or read-only disks, little memory, other users, two runs at once, odd clocks."""
 
 import ctypes
 import json

@@ -5,9 +5,22 @@ import sys
 import webbrowser
 
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hollerith.explore.server import HOST, make_app
 from hollerith.explore.shelf import Shelf
+
+
+def _in_a_line(app: ASGIApp) -> ASGIApp:
+    """Tell of a request that failed in one line: clients that leave while they are answered are no news."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the server goes on)
+            print(f"a request could not be answered: {type(error).__name__}", file=sys.stderr)  # noqa: T201
+
+    return answer
 
 
 def serve(products: Shelf, port: int, *, browser: bool) -> None:
@@ -24,9 +37,8 @@ def serve(products: Shelf, port: int, *, browser: bool) -> None:
         listening.listen()
         port = int(listening.getsockname()[1])
         address = f"http://{HOST}:{port}/"
-        config = uvicorn.Config(
-            make_app(products, port), log_level="warning", access_log=False, server_header=False, lifespan="off"
-        )
+        app = _in_a_line(make_app(products, port))
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
         print(address, flush=True)  # noqa: T201 (the address is the command's answer)
         if browser and not webbrowser.open(address):
             print("open this address in a browser; Ctrl-C ends the explorer", file=sys.stderr)  # noqa: T201
