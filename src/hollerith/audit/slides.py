@@ -1,10 +1,21 @@
-"""The example of the Census Bureau's slides on attribute privacy loss: five people, eight secrets, forty numbers."""
+"""The example of the Census Bureau's slides on attribute privacy loss: five people, eight secrets, forty numbers.
+
+The slides do not name their budgets, and those of 2020 do not give the numbers printed. `RHO` does; how it was solved
+for is told in docs/attribute-loss.md.
+"""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Final
 
 from hollerith.audit.attribute import Secret
 from hollerith.audit.families import Individual
+from hollerith.audit.stability_rule import term_of
+from hollerith.plan.measurement import Mechanism
+from hollerith.plan.plan import Plan
+from hollerith.products.phsafe.plan import plan_of
+from hollerith.products.phsafe.production import TAUS, budgets
+from hollerith.products.phsafe.spec import Accounting
 
 INDIVIDUALS: Final = (
     Individual("Alice", age=20, relation=25, size=3, type=2),
@@ -40,3 +51,31 @@ PRINTED: Final[Mapping[tuple[str, str], float]] = {
     for secret, value in zip(SECRETS, row.split(), strict=True)
 }
 """The results as printed, by individual and secret."""
+
+RHO: Final[Mapping[str, Fraction]] = {
+    "PH1_num": Fraction("0.18197"),
+    "PH1_denom": Fraction("0.00203"),
+    "PH2": Fraction("0.01900"),
+    "PH3": Fraction("0.00726"),
+    "PH3 by race": Fraction("0.67853"),
+    "PH4": Fraction("0.18197"),
+    "PH5_denom": Fraction("0.00203"),
+    "PH6": Fraction("0.00726"),
+    "PH7": Fraction("0.33049"),
+    "PH8_denom": Fraction("0.00203"),
+}
+"""Unbounded rho behind the slides, by table and summed over its levels: least squares over the forty numbers printed,
+to five decimals."""
+
+
+def slides_plan(accounting: Accounting = "published") -> Plan:
+    """The plan behind the slides: the budgets of 2020, each table's scaled to its sum in `RHO`.
+
+    The numbers printed say nothing of levels, so their shares of a table are those of 2020.
+    """
+    of_2020 = budgets(puerto_rico=False)
+    sums = dict.fromkeys(RHO, Fraction(0))
+    for place, rho in of_2020.items():
+        sums[term_of(*place)] += rho
+    scaled = {place: rho * RHO[term_of(*place)] / sums[term_of(*place)] for place, rho in of_2020.items()}
+    return plan_of(scaled, TAUS, Mechanism.ZCDP, accounting=accounting)

@@ -37,10 +37,11 @@ def rule(plan: Plan, taus: Mapping[str, int], individual: Individual, attributes
 def rule_of_the_slides(
     plan: Plan, taus: Mapping[str, int], individual: Individual, attributes: Collection[str]
 ) -> Budget:
-    """The loss as the printed numbers have it: the rule with three exceptions that it does not justify.
+    """The loss as the printed numbers have it: the rule with four exceptions that it does not justify.
 
-    They are: the sex of a householder with children of age leaves out PH3 and PH6, which the relation alone does
-    not; a move leaves them out for everybody of age; and who lives alone has PH2 in the secret of a multiracial family.
+    They are: the sex of an adult who does not live alone leaves out PH3 and PH6, which the relation alone does not;
+    the sex of who lives alone costs what the age does; a move leaves PH3 and PH6 out for everybody of age; and who
+    lives alone has PH2 in the secret of a multiracial family.
     """
     if "HouseholdID" in attributes:
         terms = {"PH1_num", "PH2", "PH7", "PH1_denom", "PH8_denom"}
@@ -49,10 +50,11 @@ def rule_of_the_slides(
         if individual.age < ADULT:
             terms |= set(_CHILDREN)
         return _sum(plan, taus, terms, None)
-    terms = set[str]().union(*(_terms(individual, attribute) for attribute in attributes))
-    if "Sex" in attributes and individual.age >= ADULT:
+    alone = individual.size == 1
+    terms = set[str]().union(*(_terms(individual, "Age" if alone and a == "Sex" else a) for a in attributes))
+    if "Sex" in attributes and individual.age >= ADULT and not alone:
         terms -= set(_CHILDREN)
-    if individual.size == 1 and set(attributes) >= _UNION:
+    if alone and set(attributes) >= _UNION:
         terms.add("PH2")
     return _sum(plan, taus, terms, individual.size)
 
@@ -77,17 +79,18 @@ def _terms(i: Individual, attribute: str) -> tuple[str, ...]:
 
 def _sum(plan: Plan, taus: Mapping[str, int], terms: Collection[str], size: int | None) -> Budget:
     """Bounded losses of the tables, scaled to a household of ``size``; for None they stand as they are."""
-    chosen = [(m, _term(m)) for m in plan.measurements if _term(m) in terms]
+    chosen = [m for m in plan.measurements if term_of(m.table, m.level) in terms]
     total: Budget = Fraction(0)
-    for m, _ in chosen:
+    for m in chosen:
         # One household changes, not two: a denominator costs its unbounded loss.
         distance = m.sensitivity.unbounded if m.table in _DENOMINATORS else m.sensitivity.bounded
         total += m.loss(distance * _scale(m, taus, size))
     return total
 
 
-def _term(m: Measurement) -> str:
-    return "PH3 by race" if m.table == "PH3" and not m.level.endswith("*") else m.table
+def term_of(table: str, level: str) -> str:
+    """What the rule counts a table at a level as: PH3 by race is apart from PH3."""
+    return "PH3 by race" if table == "PH3" and not level.endswith("*") else table
 
 
 def _scale(m: Measurement, taus: Mapping[str, int], size: int | None) -> Fraction:
