@@ -70,6 +70,7 @@ def add(commands: Commands) -> None:
     exact = _verb(verbs, "exact", "the counts of all areas without noise, for synthetic data", _exact)
     exact.add_argument("data", type=Path, metavar="DATA", help=_DATA)
     add_release_arguments(exact)
+    add_planning_arguments(exact, _CONFIDENCE)
     _takes_spine(exact)
     add_internal_argument(exact)
 
