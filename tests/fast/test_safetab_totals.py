@@ -1,8 +1,11 @@
 """Which tables of totals SafeTab-H takes as published, and what it says of those that it takes."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from safetab_worlds import (
 )
 
 from hollerith.cli.main import main
+from hollerith.errors import OutputError
 from hollerith.populations.parameters import read_iterations
 from hollerith.products.safetab_h.config import read_config
 from hollerith.products.safetab_h.provenance import DECLARED, DOUBTFUL, PUBLISHED, provenance
@@ -187,7 +191,7 @@ def test_a_status_that_is_at_odds_with_the_plan(
     made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     totals = changed(made.root / "exact", tmp_path / "p", _released)
-    refused(made, totals, capsys, "budget of its plan is infinite")
+    refused(made, totals, capsys, "a budget is infinite")
 
 
 def test_a_status_that_is_at_odds_with_its_reasons(
@@ -216,7 +220,7 @@ def test_a_variance_in_the_plan_that_is_not_that_of_its_budget(
     def change(manifest: dict[str, Any]) -> None:
         manifest["plan"]["measurements"][0]["sigma2"] = "0"
 
-    refused(made, changed(made.root / "p", tmp_path / "p", change), capsys, "not that of its budget")
+    refused(made, changed(made.root / "p", tmp_path / "p", change), capsys, "does not follow from its budget")
 
 
 def test_a_loss_that_is_not_that_of_the_measurements(
@@ -230,7 +234,8 @@ def test_a_noise_below_what_the_codes_need(made: Place, tmp_path: Path, capsys: 
     # Budget, calibration and variance agree with each other; but a record counts in more groups than they say.
     def change(manifest: dict[str, Any]) -> None:
         for m in manifest["plan"]["measurements"]:
-            m["sigma2"] = str(float(m["sigma2_float"]) / float(m["l2_sensitivity_squared"])).removesuffix(".0")
+            sigma2 = Fraction(m["sigma2"]) / Fraction(m["l2_sensitivity_squared"])
+            m |= {"sigma2": str(sigma2), "sigma2_float": float(sigma2), "sigma": math.sqrt(sigma2)}
             m["l2_sensitivity_squared"] = "1"
 
     refused(made, changed(made.root / "p", tmp_path / "p", change), capsys, "not that of its budget")
@@ -272,9 +277,11 @@ def test_a_release_of_another_product(made: Place, tmp_path: Path, capsys: pytes
 def test_a_manifest_that_is_broken(made: Place, tmp_path: Path, change: Change) -> None:
     settings, iterations = read_config(made.parameters / NAMES["config"]).settings, read_iterations(made.parameters)
     assert provenance(made.root / "p" / "T01001.csv", settings, iterations).is_vouched
-    found = provenance(changed(made.root / "p", tmp_path / "p", change), settings, iterations)
-    assert found.doubts
-    assert not found.is_vouched
+    totals = changed(made.root / "p", tmp_path / "p", change)
+    with suppress(OutputError):  # where the shape of the manifest is wrong already
+        found = provenance(totals, settings, iterations)
+        assert found.doubts
+        assert not found.is_vouched
 
 
 @pytest.mark.parametrize(("definition", "accounting"), [("zcdp", "tight"), ("puredp", "published")])

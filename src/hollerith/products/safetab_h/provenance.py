@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import duckdb
 
-from hollerith.errors import InputError
+from hollerith.errors import InputError, OutputError
 from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
 from hollerith.plan.plan import compose, number
 from hollerith.populations.iterations import CharacteristicIterations
@@ -25,6 +25,7 @@ from hollerith.products.safetab.settings import Settings
 from hollerith.products.safetab.verify import verify_totals
 from hollerith.products.safetab_h.totals import COLUMNS, FILE, header_of
 from hollerith.release.folder import MANIFEST, read_manifest
+from hollerith.release.status import MEASURED, status_of
 from hollerith.release.tables import checksum
 
 PUBLISHED: Final = "the totals of population groups (T01001), which SafeTab-P has published under its own privacy loss"
@@ -39,8 +40,6 @@ DECLARED: Final = (
 DOUBTFUL: Final = "the totals of population groups (T01001), although they are not known to be public: see the reasons"
 """The same of totals that only synthetic records may be tabulated by."""
 
-_MEASURED: Final = "noisy measurements under the plan"
-_CONFIDENTIAL: Final = "CONFIDENTIAL"
 _PRODUCT: Final = "safetab-p"
 _NO_PLAN: Final = "its manifest holds no plan of safetab-p"
 
@@ -86,9 +85,9 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     Raises
     ------
     InputError
-        If the file is missing, or it is confidential by its manifest: then no run may read it.
+        If the file is missing.
     OutputError
-        If the manifest cannot be read.
+        If the manifest cannot be read, or is of a confidential release, which no run may read.
     """
     try:
         described: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
@@ -99,8 +98,6 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     if not (path.parent / MANIFEST).is_file():
         return _doubtful(described, [f"there is no {MANIFEST} beside it"])
     manifest = read_manifest(path.parent)
-    if manifest.get("status") == _CONFIDENTIAL:
-        raise InputError(f"{path} is {_CONFIDENTIAL} by its manifest: nothing that is published may depend on it")
     described["manifest_sha256"] = checksum(path.parent / MANIFEST)
     described |= {key: manifest[key] for key in ("product", "status", "created") if key in manifest}
     doubts = [*_not_published(path, described["sha256"], manifest), *_of_other_groups(manifest, settings, iterations)]
@@ -122,12 +119,16 @@ def _doubtful(described: Mapping[str, Any], doubts: list[str]) -> Provenance:
 def _not_published(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
     """Why a manifest does not say that SafeTab-P published this file."""
     doubts = []
-    if "hollerith" not in manifest or manifest.get("product") != _PRODUCT:
+    if manifest.get("product") != _PRODUCT:
         doubts.append(f"{MANIFEST} beside it is not that of a release of {_PRODUCT}")
-    status, reasons = manifest.get("status"), manifest.get("reasons")
-    if status != _MEASURED or reasons:
-        why = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
-        doubts.append(f"its manifest does not call it released, but {status!r}" + (f": {why}" if why else ""))
+    try:
+        status = status_of(manifest)
+    except OutputError as error:
+        doubts.append(str(error))
+    else:
+        if status != MEASURED:
+            why = "; ".join(manifest.get("reasons", ()))
+            doubts.append(f"its manifest does not call it released, but {status!r}" + (f": {why}" if why else ""))
     tables = manifest.get("tables")
     listed = tables.get(path.name) if isinstance(tables, dict) else None
     if not isinstance(listed, dict) or listed.get("table") != TOTALS:

@@ -56,12 +56,12 @@ def exact(
         world = open_world(configuration, request.data, request.memory, clock, folder=options.spine)
         clock.start("writing the counts")
         rows = write_counts(partial, configuration, world, world.exact[-1], request)
-        public = public_checksums(request.data)
+        public = public_checksums(request.data, world)
         check_public_inputs(request.repeats, public)
         manifest = manifest_of(
             Ledger(noiseless),
             reasons,
-            parameters_of(configuration, world, options),
+            parameters_of(configuration, options),
             taken_as_public(configuration, world),
             Recipe(configuration_document(configuration), options_of(request, noiseless), public),
         )

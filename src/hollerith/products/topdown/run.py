@@ -88,7 +88,7 @@ def run(
         noisy = _noisy_folder(stack, request, options)
         world = open_world(configuration, request.data, request.memory, clock, options.estimator, options.spine)
         check_run(configuration, world, options)
-        inputs, public = checksums(request.data, world), public_checksums(request.data)
+        inputs, public = checksums(request.data, world), public_checksums(request.data, world)
         check_public_inputs(request.repeats, public)
         state = {
             "configuration": repr(configuration),
@@ -110,7 +110,7 @@ def run(
         manifest = manifest_of(
             found.ledger,
             reasons,
-            parameters_of(configuration, world, options),
+            parameters_of(configuration, options),
             taken_as_public(configuration, world),
             Recipe(configuration_document(configuration), told, public),
         )
@@ -220,14 +220,13 @@ def _require_same(checkpoint: Checkpoint, begun: Mapping[str, object], account: 
         )
 
 
-def parameters_of(configuration: Configuration, world: World, options: Options) -> dict[str, Any]:
+def parameters_of(configuration: Configuration, options: Options) -> dict[str, Any]:
     """What a manifest says of the configuration."""
     return {
         "schema": {a.name: list(a.labels) for a in configuration.schema.attributes},
         "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
         "geolevels": list(configuration.levels),
         "spine": configuration.spine.kind,
-        **({"spine_files": world.given} if world.given else {}),
         "estimator": options.estimator,
     }
 

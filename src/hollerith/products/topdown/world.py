@@ -165,9 +165,12 @@ def _geography(data: Path) -> Path:
 
 def checksums(data: Path, world: World) -> dict[str, str]:
     """SHA-256 of every input file, for the confidential log."""
-    return input_checksums(data, world.counts.files) | public_checksums(data)
+    return input_checksums(data, world.counts.files) | public_checksums(data, world)
 
 
-def public_checksums(data: Path) -> dict[str, str]:
-    """SHA-256 of the public files of a run, by name: the reference file, and housing units with facilities."""
-    return {name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()}
+def public_checksums(data: Path, world: World) -> dict[str, str]:
+    """SHA-256 of a run's public files by name: reference file, housing units with facilities, a given spine."""
+    return {
+        **{name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()},
+        **{f"spine/{name}": digest for name, digest in world.given.items()},
+    }
