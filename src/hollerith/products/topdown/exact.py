@@ -1,10 +1,12 @@
 """TopDown without noise: the exact counts of all areas, laid out as a release. Confidential."""
 
+from dataclasses import replace
 from typing import Any
 
 from hollerith.plan.ledger import Ledger
 from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import SystemEntropy
+from hollerith.privacy.exact import INFINITE
 from hollerith.products.run import (
     Request,
     confidential_log,
@@ -47,7 +49,7 @@ def exact(
     InputError, OutputError
         If the records or the output folder do not allow it.
     """
-    noiseless = without_noise(plan)
+    configuration, noiseless = replace(configuration, budget=INFINITE), without_noise(plan)
     reasons = reasons_against_release(noiseless, SystemEntropy(), request)
     check_labels(configuration.schema)
     clock = Stopwatch(announce)
@@ -63,7 +65,11 @@ def exact(
             reasons,
             parameters_of(configuration, options),
             taken_as_public(configuration, world),
-            Recipe(configuration_document(configuration), options_of(request, noiseless), public),
+            Recipe(
+                configuration_document(configuration),
+                options_of(request, noiseless, estimator=options.estimator),
+                public,
+            ),
         )
         manifest |= {"system": SYSTEM, "tables": describe_files(partial, rows)}
         if wrong := verify_release(partial, configuration.schema, configuration.levels):
