@@ -1,7 +1,9 @@
 """Strike a command at a moment, and judge what it leaves behind and how the next one copes."""
 
+import errno
 import io
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGINT, SIGKILL, SIGTERM
 from typing import Any, Final
 
 from hollerith.cli.main import main
@@ -36,6 +39,11 @@ class Struck:
     charges: bool = False
     resumes: bool = False
     checks: bool = True
+
+    @property
+    def name(self) -> str:
+        """For a folder and a test."""
+        return "-".join(part for part in self.command.split() if "{" not in part and not part.startswith("--"))
 
 
 _LEDGER: Final = "--ledger {o}/ledger.json --dataset D"
@@ -71,6 +79,22 @@ class Moment:
     at: list[int] = field(default_factory=list)
     after: float | None = None
     refusal: int = 0
+
+
+_SIGNALS: Final = ([SIGKILL], [SIGTERM], [SIGINT], [SIGTERM, SIGTERM], [SIGINT, SIGTERM], [])
+_ERRORS: Final = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EMFILE, errno.EACCES)
+
+
+def _moment(rng: random.Random, events: int, seconds: float) -> Moment:
+    signals = list(map(int, rng.choice(_SIGNALS)))
+    if signals and rng.random() < 0.3:
+        return Moment(signals, after=rng.uniform(0, seconds))
+    first = rng.randrange(1, events + 1)
+    if rng.random() < 0.4:
+        # Publishing is among the last steps, and the one that must be whole.
+        first = rng.randrange(max(1, events - 8), events + 1)
+    at = [first + 2 * n for n in range(max(1, len(signals)))]
+    return Moment(signals, at, refusal=0 if signals else rng.choice(_ERRORS))
 
 
 class Zygote:
@@ -129,7 +153,27 @@ def has_noise(out: Path) -> bool:
     return any(path.is_file() for name in ("out.partial", "out.checkpoint") for path in (out / name).rglob("*.[cp]*"))
 
 
-def strike(own: Zygote, struck: Struck, moment: Moment, world: Path, out: Path, *, old: Path | None) -> list[str]:
+class Target:
+    """A command that was run once without a strike."""
+
+    def __init__(self, own: Zygote, struck: Struck, world: Path, place: Path) -> None:
+        self.own, self.struck, self.world, self.place = own, struck, world, place
+        self.out = place / "o"
+        self.out.mkdir(parents=True)
+        arguments = [part.format(w=world, o=self.out) for part in struck.command.split()]
+        clean = own.run(arguments, self.out, Moment())
+        if clean["status"] != 0:
+            raise RuntimeError(clean["told"])
+        (self.out / "out").rename(place / "old")
+        self.events, self.seconds = int(clean["events"]), float(clean["seconds"])
+
+    def strike(self, rng: random.Random) -> list[str]:
+        """Strike at a random moment, over nothing or over an earlier output."""
+        old = self.place / "old" if rng.random() < 0.5 else None
+        return _strike(self.own, self.struck, _moment(rng, self.events, self.seconds), self.world, self.out, old=old)
+
+
+def _strike(own: Zygote, struck: Struck, moment: Moment, world: Path, out: Path, *, old: Path | None) -> list[str]:
     """Strike a command once, and let the next one clear up; tell what is wrong."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()

@@ -4,8 +4,10 @@
 """
 
 import argparse
+import contextlib
 import itertools
 import os
+import random
 import sys
 import tempfile
 import time
@@ -14,6 +16,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "fast")]
 
 from attack_case import attack  # noqa: E402
+from attack_kill import STRUCK, Target, zygote  # noqa: E402
 from attack_table import TABLE  # noqa: E402
 from attack_worlds import build  # noqa: E402
 
@@ -26,8 +29,8 @@ def main() -> int:
     parser.add_argument("--case", help="repeat one")
     options = parser.parse_args()
     failures = tried = 0
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
+    with contextlib.ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (place / "scratch").mkdir()
         os.environ["TMPDIR"] = str(place / "scratch")
         (place / "world").mkdir()
@@ -37,6 +40,9 @@ def main() -> int:
             (attacked,) = (a for a in TABLE if a.command == command)
             print(attack(place / "world", attacked, options.case, place) or "nothing is wrong")
             return 0
+        struck = random.Random(options.first)  # noqa: S311 (an attack that can be repeated)
+        own = stack.enter_context(zygote(place))
+        marks = [Target(own, one, place / "world", place / str(number)) for number, one in enumerate(STRUCK)]
         first = int(time.time()) * 1000 if options.first is None else options.first
         numbers = itertools.count(first) if options.cases is None else range(first, first + options.cases)
         told = time.monotonic()
@@ -47,12 +53,17 @@ def main() -> int:
                 if found := attack(place / "world", attacked, f"{attacked.command} {number}", place):
                     failures += 1
                     print(found, flush=True)
+                if tried % 10 == 0:
+                    mark = marks[tried // 10 % len(marks)]
+                    if lines := mark.strike(struck):
+                        failures += 1
+                        print(f"{mark.struck.command}: ", *lines, sep="\n    ", flush=True)
                 if time.monotonic() - told > 10:
                     told = time.monotonic()
-                    print(f"{tried} cases, {failures} failures", flush=True)
+                    print(f"{tried} cases and {tried // 10} strikes, {failures} failures", flush=True)
         except KeyboardInterrupt:
             pass
-    print(f"{tried} cases, {failures} failures")
+    print(f"{tried} cases and {tried // 10} strikes, {failures} failures")
     return int(failures > 0)
 
 
