@@ -1,4 +1,4 @@
-"""Opening files that must be files: a pipe, a socket or a device in their place is refused, not waited for."""
+"""Files as the system has them: one that must be a file is opened only if it is one, and not waited for."""
 
 import errno
 import json
@@ -68,3 +68,18 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 (a document of any shape)
 def real(path: Path) -> Path:
     """Where a path leads; one that a link leads back to leads to itself."""
     return Path(os.path.realpath(path))
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk.
+
+    Raises
+    ------
+    OSError
+        If they cannot be brought there.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -209,7 +209,7 @@ def _after(struck: Struck, done: dict[str, Any], out: Path, old: Path | None) ->
         "OUT is there without a manifest": (out / "out").exists() and now is None,
         "the release that was to be replaced is gone": old is not None and now is None,
         "check refuses what stands in OUT": now is not None and struck.checks and _checked(out / "out") != 0,
-        "it ended well without a release": status == 0 and not is_new,
+        "it ended well without a release": status == 0 and now is None,
         "it said that nothing was released, but it was": status == 2 and "nothing was" in told and is_new,
         "a confidential log is there without its release": (out / "out.confidential.log").exists() and not is_new,
         "noise on disk was not charged": struck.charges and has_noise(out) and not charged,

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from topdown_worlds import configuration, write_configuration
 
 from hollerith.cli.main import main
 from hollerith.errors import ConfigError, EntropyError
@@ -119,3 +120,11 @@ class TestGenerator:
 
     def test_that_of_the_system_passes(self) -> None:
         assert len(entropy.SystemEntropy().take(8)) == 8
+
+
+@pytest.mark.parametrize("share", ["1e999", "1e-999", "-1", "9" * 400, "Infinity", "1.5"])
+def test_a_share_that_is_none_is_refused(share: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = configuration((2, 3), rho="2")
+    document["shares"]["US"] = share
+    assert main(["topdown", "plan", str(write_configuration(document, tmp_path / "t.json"))]) == 2
+    assert "shares" in capsys.readouterr().err

@@ -188,14 +188,14 @@ def test_a_signal_while_publishing_leaves_the_old_or_the_new(
         monkeypatch.setattr(Path, name, rename)
 
     disturbed("rename")
-    sync = folders._sync
+    sync = folders.sync
 
     def synced(path: Path) -> None:
         sync(path)
         if next(calls) == step:
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(folders, "_sync", synced)
+    monkeypatch.setattr(folders, "sync", synced)
     stopped = False
     try:
         with new_folder(out, overwrite=True) as partial:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hollerith.errors import OutputError
 from hollerith.interruption import publish, unpublish, whole
-from hollerith.regular import read_regular, real
+from hollerith.regular import read_regular, real, sync
 from hollerith.release.manifest import MANIFEST, check_shape
 from hollerith.release.status import CONFIDENTIAL
 
@@ -151,24 +151,16 @@ def _remove_interrupted(partial: Path, *, overwrite: bool) -> None:
 def _publish(partial: Path, out: Path, *, replaced: bool) -> None:
     """Put a folder into its place in one step, with everything in it on disk before."""
     for path in (*partial.rglob("*"), partial):
-        _sync(path)
+        sync(path)
     if replaced and _check_free(out, overwrite=True):
         _exchange(partial, out)
     else:
         partial.rename(out)
     with contextlib.suppress(OSError):
         # Some file systems know no sync of a folder; the release stands all the same.
-        _sync(out.parent)
+        sync(out.parent)
     if replaced:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _exchange(partial: Path, out: Path) -> None:

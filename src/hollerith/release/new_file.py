@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hollerith.errors import OutputError
+from hollerith.regular import sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,9 @@ class NewFile:
                     f"{self.what} is in {self._partial}, for something else came to stand in {self.path} meanwhile"
                 )
             self._partial.replace(self.path)
+            with contextlib.suppress(OSError):
+                # Some file systems know no sync of a folder; the file stands all the same.
+                sync(self.path.parent)
         except OSError as error:
             raise OutputError(
                 f"{self.what} is in {self._partial}, for {self.path} cannot be written: {error.strerror}"

@@ -5,6 +5,7 @@ Within a geolevel there is one query for each way of grouping the cells, whateve
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import Final
 
 from hollerith.document import check_keys, is_text, read_table
 from hollerith.geography.levels import LEVELS
@@ -39,6 +40,10 @@ def read_shares(value: object, faults: list[str]) -> dict[str, Fraction] | None:
     return {level: share or Fraction(0) for level, share in read.items()}
 
 
+_LONGEST: Final = 10**100
+"""No share of use has more digits, and sums of shares must fit a double and a message."""
+
+
 def _share(place: str, value: object, faults: list[str]) -> Fraction | None:
     if not isinstance(value, str):
         faults.append(f"{place}: must be a number, or a fraction as a text 'p/q'")
@@ -48,8 +53,8 @@ def _share(place: str, value: object, faults: list[str]) -> Fraction | None:
     except ValueError as error:
         faults.append(f"{place}: {error}")
         return None
-    if not isinstance(share, Fraction) or share < 0:
-        faults.append(f"{place}: must be 0 or more, and finite")
+    if not isinstance(share, Fraction) or not 0 <= share <= _LONGEST or share.denominator > _LONGEST:
+        faults.append(f"{place}: must be 0 or more, and finite, and have at most 100 digits")
         return None
     return share
 
