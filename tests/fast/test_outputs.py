@@ -16,6 +16,7 @@ import pytest
 from hollerith import interruption
 from hollerith.cli.main import main
 from hollerith.errors import HollerithError, OutputError
+from hollerith.plan import account
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.production import production_config
 from hollerith.products.run import Request, confidential_log
@@ -370,3 +371,16 @@ def test_a_link_to_itself_is_no_fault_of_the_program(place: Path, where: str) ->
     target.symlink_to(target.name)
     assert run(place, *([where, str(target)] if where.startswith("--") else [])) == 2
     assert target.is_symlink()
+
+
+def test_a_signal_while_a_charge_is_written_leaves_no_half_of_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.fsync
+
+    def disturbed(descriptor: int) -> None:
+        real(descriptor)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(account.os, "fsync", disturbed)
+    assert run(place, "--ledger", str(place / "ledger.json"), "--dataset", "D") == 2
+    left = {path.name for path in place.iterdir()}
+    assert left == {"config.json", "data", "ledger.json", "ledger.json.lock"}

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hollerith.errors import BudgetError
+from hollerith.interruption import whole
 from hollerith.plan.ledger_file import DataAccount, Run, is_loss, locked, read_ledger, write_ledger
 from hollerith.plan.measurement import Mechanism
 from hollerith.plan.plan import Plan
@@ -74,7 +75,8 @@ def charge_account(
         _check(path, name, account.limits, spent)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         charged = replace(account, runs=(*account.runs, Run(now, plan.product, losses, run)))
-        write_ledger(real, {**accounts, name: charged})
+        with whole():
+            write_ledger(real, {**accounts, name: charged})
     return spent
 
 
