@@ -43,7 +43,7 @@ EVERYWHERE = dict.fromkeys(((t.name, level.key) for t in TABLES for level in t.l
 RULE = {
     "Alice": "0.0547 0.5531 0.0000 0.0547 0.0547 0.0547 1.1358 1.1358",
     "Bob": "0.5034 0.5531 0.4387 0.5034 0.5034 0.5034 2.5100 2.5100",
-    "Carol": "0.0013 0.1245 0.0271 0.0013 0.0000 0.0284 0.7699 0.7699",
+    "Carol": "0.1245 0.1245 0.0271 0.1245 0.0000 0.0284 0.7699 0.7699",
     "Dave": "0.5034 0.5531 0.5878 0.5034 0.5034 0.6028 2.5100 2.5100",
     "Elise": "0.4039 2.1441 1.0978 0.4039 1.7781 2.5100 1.1358 1.1358",
 }
@@ -65,8 +65,8 @@ def test_the_rule_gives_what_the_budgets_of_2020_make_of_it(individual: Individu
     for secret, expected in zip(SECRETS, RULE[individual.name].split(), strict=True):
         found = rule_of_the_slides(COSTS.plan, TAUS, individual, secret.attributes)
         assert float(found) == pytest.approx(float(expected), abs=6e-5), secret.name
-        # Within 0.31 of what is printed, but for the sex of Carol, whose printed value fits nothing.
-        assert (individual.name, secret.name) in PRINTED
+        # The slides used other budgets (test_slides_budgets.py); these are within 0.31 of what they print.
+        assert abs(float(found) - PRINTED[individual.name, secret.name]) < 0.31, secret.name
 
 
 def test_the_rule_without_exceptions_grows_with_the_attributes() -> None:

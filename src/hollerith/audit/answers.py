@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from hollerith.audit.attribute import Change, Loss, Secret, attribute_loss
@@ -38,6 +39,13 @@ class Answer:
     consistent: Budget
     exact: Loss
 
+    @property
+    def difference(self) -> Fraction | None:
+        """The printed number minus the rule; None where none is printed."""
+        if self.printed is None or not isinstance(self.rule, Fraction):
+            return None
+        return Fraction(str(self.printed)) - self.rule
+
     def as_json(self) -> dict[str, Any]:
         """Describe the answer; the exact loss is a float with the fraction beside it."""
         return {
@@ -46,6 +54,7 @@ class Answer:
             "attributes": sorted(self.secret.attributes),
             "printed": self.printed,
             "rule": float(self.rule),
+            "difference": None if self.difference is None else float(self.difference),
             "rule_without_exceptions": float(self.consistent),
             "exact": float(self.exact.value),
             "exact_fraction": str(self.exact.value),

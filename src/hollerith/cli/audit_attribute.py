@@ -1,6 +1,7 @@
 """`hollerith audit attribute`: what a plan loses where one person differs in some attributes only."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,19 @@ from hollerith.cli.product import add_verb
 from hollerith.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hollerith.audit.answers import Answer
+    from hollerith.audit.classes import Comparison
     from hollerith.plan.plan import Plan
+    from hollerith.products.phsafe.spec import Accounting
 
 _PRODUCTION = "s-dhc-2020"
+_SLIDES = "s-dhc-slides"
+_OTHER_BUDGETS = (
+    f"The slides used other budgets than these, so the printed numbers and the rule differ; with {_SLIDES}, the "
+    "budgets solved for from the printed numbers, they agree."
+)
 _SAFETAB_KEYS = "privacy_budget_"
 
 
@@ -22,12 +32,15 @@ def add(verbs: Commands) -> None:
     verb.add_argument(
         "config",
         metavar="CONFIG",
-        help=f"a configuration of PHSafe, or the name {_PRODUCTION}; a parameter folder of SafeTab; one of TopDown",
+        help=f"a configuration of PHSafe, or {_PRODUCTION} or {_SLIDES}; a parameter folder of SafeTab; one of TopDown",
     )
     verb.add_argument(
         "individuals", type=Path, nargs="?", metavar="INDIVIDUALS", help="people and secrets, in TOML or JSON (PHSafe)"
     )
     verb.add_argument("--example", choices=("slides",), help="the five people and eight secrets of the Bureau's slides")
+    verb.add_argument(
+        "--classes", action="store_true", help="compare classes of the individuals instead: do some lose much less?"
+    )
     verb.add_argument(
         "--sensitivity",
         choices=("published", "tight"),
@@ -42,7 +55,7 @@ def _attribute(options: argparse.Namespace) -> None:
         raise ConfigError("name a file of INDIVIDUALS or an --example, not both")
     path = Path(options.config)
     product = _product(path, options.config)
-    if product != "phsafe" and (options.individuals is not None or options.example):
+    if product != "phsafe" and (options.individuals is not None or options.example or options.classes):
         raise ConfigError("individuals and their households are for PHSafe; other products are answered for any record")
     if product == "phsafe":
         _phsafe(options, path)
@@ -56,7 +69,7 @@ def _product(path: Path, name: str) -> str:
     """Which system a configuration is of, by its keys."""
     from hollerith.document import read_toml_or_json
 
-    if name == _PRODUCTION:
+    if name in (_PRODUCTION, _SLIDES):
         return "phsafe"
     if path.is_dir():
         return "safetab"
@@ -71,22 +84,13 @@ def _product(path: Path, name: str) -> str:
 
 def _phsafe(options: argparse.Namespace, path: Path) -> None:
     from hollerith.audit.answers import answers
+    from hollerith.audit.classes import comparisons
     from hollerith.audit.contribution import costs_of
     from hollerith.audit.individuals import Question, read_individuals
     from hollerith.audit.slides import INDIVIDUALS, SECRETS
     from hollerith.cli.progress import stages
-    from hollerith.products.phsafe.config import read_config
-    from hollerith.products.phsafe.plan import make_plan, plan_of
-    from hollerith.products.phsafe.production import TAUS, budgets
 
-    if options.config == _PRODUCTION:
-        taus = dict(TAUS)
-        from hollerith.plan.measurement import Mechanism
-
-        plan = plan_of(budgets(puerto_rico=False), taus, Mechanism.ZCDP, accounting=options.sensitivity)
-    else:
-        config = read_config(path)
-        taus, plan = dict(config.taus), make_plan(config, accounting=options.sensitivity)
+    taus, plan = _plan_of(options.config, path, options.sensitivity)
     example = options.individuals is None
     question = Question(INDIVIDUALS, SECRETS) if example else read_individuals(options.individuals)
     costs = costs_of(plan, taus)
@@ -95,10 +99,39 @@ def _phsafe(options: argparse.Namespace, path: Path) -> None:
         for individual in question.individuals:
             announce(f"searching the households of {individual.name}")
             found += answers(costs, [individual], question.secrets or SECRETS, slides=example)
+    compared = list(comparisons(found))
+    if options.classes and not compared:
+        raise ConfigError("--classes: the individuals are all of one class, so there is nobody to compare them with")
+    words = _OTHER_BUDGETS if example and options.config != _SLIDES else ""
     if options.json:
-        print_json([answer.as_json() for answer in found])
+        if words:
+            print(f"hollerith: {words}", file=sys.stderr)
+        print_json([row.as_json() for row in (compared if options.classes else found)])
         return
-    _print(found, plan, slides=example)
+    if options.classes:
+        _print_means(compared)
+    else:
+        _print(found, plan, slides=example)
+    _print_conclusions(compared)
+    if words:
+        print()
+        print(words)
+
+
+def _plan_of(name: str, path: Path, accounting: "Accounting") -> "tuple[Mapping[str, int], Plan]":
+    """The thresholds and the plan of a configuration, by file or by a name of ours."""
+    from hollerith.audit.slides import slides_plan
+    from hollerith.plan.measurement import Mechanism
+    from hollerith.products.phsafe.config import read_config
+    from hollerith.products.phsafe.plan import make_plan, plan_of
+    from hollerith.products.phsafe.production import TAUS, budgets
+
+    if name == _PRODUCTION:
+        return TAUS, plan_of(budgets(puerto_rico=False), TAUS, Mechanism.ZCDP, accounting=accounting)
+    if name == _SLIDES:
+        return TAUS, slides_plan(accounting)
+    config = read_config(path)
+    return config.taus, make_plan(config, accounting=accounting)
 
 
 def _print(found: "list[Answer]", plan: "Plan", *, slides: bool) -> None:
@@ -111,14 +144,15 @@ def _print(found: "list[Answer]", plan: "Plan", *, slides: bool) -> None:
     print(f"{float(plan.loss(lambda m: m.proven.bounded)):.6f} as proven at most.")
     width = max(len(answer.individual.name) for answer in found)
     secrets = max(10, *(len(answer.secret.name) for answer in found))
-    heads = [*(["printed"] if slides else []), "rule", "largest found"]
+    heads = ["printed", "rule", "difference", "largest found"] if slides else ["rule", "largest found"]
     print()
     print(f"{'':{width}} {'secret':{secrets}}" + "".join(f"{head:>14}" for head in heads))
     for answer in found:
         printed = f"{answer.printed:14.3f}" if answer.printed is not None else ""
+        difference = f"{float(answer.difference):14.6f}" if answer.difference is not None else ""
         print(
             f"{answer.individual.name:{width}} {answer.secret.name:{secrets}}{printed}{float(answer.rule):14.6f}"
-            f"{float(answer.exact.value):14.6f}"
+            f"{difference}{float(answer.exact.value):14.6f}"
         )
     print()
     print("Attained where these households change (RELSHIP/sex and age/CENRACE-CENHISP, those kept first first):")
@@ -134,7 +168,38 @@ def _print(found: "list[Answer]", plan: "Plan", *, slides: bool) -> None:
                 print(f"  {in_words(change)}")
     if slides:
         print()
-        print("The column rule follows the printed numbers, with their exceptions; see docs/attribute-loss.md.")
+        print("The column rule follows the printed numbers, with their exceptions (docs/attribute-loss.md); the")
+        print("difference is the printed number minus the rule.")
+
+
+def _print_means(compared: "list[Comparison]") -> None:
+    """For each division the mean losses by secret, of the class and of the others."""
+    from itertools import groupby
+
+    for division, group in groupby(compared, lambda c: c.division):
+        columns = list(group)
+        first = columns[0]
+        print(f"{division.name} ({', '.join(first.members)}) beside {division.others} ({', '.join(first.others)})")
+        print(f"{'mean loss':24}" + "".join(f"{c.column:>24}" for c in columns))
+        for place, (secret, _, _) in enumerate(first.means):
+            shown = (f"{float(c.means[place][1]):.4f} / {float(c.means[place][2]):.4f}" for c in columns)
+            print(f"{secret:24}" + "".join(f"{pair:>24}" for pair in shown))
+        print()
+
+
+def _print_conclusions(compared: "list[Comparison]") -> None:
+    """Whether each class often loses significantly less, column by column, with the counts that decide."""
+    if not compared:
+        return
+    print()
+    print(
+        "Who often loses significantly less? In how many secrets the class loses less on average; and of the pairs of a"
+    )
+    print("member and another, secret by secret, in how many the member loses at most half as much, or at least twice.")
+    for c in compared:
+        counts = f"{c.less} of {len(c.means)} secrets less; of {c.pairs} pairs {c.half} half, {c.twice} twice"
+        verdict = "yes" if c.holds else "no"
+        print(f"  {c.division.name} beside {c.division.others}, {c.column}: {verdict} ({counts})")
 
 
 def _safetab(options: argparse.Namespace, folder: Path) -> None:
