@@ -188,6 +188,27 @@ def test_doubles_and_decimals_agree_within_what_is_proven() -> None:
                 assert compare(m) is wanted
 
 
+@pytest.mark.parametrize(
+    "laws",
+    [
+        [GAUSSIANS[1], GAUSSIANS[3], GAUSSIANS[4]],
+        [GEOMETRICS[1], GEOMETRICS[2], GEOMETRICS[2]],
+        [GEOMETRICS[0], GEOMETRICS[3], GEOMETRICS[2]],
+        [GEOMETRICS[2], TwoSidedGeometric(Fraction("0.500001")), TwoSidedGeometric(Fraction("0.499999"))],
+    ],
+    ids=repr,
+)
+def test_decimals_enclose_the_coverage_of_different_laws(laws: list[Law]) -> None:
+    bounds = decimal_coverage(noise_of([(law, 1) for law in laws]), 201, 40)
+    for m, exact in enumerate(coverages(laws)):
+        least, most = bounds(m)
+        assert least <= exact + Fraction(1, 10**48)
+        assert exact - Fraction(1, 10**48) <= most
+        assert most - least < Fraction(1, 10**25)
+        if m == 6:
+            break
+
+
 @pytest.mark.parametrize("law", [GAUSSIANS[3], GAUSSIANS[7], GEOMETRICS[4]], ids=repr)
 def test_a_confidence_a_hair_from_a_coverage_is_decided_for_certain(law: Law) -> None:
     exact = list(coverages([law]))[3]
