@@ -16,7 +16,6 @@ import pytest
 from hollerith import interruption
 from hollerith.cli.main import main
 from hollerith.errors import HollerithError, OutputError
-from hollerith.plan import account
 from hollerith.plan.plan import Plan
 from hollerith.products.phsafe.production import production_config
 from hollerith.products.run import Request, confidential_log
@@ -380,7 +379,7 @@ def test_a_signal_while_a_charge_is_written_leaves_no_half_of_it(place: Path, mo
         real(descriptor)
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(account.os, "fsync", disturbed)
+    monkeypatch.setattr(os, "fsync", disturbed)
     assert run(place, "--ledger", str(place / "ledger.json"), "--dataset", "D") == 2
     left = {path.name for path in place.iterdir()}
     assert left == {"config.json", "data", "ledger.json", "ledger.json.lock"}
