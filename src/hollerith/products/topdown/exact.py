@@ -54,7 +54,7 @@ def exact(
     check_labels(configuration.schema)
     clock = Stopwatch(announce)
     folder = new_folder(request.out, overwrite=request.overwrite, noisy=False, private=request.internal)
-    with folder as partial, confidential_log(request) as log:
+    with confidential_log(request) as log, folder as partial:
         world = open_world(configuration, request.data, request.memory, clock, folder=options.spine)
         clock.start("writing the counts")
         rows = write_counts(partial, configuration, world, world.exact[-1], request)
