@@ -36,6 +36,7 @@ def test_noise_never_comes_from_a_generator_of_pseudo_random_numbers() -> None:
         "records/synthetic_households.py",
         "records/synthetic_race.py",
         "records/synthetic_shares.py",
+        "audit/districts.py",
         "audit/epl.py",  # resamples counts for an interval
         "audit/sound.py",  # simulates a confidence band, and splits counts for cross-fitting
         "audit/published.py",  # the generator of the paper, on made-up districts

@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from hollerith.audit.residuals import Floats
 from hollerith.errors import InputError
+
+_MOST: Final = 1 << 40
+"""Sums of so large counts and their noise stay whole numbers in float64."""
 
 
 def read_numbers(path: Path, names: Sequence[str]) -> tuple[Floats, ...]:
@@ -43,10 +48,30 @@ def read_numbers(path: Path, names: Sequence[str]) -> tuple[Floats, ...]:
     for i, name in enumerate(names):
         column = np.ma.filled(np.ma.asarray(found[f"c{i}"], dtype=np.float64), np.nan)
         if (bad := np.flatnonzero(~np.isfinite(column))).size:
-            place = f"row {bad[0] + 1}" if path.suffix == ".parquet" else f"line {bad[0] + 2}"
-            raise InputError(f"{path}, {place}, column {name}: not a finite number (empty, NaN or a text)")
+            raise InputError(f"{_place(path, bad[0])}, column {name}: not a finite number (empty, NaN or a text)")
         columns.append(np.asarray(column, dtype=np.float64))
     return tuple(columns)
+
+
+def read_counts(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], ...]:
+    """Read columns of whole numbers of zero or more, at most 2^40; see `read_numbers`.
+
+    Raises
+    ------
+    InputError
+        As `read_numbers`, or if a number is not whole, negative or larger.
+    """
+    columns = read_numbers(path, names)
+    for name, column in zip(names, columns, strict=True):
+        if (bad := np.flatnonzero((column != np.floor(column)) | (column < 0) | (column > _MOST))).size:
+            raise InputError(f"{_place(path, bad[0])}, column {name}: not a whole number from 0 to 2^40")
+    return tuple(column.astype(np.int64) for column in columns)
+
+
+def column_names(path: Path) -> list[str]:
+    """The header of a file; see `read_numbers`."""
+    with duckdb.connect(":memory:") as database:
+        return _open(database, path)
 
 
 def _open(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
@@ -71,6 +96,10 @@ def _open(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
         raise InputError(
             f"{path}: not readable as CSV or Parquet; a CSV needs a header, and every line as many fields as it"
         ) from None
+
+
+def _place(path: Path, row: int) -> str:
+    return f"{path}, row {row + 1}" if path.suffix == ".parquet" else f"{path}, line {row + 2}"
 
 
 def _text(name: str) -> str:

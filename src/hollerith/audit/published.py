@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hollerith.audit.kernel import log_density
 from hollerith.audit.residuals import Floats, Residuals, checked
@@ -146,10 +147,25 @@ def honour(replicates: int = REPLICATES) -> Iterator[Row]:
             )
 
 
+def noise(generator: np.random.RandomState, epsilon: float, number: int) -> NDArray[np.int64]:
+    """The paper's noise: differences of geometric draws, whose *success probability* is epsilon / 2.
+
+    Returns
+    -------
+    ndarray of int64, shape (number,)
+    """
+    one, other = (generator.geometric(epsilon / 2, size=number) for _ in range(2))
+    return np.asarray(one - other, dtype=np.int64)
+
+
+def generator_of_the_figures() -> np.random.RandomState:
+    """The authors' generator at the seed of their figures."""
+    return np.random.RandomState(12345)
+
+
 def draw(generator: np.random.RandomState, epsilon: float) -> Residuals:
-    """Noise of the districts: a difference of geometric draws, whose *success probability* is epsilon / 2."""
-    one, other = (generator.geometric(epsilon / 2, size=DISTRICTS) for _ in range(2))
-    return checked((one - other).astype(np.float64))
+    """Noise of the districts."""
+    return checked(noise(generator, epsilon, DISTRICTS).astype(np.float64))
 
 
 def _summary(panel: str, value: float, losses: Sequence[float]) -> Row:

@@ -11,10 +11,14 @@ from hollerith.cli.product import add_verb, entropy_of
 from hollerith.errors import ConfigError
 
 if TYPE_CHECKING:
+    from hollerith.audit.districts import Districts
     from hollerith.audit.epl import Finding, Request
+    from hollerith.audit.figures import Drawn
     from hollerith.audit.hierarchy import PublishedLoss
+    from hollerith.audit.published import Row
     from hollerith.audit.series import Series
     from hollerith.privacy.laws import Law
+    from hollerith.release.new_file import NewFile
 
 
 def add(verbs: Commands) -> None:
@@ -30,9 +34,19 @@ def add(verbs: Commands) -> None:
     verb.add_argument("--epsilon", type=positive, metavar="E", help="of geometric noise")
     verb.add_argument("--rho", type=positive, metavar="R", help="of discrete Gaussian noise")
     verb.add_argument("--counts", type=count, default=None, metavar="N", help="with a mechanism alone (2663)")
-    verb.add_argument("--reproduce", choices=("SA1",), help="a table of the paper, with its generator and seed")
+    verb.add_argument(
+        "--reproduce",
+        choices=("SA1", "SA2", "SA3", "SA4"),
+        help="a figure of the paper, with its generator and seed; SA1 is the table, and with --report the figure, too",
+    )
     verb.add_argument("--demonstration", choices=("composition", "invariant"), help="of the paper, on --data")
-    verb.add_argument("--data", type=Path, metavar="FILE", help="P.L. 94-171 of 2010 by block, of one county")
+    verb.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="P.L. 94-171 of 2010 by block, of one county; with --reproduce also enumeration districts of 1940; with "
+        "--mechanism any file, whose column --exact is given noise",
+    )
     verb.add_argument("--mode", choices=("sound", "published"), default="sound")
     verb.add_argument("--bandwidth", type=_number, metavar="F", help="in standard deviations (0.5; published 0.1)")
     verb.add_argument("--range", type=_number, default=95.0, metavar="P", help="percentile where it ends (95)")
@@ -65,6 +79,8 @@ def _epl(options: argparse.Namespace) -> None:
     if options.reproduce is not None:
         _reproduce(options)
         return
+    if options.data is not None and options.demonstration is None and (given or options.mechanism is None):
+        raise ConfigError("--data goes with --reproduce, --demonstration, or --mechanism and --exact COLUMN")
     from hollerith.audit.epl import Request, examine, examine_all, examine_mechanism
     from hollerith.audit.published import REPLICATES
     from hollerith.audit.sound import CONFIDENCE
@@ -76,18 +92,17 @@ def _epl(options: argparse.Namespace) -> None:
         REPLICATES if options.replicates is None else options.replicates,
         CONFIDENCE if options.confidence is None else float(options.confidence),
     )
-    page = None
-    if options.report is not None:
-        from hollerith.report.place import CONFIDENTIAL, claim_page
-
-        homes = [path for path in (options.noisy_counts, options.truth) if path is not None]
-        page = claim_page(options.report, homes, mode=CONFIDENTIAL)
+    page = _claimed(options)
     law = _law(options)
     notes: list[str] = []
     beside: Sequence[PublishedLoss] = ()
     if options.noisy_counts is None and options.demonstration is None:
         assert law is not None  # noqa: S101 (one of the three was given)
-        findings = [examine_mechanism(law, request, entropy_of(options), *([options.counts] if options.counts else []))]
+        if options.data is not None:
+            findings = [examine(_with_noise(options, law), request)]
+        else:
+            number = [options.counts] if options.counts else []
+            findings = [examine_mechanism(law, request, entropy_of(options), *number)]
     elif options.demonstration is not None:
         series, notes = _demonstration(options)
         findings = examine_all(series, request)
@@ -101,6 +116,16 @@ def _epl(options: argparse.Namespace) -> None:
 
         write_page(page, epl_page(findings, notes, beside))
     _print(options, findings, notes, beside)
+
+
+def _claimed(options: argparse.Namespace) -> "NewFile | None":
+    """The page asked for, claimed before the work."""
+    if options.report is None:
+        return None
+    from hollerith.report.place import CONFIDENTIAL, claim_page
+
+    homes = [path for path in (options.noisy_counts, options.truth) if path is not None]
+    return claim_page(options.report, homes, mode=CONFIDENTIAL)
 
 
 def _law(options: argparse.Namespace) -> "Law | None":
@@ -125,6 +150,20 @@ def _columns(options: argparse.Namespace, law: "Law | None") -> "Series":
         raise ConfigError("a file needs --exact COLUMN and --noisy COLUMN; a release needs the folder of its truth")
     exact, noisy = read_numbers(options.noisy_counts, (options.exact, options.noisy))
     return Series(f"{options.noisy_counts.name}, {options.noisy}", exact, noisy, law)
+
+
+def _with_noise(options: argparse.Namespace, law: "Law") -> "Series":
+    """A column of counts, and the same with noise of a law."""
+    from hollerith.audit.columns import read_counts
+    from hollerith.audit.series import Series
+    from hollerith.privacy.sampler import add_noise
+
+    if options.exact is None or options.noisy is not None or options.counts is not None:
+        raise ConfigError("--data FILE --mechanism needs --exact COLUMN, the counts to be given noise, and no other")
+    (counts,) = read_counts(options.data, (options.exact,))
+    noisy = add_noise(counts, law, entropy_of(options))
+    name = f"{options.data.name}, {options.exact} with noise"
+    return Series(name, counts.astype(float), noisy.astype(float), law)
 
 
 def _release(options: argparse.Namespace, request: "Request") -> "tuple[list[Finding], Sequence[PublishedLoss]]":
@@ -153,12 +192,58 @@ def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str
 
 
 def _reproduce(options: argparse.Namespace) -> None:
-    from hollerith.audit.published import PANELS, WHAT_B_AND_C_ARE, honour, reproduce
+    from hollerith.audit.epl import Request
+    from hollerith.audit.figures import WORDS, draw_figure
+    from hollerith.audit.published import REPLICATES, WHAT_B_AND_C_ARE, reproduce
 
-    rows = list(reproduce())
+    name = options.reproduce
+    page = _claimed(options)
+    districts, notes = _districts(options)
+    rows = list(reproduce()) if name == "SA1" else []
+    drawn: list[Drawn] = []
+    if name != "SA1" or page is not None:
+        replicates = REPLICATES if options.replicates is None else options.replicates
+        drawn = draw_figure(name, districts, Request("published", replicates=replicates))
+    words = [WORDS[name], *notes] if drawn else []
+    words += [WHAT_B_AND_C_ARE] if rows else []
+    if page is not None:
+        from hollerith.report.epl import epl_page
+        from hollerith.report.place import write_page
+
+        write_page(page, epl_page([d.finding for d in drawn], words, rows=rows, printed=[d.printed for d in drawn]))
     if options.json:
-        print(f"hollerith: {WHAT_B_AND_C_ARE}", file=sys.stderr)
-        print_json([row.as_json() for row in rows])
+        for line in words:
+            print(f"hollerith: {line}", file=sys.stderr)
+        print_json([row.as_json() for row in (rows or drawn)])
+        return
+    _print_rows(rows)
+    for one in drawn:
+        printed = "none printed" if one.printed is None else f"printed {one.printed:g}"
+        loss = "no EPL" if one.finding.loss is None else f"EPL {one.finding.loss:.4f}"
+        print(f"{one.figure}, {one.finding.series.name}: {loss}; {printed}")
+    print("\n".join(["", *words]))
+    if page is not None:
+        print(options.report)
+
+
+def _districts(options: argparse.Namespace) -> "tuple[Districts, list[str]]":
+    """The districts of a figure, and what a reader must know of them."""
+    from hollerith.audit.districts import WANTED, made_up_districts, read_districts
+
+    if options.data is not None:
+        if options.reproduce == "SA2":
+            raise ConfigError("SA2 is of noise alone; --data is for SA1, SA3 and SA4")
+        found = read_districts(options.data)
+        return found, [f"Drawn of {found.words}."]
+    found = made_up_districts() if options.seed is None else made_up_districts(options.seed)
+    return found, [] if options.reproduce == "SA2" else [f"Drawn of {found.words}.", WANTED]
+
+
+def _print_rows(rows: "list[Row]") -> None:
+    """Table SA1, with what its panels (b) and (c) would be if their values were used."""
+    from hollerith.audit.published import PANELS, honour
+
+    if not rows:
         return
     honoured = {(row.panel, row.value): row for row in honour()}
     for panel, words in PANELS.items():
@@ -170,7 +255,6 @@ def _reproduce(options: argparse.Namespace) -> None:
                 more = "" if used is None else f"   {used.mean:.4f} [{used.lower:.4f}, {used.upper:.4f}]"
                 print(f"{row.value:9.4f} {row.mean:10.4f} [{row.lower:.4f}, {row.upper:.4f}]{more}")
         print()
-    print(WHAT_B_AND_C_ARE)
 
 
 def _print(

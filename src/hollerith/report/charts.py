@@ -600,6 +600,52 @@ def dots_about_zero(points: Rows, width: int, *, x: str, y: str) -> Spec:
     )
 
 
+def dots_about_diagonal(points: Rows, width: int, *, x: str, y: str) -> Spec:
+    """Dots and the diagonal, on axes that are linear near zero and logarithmic further out.
+
+    Parameters
+    ----------
+    points : rows of x, y
+    width : int
+    x, y : str
+        Titles of the axes.
+    """
+    ends = [f(row[side] for row in points) for f in (min, max) for side in ("x", "y")]
+    low, high = min(0, *ends), max(1, *ends)
+    ticks = [0, *(10**power for power in range(1, 10))]
+
+    def axis(field: str, title: str) -> Spec:
+        return {
+            "field": field,
+            "type": "quantitative",
+            "title": title,
+            "scale": {"type": "symlog", "constant": 10, "domain": [low, high], "nice": False},
+            "axis": {
+                "values": [sign * tick for tick in ticks for sign in (1, -1) if low <= sign * tick <= high],
+                "format": ",d",
+                "labelOverlap": "greedy",
+            },
+        }
+
+    across, up = axis("x", x), axis("y", y)
+    return _layers(
+        [
+            {
+                "data": {"values": [{"x": low, "y": low}, {"x": high, "y": high}]},
+                "mark": {"type": "line", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6},
+                "encoding": {"x": across, "y": up},
+            },
+            {
+                "data": {"values": list(points)},
+                "mark": {"type": "point", "filled": True, "size": 10, "opacity": 0.6, "color": BLUE},
+                "encoding": {"x": across, "y": up},
+            },
+        ],
+        width,
+        round(0.85 * width),
+    )
+
+
 def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> Spec:
     """A curve with a band about it, and horizontal lines to compare with.
 

@@ -13,35 +13,73 @@ import numpy as np
 from hollerith.audit.epl import Finding, describe
 from hollerith.audit.hierarchy import PublishedLoss
 from hollerith.audit.kernel import log_density
+from hollerith.audit.published import DISTRICTS, PANELS, Row
 from hollerith.audit.residuals import Floats, Residuals
 from hollerith.privacy.laws import Law
-from hollerith.report.charts import BLUE, GREY, ORANGE, Series, curve_with_band, dots_about_zero, histogram_with_law
+from hollerith.report.charts import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Series,
+    curve_with_band,
+    dots_about_diagonal,
+    dots_about_zero,
+    histogram_with_law,
+)
 from hollerith.report.html import Html, bullets, paragraph, table
 from hollerith.report.numbers import whole
 from hollerith.report.page import Chart, Figure, Page, Section, render
 
-_DOTS: Final = 500
-_SHOWN: Final = 6
+_DOTS: Final = DISTRICTS
+"""Of one series, at most: all that the paper draws."""
+
+_DOTS_IN_ALL: Final = 12_000
+_KEY_NUMBERS: Final = 6
 _BINS: Final = 60
 
 
-def epl_page(findings: Sequence[Finding], notes: Sequence[str] = (), beside: Sequence[PublishedLoss] = ()) -> str:
+def epl_page(
+    findings: Sequence[Finding],
+    notes: Sequence[str] = (),
+    beside: Sequence[PublishedLoss] = (),
+    rows: Sequence[Row] = (),
+    printed: Sequence[float | None] = (),
+) -> str:
     """Lay out the page of an audit.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        Each has its charts, however many there are.
+    notes : sequence of str
+    beside : sequence of PublishedLoss
+        The results of 1940, for a release of TopDown.
+    rows : sequence of Row
+        Of Table SA1.
+    printed : sequence of float or None
+        What the paper gives for each finding, for its figures.
 
     Raises
     ------
     ConfigError
         If charts cannot be drawn.
     """
-    return render(_page(findings, notes, beside))
+    return render(_page(findings, notes, beside, rows, printed))
 
 
-def _page(findings: Sequence[Finding], notes: Sequence[str], beside: Sequence[PublishedLoss]) -> Page:
+def _page(
+    findings: Sequence[Finding],
+    notes: Sequence[str],
+    beside: Sequence[PublishedLoss],
+    rows: Sequence[Row],
+    printed: Sequence[float | None],
+) -> Page:
     told = [finding for finding in findings if finding.loss is not None]
     # Those with something to see: a law alone has no residuals.
-    drawn = [finding for finding in told if finding.residuals is not None][:_SHOWN]
+    drawn = [finding for finding in told if finding.residuals is not None]
+    dots = min(_DOTS, _DOTS_IN_ALL // max(1, len(drawn)))
     mode = findings[0].request.mode
-    numbers = {finding.series.name: (number(finding.loss), _interval(finding)) for finding in told[:6]}
+    numbers = {finding.series.name: (number(finding.loss), _interval(finding)) for finding in told[:_KEY_NUMBERS]}
     return Page(
         title="Empirical privacy loss",
         status="CONFIDENTIAL",
@@ -60,11 +98,12 @@ def _page(findings: Sequence[Finding], notes: Sequence[str], beside: Sequence[Pu
                     paragraph(_MODES[mode]),
                     *([bullets(*notes)] if notes else []),
                     *_warnings(findings),
-                    _summary(findings),
+                    _summary(findings, printed),
                 ),
             ),
+            *([_table_sa1(rows)] if rows else []),
             *([_beside(beside)] if beside else []),
-            *(section for i, finding in enumerate(drawn) for section in _sections(i, finding)),
+            *(section for i, finding in enumerate(drawn) for section in _sections(i, finding, dots)),
         ),
     )
 
@@ -110,12 +149,13 @@ def _warnings(findings: Sequence[Finding]) -> Iterator[Html]:
         yield bullets(*(f"{', '.join(names[:4])}{' …' * (len(names) > 4)}: {w}" for w, names in words.items()))
 
 
-def _summary(findings: Sequence[Finding]) -> Html:
+def _summary(findings: Sequence[Finding], printed: Sequence[float | None]) -> Html:
     return table(
         {
             "Counts": [f.series.name for f in findings],
             "Residuals": [whole(f.residuals.number) if f.residuals is not None else "–" for f in findings],
             "EPL": [number(f.loss) for f in findings],
+            **({"Printed": [number(value) for value in printed]} if printed else {}),
             "Interval": [_interval(f) or "–" for f in findings],
             "Bandwidth": [f"{f.request.factor:g} sd" for f in findings],
             "Range": [f"{f.estimate.low:.4g} to {f.estimate.high:.4g}" if f.estimate else "–" for f in findings],
@@ -126,6 +166,18 @@ def _summary(findings: Sequence[Finding]) -> Html:
         },
         "Empirical privacy loss by series of counts",
     )
+
+
+def _table_sa1(rows: Sequence[Row]) -> Section:
+    columns = {
+        "Panel": [row.panel for row in rows],
+        "Value": [f"{row.value:g}" for row in rows],
+        "EPL mean": [f"{row.mean:.4f}" for row in rows],
+        "2.5th percentile": [f"{row.lower:.4f}" for row in rows],
+        "97.5th percentile": [f"{row.upper:.4f}" for row in rows],
+    }
+    words = paragraph("; ".join(f"({panel}) {words}" for panel, words in PANELS.items()), ".")
+    return Section("table", "Table SA1", (words, table(columns, "Table SA1 as printed, with the authors' generator")))
 
 
 def _beside(rows: Sequence[PublishedLoss]) -> Section:
@@ -145,7 +197,7 @@ def _beside(rows: Sequence[PublishedLoss]) -> Section:
     )
 
 
-def _sections(i: int, finding: Finding) -> Iterator[Section]:
+def _sections(i: int, finding: Finding, dots: int) -> Iterator[Section]:
     residuals = finding.residuals
     if residuals is None:
         return
@@ -154,31 +206,40 @@ def _sections(i: int, finding: Finding) -> Iterator[Section]:
         finding.series.name[:1].upper() + finding.series.name[1:],
         (
             # Without exact counts that differ there is nothing to draw the residuals against.
-            *([_scatter(finding)] if np.ptp(finding.series.exact) > 0 else []),
+            *([_scatter(finding, dots)] if np.ptp(finding.series.exact) > 0 else []),
             _density(finding, residuals),
             _curve(finding),
         ),
     )
 
 
-def _scatter(finding: Finding) -> Figure:
+def _scatter(finding: Finding, dots: int) -> Figure:
     exact, noisy = finding.series.exact, finding.series.noisy
     generator = np.random.default_rng(1)
-    chosen = np.sort(generator.permutation(exact.size)[:_DOTS])
-    points = [
-        {"x": float(x), "y": round(float(y), 6)} for x, y in zip(exact[chosen], (noisy - exact)[chosen], strict=True)
-    ]
-    some = f", {whole(len(points))} of {whole(exact.size)} chosen at random" if exact.size > _DOTS else ""
+    chosen = np.sort(generator.permutation(exact.size)[:dots])
+    of_noisy, of_residuals = (
+        [{"x": float(x), "y": round(float(y), 6)} for x, y in zip(exact[chosen], values, strict=True)]
+        for values in (noisy[chosen], (noisy - exact)[chosen])
+    )
+    some = f", {whole(chosen.size)} of {whole(exact.size)} chosen at random" if exact.size > dots else ""
+    written = [f"{point['x']:g}" for point in of_noisy]
     return Figure(
         (
             Chart(
+                f"Noisy against exact counts of {finding.series.name}{some}.",
+                lambda width: dots_about_diagonal(of_noisy, width, x="exact count", y="noisy count"),
+                {"Exact": written, "Noisy": [f"{p['y']:g}" for p in of_noisy]},
+                title="(a) Noisy against exact counts",
+            ),
+            Chart(
                 f"Residuals against exact counts of {finding.series.name}{some}.",
-                lambda width: dots_about_zero(points, width, x="exact count", y="noisy − exact"),
-                {"Exact": [f"{p['x']:g}" for p in points], "Residual": [f"{p['y']:g}" for p in points]},
-                title="Residuals against exact counts",
+                lambda width: dots_about_zero(of_residuals, width, x="exact count", y="noisy − exact"),
+                {"Exact": written, "Residual": [f"{p['y']:g}" for p in of_residuals]},
+                title="(b) Residuals against exact counts",
             ),
         ),
-        f"Each dot is a count{some}. If all residuals follow one law, the cloud has the same shape everywhere.",
+        f"Each dot is a count{some}. If all residuals follow one law, the cloud of residuals has the same shape "
+        "everywhere.",
     )
 
 
@@ -188,7 +249,8 @@ def _density(finding: Finding, residuals: Residuals) -> Figure:
     edges = np.arange(math.floor(low) - 0.5, high + width + 0.5, width)
     shares = np.histogram(residuals.values, edges, weights=residuals.times)[0] / residuals.number
     middles = (edges[:-1] + edges[1:]) / 2
-    law = finding.series.law
+    # The published curve is that of the kernel density, whatever the law.
+    law = finding.series.law if finding.request.mode == "sound" else None
     expected = _expected(finding, residuals, edges, law)
     rows = [
         {"low": a, "high": b, "middle": m, "observed": o, "expected": e}
