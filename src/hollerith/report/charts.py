@@ -642,7 +642,7 @@ def dots_about_diagonal(points: Rows, width: int, *, x: str, y: str) -> Spec:
             },
         ],
         width,
-        round(0.85 * width),
+        round(0.75 * width) if width < _NARROW else round(0.42 * width),
     )
 
 

@@ -34,7 +34,7 @@ _DOTS: Final = DISTRICTS
 """Of one series, at most: all that the paper draws."""
 
 _DOTS_IN_ALL: Final = 12_000
-_KEY_NUMBERS: Final = 6
+_KEY_NUMBERS: Final = 9
 _BINS: Final = 60
 
 
@@ -155,7 +155,7 @@ def _summary(findings: Sequence[Finding], printed: Sequence[float | None]) -> Ht
             "Counts": [f.series.name for f in findings],
             "Residuals": [whole(f.residuals.number) if f.residuals is not None else "–" for f in findings],
             "EPL": [number(f.loss) for f in findings],
-            **({"Printed": [number(value) for value in printed]} if printed else {}),
+            **({"Printed": ["–" if value is None else f"{value:g}" for value in printed]} if printed else {}),
             "Interval": [_interval(f) or "–" for f in findings],
             "Bandwidth": [f"{f.request.factor:g} sd" for f in findings],
             "Range": [f"{f.estimate.low:.4g} to {f.estimate.high:.4g}" if f.estimate else "–" for f in findings],
