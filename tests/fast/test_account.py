@@ -1,13 +1,16 @@
 """The ledger file: what several runs spend adds up, for records, persons and households; nothing is lost or forged."""
 
+import fcntl
 import json
 import multiprocessing
 import os
 import stat
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetab_worlds import random_world, seeded, write_data, write_parameters
@@ -15,6 +18,7 @@ from safetab_worlds import random_world, seeded, write_data, write_parameters
 from hollerith.cli.main import main
 from hollerith.errors import BudgetError
 from hollerith.plan.account import charge_account
+from hollerith.plan.ledger_file import is_loss
 from hollerith.plan.measurement import (
     Measurement,
     Mechanism,
@@ -24,7 +28,7 @@ from hollerith.plan.measurement import (
     of_own_record,
 )
 from hollerith.plan.plan import Neighbours, Plan
-from hollerith.plan.unit import OWN, PERSON, RECORD, Unit
+from hollerith.plan.unit import OWN, PERSON, RECORD, Unit, add, as_zcdp
 from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.products.phsafe.plan import plan_of
 from hollerith.products.phsafe.production import TAUS, budgets, production_plan
@@ -469,3 +473,378 @@ def test_both_safetabs_run_into_one_account_of_persons(tmp_path: Path, capsys: p
     assert main(["safetab-p", "run", str(parameters), str(data), outs["safetab-p"], *other]) == 0
     assert main(["safetab-h", "run", str(parameters), str(data), outs["safetab-h"], *other, *totals]) == 2
     assert "must not be added" in capsys.readouterr().err
+
+
+# --- word by word ---------------------------------------------------------------------------------------------------
+
+
+def told(path: Path, data: str = "CEF", plan: Plan = PLAN, limits: dict[str, Budget] | None = None, **more: Any) -> str:  # noqa: ANN401
+    """What a refused charge says, after the name of the file."""
+    with pytest.raises(BudgetError) as refused:
+        charge_account(path, data, plan, limits or {}, **more)
+    message = str(refused.value)
+    start = f"ledger {path}: "
+    assert message.startswith(start) or "ledger /" not in message
+    return message.removeprefix(start)
+
+
+def test_what_a_refused_charge_says_of_terms(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    own(path)
+    kept = "losses on 'CEF' are kept with "
+    other = ", and the two must not be added. Use another name or another ledger."
+    assert told(path, plan=PURE) == f"{kept}mechanism 'zcdp'; this run has 'pure'{other}"
+    assert told(path, plan=replace(PLAN, privacy_unit="household")) == (
+        f"{kept}privacy_unit 'person record'; this run has 'household'{other}"
+    )
+    assert told(path, plan=replace(PLAN, neighbours=Neighbours.BOUNDED)) == (
+        f"{kept}neighbours 'unbounded'; this run has 'bounded'{other}"
+    )
+    assert told(path, unit=PERSON) == f"{kept}unit 'record'; this run has 'person'{other}"
+    charge_account(path, "H", PLAN, unit=Unit("household", 4))
+    assert told(path, "H", unit=Unit("household", 5)) == (
+        f"losses on 'H' are kept with household_cap 4; this run has 5{other}"
+    )
+    pure = made_up("phsafe", of_own_record, mechanism=Mechanism.PURE)
+    charge_account(path, "P", pure, unit=PERSON)
+    assert told(path, "P", made_up("phsafe", of_own_record), unit=PERSON) == (
+        f"losses on 'P' are kept with mechanism 'pure'; this run has 'zcdp'{other}"
+    )
+
+
+def test_what_a_refused_charge_says_of_limits(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    assert told(path, limits={"other": Fraction(1)}) == (
+        "unit record has no loss 'other' to limit; name one of own, unbounded, same_household, bounded"
+    )
+    for limit in (Fraction(-1), 10**300 + Fraction(1, 2)):
+        assert told(path, limits={OWN: limit}) == "a limit is zero or more, at most 1e300, or Infinity"
+    assert charge_account(path, "CEF", PLAN, {OWN: Fraction(5, 2), "bounded": Fraction(10) ** 300})
+    assert told(path, limits={OWN: Fraction(3)}) == "the limit on 'CEF' is 5/2, not 3"
+    assert told(path, limits={"bounded": INFINITE}) == f"the bounded limit on 'CEF' is {10**300}, not Infinity"
+    spent = float(3 * PLAN.loss())
+    own(path, limit=Fraction(5, 2))
+    assert told(path) == (
+        f"this run would bring the loss on 'CEF' to {spent:g}, past its limit of 5/2. Nothing was measured."
+    )
+    charge_account(path, "B", PLAN, {"unbounded": INFINITE, "bounded": Fraction(3)})
+    assert told(path, "B") == (
+        f"this run would bring the bounded loss on 'B' to {float(4 * PLAN.loss()):g}, past its limit of 3. "
+        "Nothing was measured."
+    )
+    topdown = make_plan(read_configuration("pl94-2020-us"))
+    assert told(path, "T", topdown, {"unbounded": Fraction(9)}) == (
+        "the unbounded limit on 'T' cannot be kept, as a run has no such loss: its invariants leave no such "
+        "neighbours, or it was recorded without. Nothing was measured."
+    )
+    assert charge_account(path, "Z", PLAN, {"same_household": INFINITE, OWN: PLAN.loss()})[OWN] == PLAN.loss()
+    assert told(path, "N", limits={OWN: Fraction(0)}).endswith("past its limit of 0. Nothing was measured.")
+
+
+def test_limits_given_later_add_to_those_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    charge_account(path, "CEF", PLAN, {OWN: Fraction(9)})
+    charge_account(path, "CEF", PLAN, {"bounded": Fraction(8)})
+    charge_account(path, "CEF", PLAN, {OWN: Fraction(9)})
+    assert json.loads(path.read_text())["data"]["CEF"]["limits"] == {"own": "9", "bounded": "8"}
+
+
+def test_what_a_refused_charge_says_of_names(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    own(path)
+    none = "a name for the data in the ledger must have letters, and stand on one line"
+    assert told(path, "") == told(path, "a\x00b") == none
+    assert told(path, "cef") == "holds 'CEF'; is 'cef' the same data? Then write the name as there"
+    account = json.loads(ledger_of())["data"]["CEF"]
+    both = {"format": "hollerith-ledger-2", "data": {"CEF": account, "x": account, "cef ": account}}
+    path.write_text(json.dumps(both))
+    assert told(path, "Cef") == (
+        "holds 'CEF' and 'cef ', which are one name; put their runs together under one of them. Nothing was measured"
+    )
+    charge_account(path, " Zensus\t 2030 ", PLAN)
+    charge_account(path, "Zensus 2030", PLAN)
+    charge_account(path, "Ce\u0301", PLAN)
+    assert charge_account(path, "C\u00e9", PLAN)[OWN] == 2 * PLAN.loss()
+    assert set(json.loads(path.read_text())["data"]) == {"CEF", "cef ", "x", "Zensus 2030", "C\u00e9"}
+
+
+def test_what_the_charge_of_a_named_run_says(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    charge_account(path, "CEF", PLAN, run="one")
+    before = path.read_text()
+    another = "the run to go on with was charged on 'CEF' with another loss"
+    assert told(path, plan=replace(PLAN, measurements=PLAN.measurements[1:]), run="one") == another
+    assert told(path, plan=replace(PLAN, product="other"), run="one") == another
+    assert charge_account(path, "CEF", PLAN, run="one")[OWN] == PLAN.loss()
+    assert path.read_text() == before
+    # Runs without a name are each of their own.
+    own(path)
+    own(path)
+    assert [run.get("run") for run in json.loads(path.read_text())["data"]["CEF"]["runs"]] == ["one", None, None]
+
+
+def test_the_ledger_as_it_stands_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    plan = replace(made_up("phsafe", of_own_record, Fraction(1, 3)), fixed_total=False)
+    charge_account(path, "H", plan, {"bounded": INFINITE}, unit=Unit("household", 2), run="one")
+    charge_account(path, "R", plan, {OWN: Fraction(2)})
+    shown = json.loads(path.read_text())
+    times = [account["runs"][0].pop("time") for account in shown["data"].values()]
+    assert all(datetime.fromisoformat(time).utcoffset() == timedelta(0) and len(time) == 25 for time in times)
+    household = {"unbounded": "4/3", "same_household": "8/3", "bounded": "8/3"}
+    record = {"own": "1/3", "unbounded": "1/3", "same_household": None, "bounded": "2/3"}
+    assert shown == {
+        "format": "hollerith-ledger-2",
+        "data": {
+            "H": {
+                "unit": "household",
+                "household_cap": 2,
+                "mechanism": "zcdp",
+                "limits": {"bounded": "Infinity"},
+                "spent": household,
+                "runs": [{"product": "phsafe", "losses": household, "run": "one"}],
+            },
+            "R": {
+                "unit": "record",
+                "privacy_unit": "record",
+                "neighbours": "unbounded",
+                "mechanism": "zcdp",
+                "limits": {"own": "2"},
+                "spent": record,
+                "runs": [{"product": "phsafe", "losses": record}],
+            },
+        },
+    }
+    assert path.read_text().startswith('{\n "format": "hollerith-ledger-2",\n "data": {\n  "H": {')
+    again = charge_account(path, "H", plan, unit=Unit("household", 2))
+    assert again == {"unbounded": Fraction(8, 3), "same_household": Fraction(16, 3), "bounded": Fraction(16, 3)}
+    assert charge_account(path, "R", plan)["same_household"] is None
+    runs = json.loads(path.read_text())["data"]["H"]["runs"]
+    assert ([run["time"] for run in runs][:1], [run.get("run") for run in runs]) == (times[:1], ["one", None])
+
+
+def test_whom_the_files_let_read(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    mask = os.umask(0o026)
+    try:
+        own(path)
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "ledger.json.lock").stat().st_mode) == 0o600
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ledger.json", "ledger.json.lock"]
+
+
+def test_what_a_refused_charge_says_of_the_file(tmp_path: Path) -> None:
+    measured = "; nothing was measured"
+    assert told(tmp_path / "missing" / "l") == f"No such file or directory{measured}"
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert told(tmp_path / "a") in {
+        f"a link that leads to itself{measured}",
+        f"Too many levels of symbolic links{measured}",
+    }
+    (tmp_path / "folder").mkdir()
+    assert told(tmp_path / "folder") == f"not a regular file{measured}"
+    own(tmp_path / "one")
+    (tmp_path / "two").hardlink_to(tmp_path / "one")
+    assert told(tmp_path / "one") == (
+        "the file has a second name (a hard link), which would keep an old state of it; "
+        "remove one of the names. Nothing was measured"
+    )
+    (tmp_path / "none").write_text("{}")
+    assert told(tmp_path / "none") == (
+        "not a ledger of the form hollerith-ledger-2 or hollerith-ledger-1; it is left as it is and nothing was "
+        "measured"
+    )
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "ledger.json.lock").symlink_to(tmp_path / "elsewhere")
+    assert told(tmp_path / "ledger.json") == "Too many levels of symbolic links; nothing was measured"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_ledger_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, opened = tmp_path / "ledger.json", os.open
+    own(path)
+
+    def refuses(name: Any, flags: int, mode: int = 0o777) -> int:  # noqa: ANN401
+        if Path(name) == path:
+            raise PermissionError(13, "Permission denied")
+        return opened(name, flags, mode)
+
+    monkeypatch.setattr(os, "open", refuses)
+    assert told(path) == "Permission denied; nothing was measured"
+
+
+def test_a_full_disk_leaves_the_ledger_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ledger.json"
+    own(path)
+    before = path.read_text()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert told(path) == "No space left on device; nothing was measured"
+    assert path.read_text() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ledger.json", "ledger.json.lock"]
+
+
+def test_a_ledger_written_anew_lies_beside_the_old_one_under_a_name_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, names, rename = tmp_path / "ledger.json", [], Path.replace
+
+    def renamed(self: Path, target: Path) -> Path:
+        names.append((self.parent, self.name[:13], len(self.name), target))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", renamed)
+    own(path)
+    assert names == [(tmp_path, ".ledger.json.", 45, path)]
+
+
+def test_the_lock_is_held_while_the_ledger_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, rename = tmp_path / "ledger.json", Path.replace
+
+    def renamed(self: Path, target: Path) -> Path:
+        lock = os.open(tmp_path / "ledger.json.lock", os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(lock)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", renamed)
+    own(path)
+
+
+def of_unit(unit: str, columns: tuple[str, ...], **more: object) -> str:
+    run = {"time": "2026", "product": "phsafe", "losses": dict.fromkeys(columns, "1"), **more}
+    account = {"unit": unit, "household_cap": 3, "mechanism": "zcdp", "limits": {}, "runs": [run]}
+    return json.dumps({"format": "hollerith-ledger-2", "data": {"CEF": account}})
+
+
+def test_accounts_of_every_unit_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    for unit in (PERSON, Unit("household", 3)):
+        path.write_text(of_unit(unit.name, unit.columns, run="one"))
+        before = charge_account(tmp_path / "other.json", unit.name, PLAN, unit=unit)
+        assert charge_account(path, "CEF", PLAN, unit=unit) == {c: 1 + loss for c, loss in before.items()}  # type: ignore[operator]
+        assert json.loads(path.read_text())["data"]["CEF"]["runs"][0]["run"] == "one"
+    path.write_text(ledger_of(losses={**losses("1"), "bounded": None}, limits={"own": str(10**300)}))
+    assert charge_account(path, "CEF", PLAN)["bounded"] is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        of_unit("household", PERSON.columns).replace('"household_cap": 3', '"household_cap": 0'),
+        of_unit("household", PERSON.columns).replace('"household_cap": 3', '"household_cap": "3"'),
+        of_unit("household", PERSON.columns).replace('"household_cap": 3', '"household_cap": true'),
+        of_unit("household", PERSON.columns).replace('"household_cap": 3', '"household_cap": null'),
+        of_unit("person", PERSON.columns, time=5),
+        of_unit("person", PERSON.columns, product=5),
+        of_unit("person", PERSON.columns, run=5),
+        of_unit("person", ("unbounded", "bounded")),
+        of_unit("person", PERSON.columns).replace('"limits": {}', '"limits": {"own": "1"}'),
+        of_unit("family", PERSON.columns),
+        of_unit("person", PERSON.columns).replace("ledger-2", "ledger-3"),
+        ledger_of(neighbours="none"),
+        ledger_of(privacy_unit=5),
+        ledger_of(losses=losses(str(10**300) + ".5")),
+        ledger_of(limits=[]),
+    ],
+)
+def test_other_accounts_that_cannot_be_right_are_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "ledger.json"
+    path.write_text(content)
+    assert told(path, unit=Unit("household", 3)).startswith("not a ledger")
+    assert path.read_text() == content
+
+
+def earlier(**changes: object) -> str:
+    run = {"time": "2026", "product": "phsafe", "loss": changes.pop("loss", "1/2")}
+    account = {
+        "privacy_unit": "person record", "neighbours": "unbounded", "mechanism": "zcdp", "limit": None, "runs": [run],
+        **changes,
+    }  # fmt: skip
+    return json.dumps({"format": "hollerith-ledger-1", "data": {"CEF": account}})
+
+
+def test_an_earlier_ledger_without_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    path.write_text(earlier())
+    spent = charge_account(path, "CEF", PLAN)
+    assert spent == {"own": Fraction(1, 2) + PLAN.loss(), "unbounded": None, "same_household": None, "bounded": None}
+    written = json.loads(path.read_text())["data"]["CEF"]
+    assert (written["limits"], written["mechanism"]) == ({}, "zcdp")
+    assert (written["unit"], written["privacy_unit"], written["neighbours"]) == ("record", "person record", "unbounded")
+    assert written["runs"][0] == {
+        "time": "2026",
+        "product": "phsafe",
+        "losses": {"own": "1/2", "unbounded": None, "same_household": None, "bounded": None},
+    }
+    for wrong in ({"loss": 1}, {"loss": "-1"}, {"limit": 1}, {"limit": "-1"}, {"mechanism": "x"}, {"privacy_unit": 1}):
+        path.write_text(earlier(**wrong))
+        assert told(path).startswith("not a ledger")
+
+
+# --- units ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_units_that_are_none_are_told() -> None:
+    for unit, cap, message in (
+        ("household", None, "a household has no loss without a cap: declare the most persons one can have"),
+        ("person", 4, "a cap on persons has a meaning for unit household, not for unit person"),
+        ("record", 1, "a cap on persons has a meaning for unit household, not for unit record"),
+        ("household", 0, "a household has between 1 and 99999 persons"),
+        ("household", 100_000, "a household has between 1 and 99999 persons"),
+    ):
+        with pytest.raises(BudgetError, match=f"^{message}$"):
+            Unit(unit, cap)  # type: ignore[arg-type]
+    assert [Unit("household", cap).cap for cap in (1, 99_999)] == [1, 99_999]
+
+
+def test_limits_are_on_losses_that_a_unit_has() -> None:
+    RECORD.check_columns(["own", "bounded"])
+    PERSON.check_columns(["unbounded", "same_household", "bounded"])
+    told = "unit household has no loss 'own' to limit; name one of unbounded, same_household, bounded"
+    with pytest.raises(BudgetError, match=f"^{told}$"):
+        Unit("household", 2).check_columns(["bounded", "own"])
+
+
+def test_the_losses_of_a_plan_by_unit() -> None:
+    plan = made_up("phsafe", lambda s: of_household_record(s, Mechanism.ZCDP), Fraction(1, 2))
+    assert RECORD.losses(plan) == {
+        "own": Fraction(1, 2),
+        "unbounded": Fraction(1, 2),
+        "bounded": 1,
+        "same_household": None,
+    }
+    assert PERSON.losses(plan) == {"unbounded": 1, "same_household": 1, "bounded": 4}
+    assert Unit("household", 3).losses(plan) == {"unbounded": 9, "same_household": 9, "bounded": 36}
+    fixed = made_up("phsafe", lambda _: PersonSensitivity(None, Fraction(18), Fraction(36)))
+    assert PERSON.losses(fixed) == {"unbounded": None, "same_household": 2, "bounded": 4}
+    nobody = replace(plan, measurements=(replace(plan.measurements[0], person=None),))
+    message = (
+        "phsafe bounds no loss of one person, as a change of one person alters the records of others "
+        "(docs/person-loss.md); it cannot be added up by person or household"
+    )
+    with pytest.raises(BudgetError) as refused:
+        PERSON.losses(nobody)
+    assert str(refused.value) == message
+
+
+def test_losses_add_and_turn_into_rho() -> None:
+    one = {"a": Fraction(3), "b": None, "c": Fraction(1), "d": INFINITE}
+    assert as_zcdp(one) == {"a": Fraction(9, 2), "b": None, "c": Fraction(1, 2), "d": INFINITE}
+    other = {"a": Fraction(2), "b": Fraction(1), "c": None, "d": Fraction(1)}
+    assert add(one, other) == {"a": Fraction(5), "b": None, "c": None, "d": INFINITE}
+
+
+def test_losses_that_a_ledger_can_keep() -> None:
+    kept = [Fraction(0), Fraction(1), Fraction(10) ** 300, INFINITE]
+    assert all(map(is_loss, kept))
+    assert not any(map(is_loss, [Fraction(-1, 10**9), Fraction(10) ** 300 + 1]))

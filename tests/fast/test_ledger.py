@@ -1,15 +1,18 @@
 """The ledger refuses what the plan does not allow."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hollerith.errors import BudgetError
 from hollerith.plan.ledger import Ledger
+from hollerith.plan.plan import Plan
 from hollerith.privacy.entropy import SeededEntropy
-from hollerith.privacy.exact import INFINITE
+from hollerith.privacy.exact import INFINITE, Budget
+from hollerith.privacy.sampler import add_noise
 from hollerith.products.phsafe.production import production_plan
 
 PLAN = production_plan(puerto_rico=True)
@@ -87,3 +90,82 @@ def test_a_group_asked_nothing_counts_as_measured() -> None:
     assert len(noisy) == 2
     with pytest.raises(BudgetError, match="has been measured already"):
         meter.measure(1, np.array([1]), np.zeros(1, dtype=np.int64), SeededEntropy(1))
+
+
+# --- word by word ---------------------------------------------------------------------------------------------------
+
+M = PLAN["PH1_num/state_A-G"]
+REFUSED = "measurement PH1_num/state_A-G refused"
+
+
+def zeros(*shape: int) -> NDArray[np.int64]:
+    return np.zeros(shape, dtype=np.int64)
+
+
+def test_why_a_measurement_is_refused() -> None:
+    ledger = Ledger(PLAN)
+    with pytest.raises(BudgetError, match=r"^measurement PH9 refused: the plan does not hold it$"):
+        ledger.charge(replace(M, name="PH9"))
+    with pytest.raises(BudgetError, match=f"^{REFUSED}: the plan holds it with other terms$"):
+        ledger.charge(replace(M, cells=3))
+    ledger.charge(M)
+    assert (ledger.charged, ledger.spent) == ((M.name,), M.budget)
+    with pytest.raises(BudgetError, match=f"^{REFUSED}: it has been made already$"):
+        ledger.charge(M)
+
+
+def test_a_loss_above_that_of_the_plan_is_refused() -> None:
+    class Cheap(Plan):
+        """Says that it costs less than its measurements do."""
+
+        def loss(self, _: object = None) -> Budget:
+            return M.budget
+
+    ledger = Ledger(Cheap(*(getattr(PLAN, entry.name) for entry in fields(Plan))))
+    ledger.charge(M)
+    other = next(m for m in PLAN.measurements if m != M)
+    with pytest.raises(BudgetError, match=f"^measurement {other.name} refused: it would pass the budget of the plan$"):
+        ledger.charge(other)
+    assert ledger.charged == (M.name,)
+
+
+def test_counts_have_the_cells_of_their_measurement() -> None:
+    for shape in ((4,), (2, 3), (2, 2, 2)):
+        with pytest.raises(ValueError, match=r"^PH1_num/state_A-G counts 2 cells per population group$"):
+            Ledger(PLAN).measure(M, zeros(*shape), SeededEntropy(1))
+    assert Ledger(PLAN).measure(M, zeros(0, 2), SeededEntropy(1)).shape == (0, 2)
+    noisy = Ledger(PLAN).measure(M, COUNTS, SeededEntropy(1))
+    assert np.array_equal(noisy.ravel(), add_noise(COUNTS.ravel(), M.law, SeededEntropy(1)))
+
+
+def test_why_a_piece_is_refused() -> None:
+    meter = Ledger(PLAN).open(M, 10)
+    assert (meter.measurement, meter.groups) == (M, 10)
+    with pytest.raises(BudgetError, match=f"^{REFUSED}: it has no such population group$"):
+        meter.measure(9, np.ones(2, dtype=np.int64), zeros(2), SeededEntropy(1))
+    for cells, counts in ([-1, 1], zeros(0)), ([3], zeros(3)):
+        with pytest.raises(ValueError, match=r"^PH1_num/state_A-G counts at most 2 cells a group$"):
+            meter.measure(0, np.array(cells), counts, SeededEntropy(1))
+    for cells, counts in ([1], zeros(2)), ([2], zeros(1, 2)), ([2], zeros(2, 1)):
+        with pytest.raises(ValueError, match=r"^PH1_num/state_A-G: the counts do not have the cells named$"):
+            meter.measure(0, np.array(cells), counts, SeededEntropy(1))
+    assert meter._done == []
+    meter.measure(0, np.array([0]), zeros(0), SeededEntropy(1))
+    with pytest.raises(BudgetError, match=f"^{REFUSED}: a group has been measured already$"):
+        meter.measure(0, np.array([1]), zeros(1), SeededEntropy(1))
+
+
+def test_pieces_that_touch_become_one() -> None:
+    meter = Ledger(PLAN).open(M, 10)
+    seen = []
+    for first, groups in [(4, 2), (8, 1), (0, 1), (3, 0), (10, 0), (6, 2), (1, 3), (9, 1)]:
+        meter.measure(first, np.full(groups, 2), zeros(2 * groups), SeededEntropy(1))
+        seen.append(sorted(meter._done))
+    assert seen == [
+        [(4, 6)],
+        [(4, 6), (8, 9)],
+        *[[(0, 1), (4, 6), (8, 9)]] * 3,
+        [(0, 1), (4, 9)],
+        [(0, 9)],
+        [(0, 10)],
+    ]

@@ -1,7 +1,6 @@
 """Numbers, texts and streams that no one means are refused in words, with status 2, before anything is charged."""
 
 import json
-import ssl
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,10 +8,9 @@ import pytest
 from topdown_worlds import configuration, write_configuration
 
 from hollerith.cli.main import main
-from hollerith.errors import ConfigError, EntropyError
+from hollerith.errors import ConfigError
 from hollerith.explore.scenario import RefusedError, read_scenario
 from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
-from hollerith.privacy import entropy
 from hollerith.privacy.exact import read_exact
 from hollerith.products.phsafe.production import production_config
 
@@ -95,31 +93,6 @@ def test_the_widest_noise_is_the_same_for_every_product(mechanism: Mechanism) ->
 def test_a_scenario_with_an_endless_number_is_refused() -> None:
     with pytest.raises(RefusedError, match="too long"):
         read_scenario('{"format": ' + "9" * 5000 + "}", (), lambda _: pytest.fail("no product was named"))
-
-
-class TestGenerator:
-    @pytest.fixture(autouse=True)
-    def _untested(self) -> None:
-        entropy._check_generator.cache_clear()
-
-    @pytest.mark.parametrize(
-        "broken", [bytes, lambda size: b"\xff" * size, lambda size: (b"abcdefgh" * (size // 8 + 1))[:size]]
-    )
-    def test_one_that_is_broken_is_refused(self, broken: object, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ssl, "RAND_bytes", broken)
-        with pytest.raises(EntropyError, match="not random"):
-            entropy.SystemEntropy().take(8)
-
-    def test_one_that_fails_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fails(_: int) -> bytes:
-            raise ssl.SSLError(1, "RAND failed")
-
-        monkeypatch.setattr(ssl, "RAND_bytes", fails)
-        with pytest.raises(EntropyError, match="fails"):
-            entropy.SystemEntropy().take(8)
-
-    def test_that_of_the_system_passes(self) -> None:
-        assert len(entropy.SystemEntropy().take(8)) == 8
 
 
 @pytest.mark.parametrize("share", ["1e999", "1e-999", "-1", "9" * 400, "Infinity", "1.5"])

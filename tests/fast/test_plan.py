@@ -1,16 +1,29 @@
 """Plans: the published totals, the formulas, composition, differences."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hollerith.plan.margin import margin_of, margin_of_error, rho_for_margin, z_value
-from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
-from hollerith.plan.plan import Neighbours, Plan, margin_from_json
-from hollerith.privacy.exact import INFINITE
+from hollerith.errors import ConfigError
+from hollerith.plan.margin import margin_of, margin_of_error, margin_words, rho_for_margin, z_value
+from hollerith.plan.measurement import (
+    Measurement,
+    Mechanism,
+    PersonSensitivity,
+    Sensitivity,
+    noise_law,
+    of_household_record,
+    of_occupancy,
+    of_own_record,
+    published_variance,
+)
+from hollerith.plan.plan import Neighbours, Plan, PlanDifference, margin_from_json, number
+from hollerith.privacy.exact import INFINITE, Budget
 from hollerith.privacy.laws import DiscreteGaussian, TwoSidedGeometric, Zero
 from hollerith.privacy.zcdp import epsilon_tight
 from hollerith.products.phsafe.plan import plan_of
@@ -259,3 +272,283 @@ def test_bounded_losses_stand_in_the_totals_with_their_epsilons() -> None:
     for kind in ("unbounded", "bounded", "same_household"):
         assert totals[f"{kind}_epsilon"] == pytest.approx(epsilon_tight(Fraction(totals[f"{kind}_rho"]), 1e-10))
     assert totals["epsilon"] == totals["unbounded_epsilon"] < totals["bounded_epsilon"]
+
+
+# --- word by word ---------------------------------------------------------------------------------------------------
+
+
+def own(name: str, rho: str, composition: str, mechanism: Mechanism) -> Measurement:
+    """A measurement whose sensitivities all differ, with those of a person."""
+    promised, proven = Sensitivity(Fraction(4), Fraction(8)), Sensitivity(Fraction(2), Fraction(3), Fraction(1))
+    person = of_own_record(replace(promised, same_household=Fraction(6)))
+    return Measurement(
+        name, "P1", "state", 7, mechanism, Fraction(4), promised, proven, Fraction(rho), composition, person
+    )
+
+
+def two_passes(mechanism: Mechanism) -> Plan:
+    measurements = own("a", "1/2", "pass:us", mechanism), own("b", "1/4", "pass:pr/x:1", mechanism)
+    return Plan("phsafe", "record", Neighbours.BOUNDED, "tight", Fraction(19, 20), mechanism, measurements)
+
+
+def test_the_json_of_a_plan_under_zcdp() -> None:
+    described = two_passes(Mechanism.ZCDP).as_json(1e-5)
+    first, second = described.pop("measurements")
+    totals = described.pop("totals")
+    assert described == {
+        "product": "phsafe",
+        "mechanism": "zcdp",
+        "privacy_unit": "record",
+        "neighbours": "bounded",
+        "sensitivity": "tight",
+        "confidence": 0.95,
+        "margins": "exact",
+    }
+    assert first == {
+        "name": "a", "table": "P1", "level": "state", "cells": 7,
+        "l2_sensitivity_squared": "4", "l2_sensitivity_squared_float": 4.0, "rho": "1/2", "rho_float": 0.5,
+        "bounded_rho": "1", "bounded_rho_float": 1.0, "sigma2": "4", "sigma2_float": 4.0, "sigma": 2.0, "moe": 4,
+        "composition": "pass:us",
+    }  # fmt: skip
+    assert (second["name"], second["composition"], second["sigma2"]) == ("b", "pass:pr/x:1", "8")
+    assert totals == {
+        "rho": "1/2", "rho_float": 0.5,
+        "unbounded_rho": "1/2", "unbounded_rho_float": 0.5, "bounded_rho": "1", "bounded_rho_float": 1.0,
+        "same_household_rho": None, "same_household_rho_float": None,
+        "proven": {
+            "unbounded_rho": "1/4", "unbounded_rho_float": 0.25, "bounded_rho": "3/8", "bounded_rho_float": 0.375,
+            "same_household_rho": None, "same_household_rho_float": None,
+        },
+        "person": {
+            "unbounded_rho": "1/2", "unbounded_rho_float": 0.5, "same_household_rho": "3/4",
+            "same_household_rho_float": 0.75, "bounded_rho": "1", "bounded_rho_float": 1.0,
+        },
+        "passes": {
+            "us": {"rho": "1/2", "rho_float": 0.5, "bounded_rho": "1", "bounded_rho_float": 1.0},
+            "pr": {"rho": "1/4", "rho_float": 0.25, "bounded_rho": "1/2", "bounded_rho_float": 0.5},
+        },
+        "epsilon": epsilon_tight(0.5, 1e-5), "unbounded_epsilon": epsilon_tight(0.5, 1e-5),
+        "bounded_epsilon": epsilon_tight(1, 1e-5), "same_household_epsilon": None, "delta": 1e-5,
+    }  # fmt: skip
+    paths = replace(two_passes(Mechanism.ZCDP), paths=((0,), (1,)), confidence=Fraction(9, 10)).as_json()
+    assert (paths["paths"], paths["confidence"], paths["totals"]["delta"]) == ([[0], [1]], 0.9, 1e-10)
+
+
+def test_the_json_of_a_plan_under_pure_dp() -> None:
+    described = replace(two_passes(Mechanism.PURE), margins="bureau").as_json()
+    first, totals = described["measurements"][0], described["totals"]
+    law = TwoSidedGeometric(Fraction(8))
+    assert (described["mechanism"], described["margins"], "paths" in described) == ("pure", "bureau", False)
+    assert first == {
+        "name": "a", "table": "P1", "level": "state", "cells": 7,
+        "l1_sensitivity": "4", "l1_sensitivity_float": 4.0, "epsilon": "1/2", "epsilon_float": 0.5,
+        "bounded_epsilon": "1", "bounded_epsilon_float": 1.0,
+        "sigma2": repr(law.variance), "sigma2_float": law.variance, "sigma": math.sqrt(law.variance),
+        "moe": 1.96 * math.sqrt(law.variance), "composition": "pass:us",
+    }  # fmt: skip
+    assert totals == {
+        "rho": None, "epsilon": "1/2", "epsilon_float": 0.5,
+        "unbounded_epsilon": "1/2", "unbounded_epsilon_float": 0.5,
+        "bounded_epsilon": "1", "bounded_epsilon_float": 1.0,
+        "same_household_epsilon": None, "same_household_epsilon_float": None,
+        "proven": {
+            "unbounded_epsilon": "1/4", "unbounded_epsilon_float": 0.25,
+            "bounded_epsilon": "3/8", "bounded_epsilon_float": 0.375,
+            "same_household_epsilon": None, "same_household_epsilon_float": None,
+        },
+        "person": {
+            "unbounded_epsilon": "1/2", "unbounded_epsilon_float": 0.5,
+            "same_household_epsilon": "3/4", "same_household_epsilon_float": 0.75,
+            "bounded_epsilon": "1", "bounded_epsilon_float": 1.0,
+        },
+        "passes": {
+            "us": {
+                "epsilon": "1/2", "epsilon_float": 0.5, "bounded_epsilon": "1", "bounded_epsilon_float": 1.0
+            },
+            "pr": {
+                "epsilon": "1/4", "epsilon_float": 0.25, "bounded_epsilon": "1/2", "bounded_epsilon_float": 0.5
+            },
+        },
+        "delta": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("mechanism", list(Mechanism))
+def test_margins_by_the_json_of_a_plan(mechanism: Mechanism) -> None:
+    for margins in ("exact", "bureau"):
+        plan = replace(two_passes(mechanism), margins=margins)
+        described = plan.as_json()
+        m = described["measurements"][1]
+        assert margin_from_json(described, m, 3) == plan.margin(plan.measurements[1], 3)
+        assert margin_from_json(described, m, 1) == plan.margin(plan.measurements[1]) == m["moe"]
+    del described["margins"]
+    assert margin_from_json(described, m, 3) == plan.margin(plan.measurements[1], 3)
+
+
+def test_where_invariants_fix_the_number_of_records_no_loss_has_one_more() -> None:
+    fixed = replace(two_passes(Mechanism.ZCDP), fixed_total=True)
+    assert fixed.losses() == {"unbounded": None, "bounded": 1, "same_household": None}
+    totals = fixed.as_json()["totals"]
+    assert [totals["unbounded_rho"], totals["proven"]["unbounded_rho"], totals["unbounded_epsilon"]] == [None] * 3
+
+
+def test_a_person_of_whom_one_measurement_says_nothing_has_no_loss() -> None:
+    one, other = two_passes(Mechanism.ZCDP).measurements
+    silent = replace(two_passes(Mechanism.ZCDP), measurements=(one, replace(other, person=None)))
+    assert silent.person_losses() == {"unbounded": None, "same_household": None, "bounded": None}
+
+
+def test_a_measurement_is_found_by_its_name() -> None:
+    both = two_passes(Mechanism.ZCDP)
+    assert both["b"] is both.measurements[1]
+    with pytest.raises(KeyError, match=r"^'c'$"):
+        both["c"]
+
+
+def test_every_difference_of_two_plans_is_named() -> None:
+    here = plan(measurement("m", Fraction(1)))
+    m = Measurement(
+        "m", "T", "l", 4, Mechanism.PURE, Fraction(5), Sensitivity(Fraction(5), Fraction(5)),
+        Sensitivity(Fraction(5), Fraction(5)), Fraction(1, 2), "g:1",
+    )  # fmt: skip
+    there = plan(m, mechanism=Mechanism.PURE)
+    assert here.differences(there) == [
+        PlanDifference("m", "budget", "1", "1/2"),
+        PlanDifference("m", "sensitivity", "4", "5"),
+        PlanDifference("m", "cells", "3", "4"),
+        PlanDifference("m", "composition", "", "g:1"),
+        PlanDifference("m", "mechanism", "zcdp", "pure"),
+    ]
+    empty = plan()
+    assert here.differences(empty) == [PlanDifference("m", "budget", "1", None)]
+    assert empty.differences(here) == [PlanDifference("m", "budget", None, "1")]
+
+
+def test_plans_say_what_is_wrong_with_them() -> None:
+    a, b = measurement("a", Fraction(1)), measurement("b", Fraction(1))
+    with pytest.raises(ValueError, match=r"^measurements named twice: a, b$"):
+        plan(a, b, a, measurement("c", Fraction(1)), b, a)
+    with pytest.raises(ValueError, match=r"^a plan has one mechanism$"):
+        plan(a, measurement("b", Fraction(1), mechanism=Mechanism.PURE))
+    for paths in [((0,),), ((0, 1, 2),), ((-1, 0),)]:
+        with pytest.raises(ValueError, match=r"^every measurement lies on a path, and paths hold nothing else$"):
+            replace(plan(a, b), paths=paths)
+
+
+def test_why_a_plan_may_not_be_released() -> None:
+    def reasons(*budgets: Budget) -> tuple[str, ...]:
+        return plan(
+            *(replace(measurement(str(i), Fraction(1)), budget=b) for i, b in enumerate(budgets))
+        ).against_release
+
+    infinite = "a budget is infinite, so counts without noise are in it"
+    large = "a budget is so large that less than one count in a million would have noise"
+    assert reasons(*[Fraction(20)] * 5) == ()
+    assert reasons(*[Fraction(20)] * 5, Fraction(1, 10**9)) == ("the loss is above 100, which protects nobody",)
+    assert reasons(Fraction(1), INFINITE) == (infinite,)
+    assert reasons(Fraction(1000), Fraction(1)) == (large,)
+    assert reasons(Fraction(1000), INFINITE) == (infinite, large)
+
+
+def test_numbers_stand_as_text_and_as_floats() -> None:
+    assert number("x", Fraction(1, 4)) == {"x": "1/4", "x_float": 0.25}
+    assert number("x", INFINITE) == {"x": "Infinity", "x_float": None}
+    assert number("x", 0.1) == {"x": "0.1", "x_float": 0.1}
+    assert number("x", None) == {"x": None, "x_float": None}
+
+
+def test_a_loss_of_part_of_a_plan_on_paths() -> None:
+    a, b, c = (measurement(name, Fraction(n)) for name, n in (("a", 1), ("b", 2), ("c", 4)))
+    forked = replace(plan(a, b, c), paths=((0, 1), (0, 2)))
+    assert forked.loss_of([a, b]) == 3
+    assert forked.loss_of([a, b, c]) == 5
+    assert forked.loss_of([b], lambda m: 3 * m.calibration) == 6
+    assert forked.loss(lambda m: 3 * m.calibration) == 15
+    assert plan(a, b, c).loss_of([b, c], lambda m: 3 * m.calibration) == 18
+
+
+def test_a_group_whose_branches_are_not_named_has_one_for_each() -> None:
+    assert plan(measurement("a", Fraction(1), "g"), measurement("b", Fraction(2), "g")).loss() == 2
+    inner = plan(measurement("a", Fraction(1), "g:1//h"), measurement("b", Fraction(2), "g:1/h"))
+    assert inner.loss() == 2
+
+
+# --- margins --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("confidence", [Fraction(0), Fraction(1), Fraction(3, 2), Fraction(-1)])
+def test_a_confidence_is_a_chance(confidence: Fraction) -> None:
+    with pytest.raises(ValueError, match=r"^a confidence level lies strictly between 0 and 1$"):
+        z_value(confidence)
+
+
+def test_a_margin_has_a_budget_if_it_is_positive() -> None:
+    assert rho_for_margin(Fraction(1, 2), Fraction(3), Fraction(9, 10)) == Fraction("1.645") ** 2 * 6
+    z = Fraction(str(NormalDist().inv_cdf(0.995)))
+    assert rho_for_margin(Fraction(5), Fraction(3), Fraction(99, 100)) == z * z * 3 / 50
+    for margin in (Fraction(0), Fraction(-1)):
+        with pytest.raises(ValueError, match=r"^a margin of error must be positive$"):
+            rho_for_margin(margin, Fraction(3), Fraction(9, 10))
+
+
+def test_reports_say_what_a_margin_is() -> None:
+    assert margin_words("exact", Fraction(9, 10)) == (
+        "The margin is the smallest whole number m so that the noise lies within ±m with a chance of at least 90%, "
+        "by the exact law of the noise"
+    )
+    assert margin_words("exact", Fraction(999, 1000)).split("at least ")[1] == "99.9%, by the exact law of the noise"
+    assert margin_words("bureau", Fraction(99, 100)) == (
+        "The margin is 2.576 times the standard deviation σ of the noise"
+    )
+
+
+def test_margins_of_sums_are_of_the_published_variance() -> None:
+    law = TwoSidedGeometric(Fraction(3))
+    assert margin_of(law, 5, Fraction(9, 10), "bureau") == 1.645 * math.sqrt(5 * law.variance)
+    assert margin_of(Zero(), 5, Fraction(9, 10), "bureau") == 0
+
+
+# --- measurements ---------------------------------------------------------------------------------------------------
+
+
+def test_the_noise_of_a_cell() -> None:
+    assert noise_law(Mechanism.ZCDP, Fraction(9), Fraction(3)) == DiscreteGaussian(Fraction(3, 2))
+    assert noise_law(Mechanism.PURE, Fraction(9), Fraction(2)) == TwoSidedGeometric(Fraction(9, 2))
+    assert noise_law(Mechanism.PURE, Fraction(9), INFINITE) == Zero()
+    assert published_variance(DiscreteGaussian(Fraction(1, 3))) == Fraction(1, 3)
+    assert published_variance(TwoSidedGeometric(Fraction(2))) == TwoSidedGeometric(Fraction(2)).variance
+    nothing = published_variance(Zero())
+    assert (nothing, type(nothing)) == (0, Fraction)
+
+
+def test_what_one_person_changes() -> None:
+    record = Sensitivity(Fraction(9), Fraction(18))
+    assert of_own_record(record) == PersonSensitivity(Fraction(9), Fraction(18), Fraction(18))
+    assert of_own_record(replace(record, same_household=Fraction(12))) == PersonSensitivity(
+        Fraction(9), Fraction(12), Fraction(18)
+    )
+    assert of_household_record(record, Mechanism.ZCDP) == PersonSensitivity(Fraction(18), Fraction(18), Fraction(72))
+    assert of_household_record(record, Mechanism.PURE) == PersonSensitivity(Fraction(18), Fraction(18), Fraction(36))
+    assert of_occupancy(record) == PersonSensitivity(Fraction(18), Fraction(0), Fraction(36))
+
+
+def test_measurements_say_what_is_wrong_with_them() -> None:
+    for budget in (Fraction(0), Fraction(-1)):
+        with pytest.raises(ValueError, match=r"^the budget of m must be positive$"):
+            measurement("m", budget)
+    for calibration in (Fraction(0), Fraction(-1)):
+        with pytest.raises(ValueError, match=r"^the sensitivity of m must be positive$"):
+            replace(measurement("m", Fraction(1)), calibration=calibration)
+    for mechanism, widest in ((Mechanism.ZCDP, 10**30), (Mechanism.PURE, 10**16)):
+        m = measurement("m", Fraction(1), mechanism=mechanism)
+        assert replace(m, calibration=Fraction(widest)).loss(Fraction(2 * widest)) == 2
+        replace(m, calibration=Fraction(widest + 1), budget=INFINITE)
+        told = (
+            r"^measurement m: its noise would not fit 64 bits; give it more budget, or lower the sensitivity, "
+            r"such as tau$"
+        )
+        with pytest.raises(ConfigError, match=told):
+            replace(m, calibration=Fraction(widest + 1))
+    half = replace(measurement("m", Fraction(1, 2)), calibration=Fraction(1, 2))
+    assert half.loss(Fraction(1)) == 1
+    assert replace(half, budget=INFINITE).loss(Fraction(1)) == INFINITE

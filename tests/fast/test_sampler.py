@@ -1,16 +1,19 @@
 """The exact sampler: its thresholds, its rare branches, its streams. Its law is tested under quality."""
 
 import os
+import ssl
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hollerith.privacy import sampler
+from hollerith.errors import EntropyError
+from hollerith.privacy import entropy, sampler
 from hollerith.privacy.entropy import SeededEntropy, SystemEntropy
 from hollerith.privacy.laws import DiscreteGaussian, TwoSidedGeometric, Zero
 from hollerith.privacy.sampler import add_noise, cdf_bounds, sample
@@ -40,7 +43,8 @@ class Script:
         return part
 
 
-def cdf_at_300_digits(law: DiscreteGaussian | TwoSidedGeometric, most: int) -> list[Decimal]:
+@cache
+def cdf_at_300_digits(law: DiscreteGaussian | TwoSidedGeometric) -> list[Decimal]:
     with localcontext(prec=300):
         a = Decimal(law.exponent.numerator) / Decimal(law.exponent.denominator)
         weights = [Decimal(1)]
@@ -48,7 +52,7 @@ def cdf_at_300_digits(law: DiscreteGaussian | TwoSidedGeometric, most: int) -> l
             k = len(weights)
             weights.append(2 * (-a * k**law.curvature).exp())
         total, running, out = sum(weights), Decimal(0), []
-        for w in weights[:most]:
+        for w in weights:
             running += w
             out.append(running / total)
         return out
@@ -58,7 +62,7 @@ def cdf_at_300_digits(law: DiscreteGaussian | TwoSidedGeometric, most: int) -> l
 @pytest.mark.parametrize("bits", [64, 128, 320])
 def test_bounds_enclose_the_cdf_at_any_precision(law: DiscreteGaussian | TwoSidedGeometric, bits: int) -> None:
     bounds = list(cdf_bounds(law, bits))
-    reference = cdf_at_300_digits(law, len(bounds))
+    reference = cdf_at_300_digits(law)
     with localcontext(prec=300):
         for (low, high), c in zip(bounds, reference, strict=False):
             assert low <= c * 2**bits < high + 1
@@ -71,7 +75,7 @@ def test_table_thresholds_are_the_first_64_bits_of_the_cdf(law: DiscreteGaussian
     table = sampler._table(law)
     assert table is not None
     with localcontext(prec=300):
-        expected = [int(c * 2**64) for c in cdf_at_300_digits(law, table.first64.size)]
+        expected = [int(c * 2**64) for c in cdf_at_300_digits(law)[: table.first64.size]]
     assert table.first64.tolist() == expected
     assert expected[-1] == 2**64 - 1
 
@@ -92,7 +96,7 @@ def magnitude_of(law: DiscreteGaussian | TwoSidedGeometric, u64: int, *more: int
 def test_draws_beside_and_on_every_threshold_are_settled_exactly(law: DiscreteGaussian | TwoSidedGeometric) -> None:
     thresholds = sampler._table(law).first64.tolist()
     with localcontext(prec=300):
-        next64 = [int(c * 2**128) & (2**64 - 1) for c in cdf_at_300_digits(law, len(thresholds))]
+        next64 = [int(c * 2**128) & (2**64 - 1) for c in cdf_at_300_digits(law)]
     for k, (h, n) in enumerate(zip(thresholds[:40], next64, strict=False)):
         if h - 1 in thresholds or h + 1 in thresholds or h == 2**64 - 1:
             continue
@@ -108,7 +112,7 @@ def test_draws_beside_and_on_every_threshold_are_settled_exactly(law: DiscreteGa
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_first_bits_are_those_of_the_cdf(law: DiscreteGaussian | TwoSidedGeometric) -> None:
     with localcontext(prec=300):
-        for k, c in enumerate(cdf_at_300_digits(law, 4)):
+        for k, c in enumerate(cdf_at_300_digits(law)[:4]):
             assert sampler._first_bits(law, k) == int(c * 2**64)
 
 
@@ -232,3 +236,32 @@ def test_a_single_count_that_would_overflow_is_refused_without_a_warning() -> No
 def test_a_law_without_a_sampler_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match=r"^no sampler for str$"):
         sample("normal", 1, SeededEntropy(1))
+
+
+class TestGenerator:
+    @pytest.fixture(autouse=True)
+    def _untested(self) -> None:
+        entropy._check_generator.cache_clear()
+
+    @pytest.mark.parametrize(
+        "broken", [bytes, lambda size: b"\xff" * size, lambda size: (b"abcdefgh" * (size // 8 + 1))[:size]]
+    )
+    def test_one_that_is_broken_is_refused(self, broken: object, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ssl, "RAND_bytes", broken)
+        with pytest.raises(
+            EntropyError, match=r"^the generator of random numbers of this system gives bits that are not random$"
+        ):
+            entropy.SystemEntropy().take(8)
+
+    def test_one_that_fails_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fails(_: int) -> bytes:
+            raise ssl.SSLError(1, "RAND failed")
+
+        monkeypatch.setattr(ssl, "RAND_bytes", fails)
+        with pytest.raises(
+            EntropyError, match=r"^the generator of random numbers of OpenSSL fails; nothing can be released$"
+        ):
+            entropy.SystemEntropy().take(8)
+
+    def test_that_of_the_system_passes(self) -> None:
+        assert len(entropy.SystemEntropy().take(8)) == 8

@@ -18,6 +18,7 @@ from hollerith.plan.measurement import Measurement, Mechanism, Sensitivity
 from hollerith.plan.plan import compose
 from hollerith.plan.targets import Need, budget_for_margin, equal_errors, least_budgets
 from hollerith.populations.parameters import read_iterations
+from hollerith.privacy.laws import TwoSidedGeometric
 from hollerith.products.phsafe.config import read_config
 from hollerith.products.phsafe.plan import make_plan
 from hollerith.products.phsafe.production import production_config, production_plan
@@ -138,6 +139,63 @@ def test_sums_of_margins_round_trip_through_the_geometric_law() -> None:
     epsilon = budget_for_margin(Fraction(50), Fraction(22), NINETY, Mechanism.PURE, "bureau")
     a = float(epsilon) / 22
     assert 1.645 * math.sqrt(2 * math.exp(-a)) / (1 - math.exp(-a)) == pytest.approx(50, rel=1e-12)
+
+
+@pytest.mark.parametrize("margins", ["exact", "bureau"])
+def test_why_there_is_no_budget(margins: Margins) -> None:
+    for margin in (Fraction(0), Fraction(-2)):
+        with pytest.raises(ValueError, match=r"^a margin of error must be positive$"):
+            budget_for_margin(margin, Fraction(4), NINETY, Mechanism.ZCDP, margins)
+    budget_for_margin(Fraction(1, 2), Fraction(4), NINETY, Mechanism.ZCDP, margins)
+    for sizes, total in ([], Fraction(1)), ([Need("a", Fraction(1), Fraction(1))], Fraction(0)):
+        with pytest.raises(ValueError, match=r"^a total above zero and counts to spend it on are needed$"):
+            equal_errors(sizes, total, Mechanism.ZCDP)
+
+
+def test_budgets_by_the_margins_of_the_bureau() -> None:
+    sigma = Fraction(50) / Fraction(1.96)
+    epsilon = budget_for_margin(Fraction(50), Fraction(22), NINETY_FIVE, Mechanism.PURE, "bureau")
+    law = TwoSidedGeometric(22 / epsilon)
+    assert 1 - 1e-12 < law.variance / sigma**2 <= 1
+    zcdp = budget_for_margin(Fraction(50), Fraction(22), NINETY_FIVE, Mechanism.ZCDP, "bureau")
+    assert zcdp == Fraction("1.96") ** 2 * 22 / (2 * 50**2)
+
+
+def test_the_larger_need_of_an_entry_counts_by_its_share() -> None:
+    needs = [
+        Need("a", Fraction(10), Fraction(4), Fraction(1, 2)),
+        Need("a", Fraction(10), Fraction(4), Fraction(1, 10)),
+        Need("a", Fraction(20), Fraction(4)),
+        Need("b", Fraction(10), Fraction(4)),
+    ]
+    for mechanism in Mechanism:
+        for margins, other in ("exact", "bureau"), ("bureau", "exact"):
+            one = budget_for_margin(Fraction(10), Fraction(4), NINETY, mechanism, margins)
+            assert least_budgets(needs, NINETY, mechanism, margins) == {"a": 10 * one, "b": one}
+            assert one != budget_for_margin(Fraction(10), Fraction(4), NINETY, mechanism, other)
+        assert least_budgets(needs, NINETY, mechanism) == least_budgets(needs, NINETY, mechanism, "exact")
+    assert least_budgets([], NINETY, Mechanism.ZCDP) == {}
+
+
+def test_equal_errors_under_zcdp_in_closed_form() -> None:
+    """rho is d / (2 share (size r)^2): with sizes 10 and 20 as four to one."""
+    needs = [Need("a", Fraction(10), Fraction(6)), Need("b", Fraction(20), Fraction(3), Fraction(1, 2))]
+    found = equal_errors(iter(needs), Fraction(5), Mechanism.ZCDP)
+    assert found.budgets == {"a": Fraction(4), "b": Fraction(1)}
+    assert found.error == pytest.approx(math.sqrt(6 / (2 * 4)) / 10, rel=1e-15)
+    largest = equal_errors(needs, Fraction(5), Mechanism.ZCDP, lambda budgets: max(budgets.values()))
+    assert largest.budgets == {"a": Fraction(5), "b": Fraction(5, 4)}
+
+
+@pytest.mark.parametrize("size", [Fraction(1, 1000), Fraction(1), Fraction(30)])
+@pytest.mark.parametrize("total", [Fraction(1, 100), Fraction(1), Fraction(40)])
+def test_equal_errors_under_pure_dp_spend_nearly_all(size: Fraction, total: Fraction) -> None:
+    found = equal_errors([Need("a", size, Fraction(6))], total, Mechanism.PURE)
+    assert 1 - 1e-10 < found.budgets["a"] / total <= 1
+    deviation = math.sqrt(TwoSidedGeometric(6 / found.budgets["a"]).variance)
+    assert deviation / float(size) == pytest.approx(found.error, rel=1e-12)
+    twice = equal_errors([Need("a", size, Fraction(6))], total, Mechanism.PURE, lambda b: 2 * b["a"])
+    assert twice.budgets["a"] == pytest.approx(float(total) / 2, rel=1e-10)
 
 
 TABLE_10 = {"usa": 500, "state_*": 200, "state_H,I": 200, "state_A-G": 68}
