@@ -24,6 +24,10 @@ class AgainError(Exception):
     """A draw that was rejected begins again."""
 
 
+AGAIN = 10**9
+"""What such a draw is counted as."""
+
+
 class Path:
     """Choices made one after another; stands in for entropy."""
 
@@ -37,9 +41,9 @@ class Path:
         return self.choices.pop(0)
 
 
-def law_of(draw: Callable[[Path], int | None], least: float = 1e-12) -> dict[int | None, float]:
+def law_of(draw: Callable[[Path], int], least: float = 1e-12) -> dict[int, float]:
     """The chance of every value, but for branches less likely than ``least``."""
-    found: dict[int | None, float] = defaultdict(float)
+    found: dict[int, float] = defaultdict(float)
     open_: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
     while open_:
         path, chance = open_.pop()
@@ -113,17 +117,17 @@ def test_geometric_draws_have_their_law(scale: Fraction, monkeypatch: pytest.Mon
     def bernoulli_exp(x: Fraction, path: Path) -> bool:
         return path.choose(-math.expm1(-x), math.exp(-x)) == 1
 
-    def draw(path: Path) -> int | None:
+    def draw(path: Path) -> int:
         try:
             return rejection._discrete_laplace(scale, path)
         except AgainError:
-            return None
+            return AGAIN
 
     monkeypatch.setattr(rejection, "_below", below)
     monkeypatch.setattr(rejection, "_bernoulli_exp", bernoulli_exp)
     found, law = law_of(draw), TwoSidedGeometric(scale)
     # A draw that begins again has the same law.
-    whole = 1 - found.pop(None)
+    whole = 1 - found.pop(AGAIN, 0)
     for k in range(-8, 9):
         assert found[k] / whole == pytest.approx(law.pmf(k), abs=1e-9), k
 

@@ -1,5 +1,6 @@
 """The exact sampler: its thresholds, its rare branches, its streams. Its law is tested under quality."""
 
+import hashlib
 import os
 import ssl
 from collections.abc import Callable
@@ -236,6 +237,36 @@ def test_a_single_count_that_would_overflow_is_refused_without_a_warning() -> No
 def test_a_law_without_a_sampler_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match=r"^no sampler for str$"):
         sample("normal", 1, SeededEntropy(1))
+
+
+def test_a_sign_is_a_bit_of_its_own() -> None:
+    law = DiscreteGaussian(Fraction(1))
+    first16 = [int(np.flatnonzero(sampler._table(law).guide == magnitude)[0]) for magnitude in (1, 2, 0)] * 6
+    for size, signs in (8, b"\xa1"), (9, b"\xa1\x80"), (17, b"\xa1\x80\x80"):
+        words = b"".join(word.to_bytes(2, "little") for word in first16[:size])
+        negative = [byte >> bit & 1 for byte in signs for bit in range(7, -1, -1)]
+        expected = [-m if minus else m for m, minus in zip([1, 2, 0] * 6, negative, strict=False)]
+        assert sample(law, size, Script(signs, words)).tolist() == expected[:size]
+
+
+def test_draws_are_of_64_bits() -> None:
+    for law in (DiscreteGaussian(Fraction(10**12)), DiscreteGaussian(Fraction(1)), Zero()):
+        assert sample(law, 3, SeededEntropy(1)).dtype == np.int64
+
+
+def test_a_draw_beyond_all_thresholds_of_a_short_table_is_settled() -> None:
+    law = LAWS[0]
+    assert sampler._table(law).first64.size == 3
+    assert magnitude_of(law, 2**64 - 1, 0) == 2
+
+
+def test_a_seed_names_a_stream_and_its_branches() -> None:
+    entropy = SeededEntropy(7)
+    assert [entropy.take(4), entropy.take(9)] == [
+        hashlib.shake_256(b"hollerith|7|1").digest(4),
+        hashlib.shake_256(b"hollerith|7|2").digest(9),
+    ]
+    assert entropy.branch("a").branch("b").take(5) == hashlib.shake_256(b"hollerith|7/a/b|1").digest(5)
 
 
 class TestGenerator:

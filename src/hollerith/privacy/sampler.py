@@ -83,9 +83,8 @@ def add_noise(counts: Int64Array, law: Law, entropy: Entropy) -> Int64Array:
         If a sum does not fit into 64 bits. The message holds no count.
     """
     noise = sample(law, counts.size, entropy).reshape(counts.shape)
-    with np.errstate(over="ignore"):
-        noisy = counts + noise
-    # Two's complement: a sum overflowed if and only if both terms differ from it in sign.
+    noisy = counts + noise
+    # Sums of arrays wrap. Two's complement: a sum overflowed if and only if both terms differ from it in sign.
     if bool((((counts ^ noisy) & (noise ^ noisy)) < 0).any()):
         raise OverflowError("a noisy count does not fit into 64 bits")
     return noisy
