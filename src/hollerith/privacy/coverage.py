@@ -157,8 +157,8 @@ def _in_doubles(noise: Noise, largest: int, confidence: Fraction) -> Compare | N
     error = 2 * _SMALL + 1e-12 + 1e-14 * sum(number for _, number in noise)
 
     def compare(bound: int) -> bool | None:
-        # Multiples of pi are taken off exactly, in whole numbers of any size.
-        angles = np.array([n * (2 * bound + 1) % (2 * period) for n in range(1, terms + 1)]) * (math.pi / period)
+        # Multiples of 2 pi are taken off exactly, in whole numbers of any size.
+        angles = math.pi * np.array([n * (2 * bound + 1) % (2 * period) / period for n in range(1, terms + 1)])
         coverage = (2 * bound + 1) / period + float((weights * np.sin(angles)).sum())
         return None if abs(coverage - level) <= error else coverage > level
 
