@@ -136,6 +136,8 @@ def _sa4(districts: Districts) -> Iterator[_Asked]:
             total = np.array([exact[inside].sum()])
             fit[inside] = least_squares(total, strata[inside].reshape(1, -1), weight).reshape(-1, strata.shape[1])
         yield _Asked(Series(words, exact.ravel(), fit.ravel()), _EPSILON, printed)
+    clipped = np.maximum(strata, 0.0)
+    yield _Asked(Series("strata without negative counts, and no total", exact.ravel(), clipped.ravel()), _EPSILON, None)
 
 
 FIGURES: Final[Mapping[str, Callable[[Districts], Iterator[_Asked]]]] = {
@@ -155,7 +157,8 @@ WORDS: Final[Mapping[str, str]] = {
     "SA3": "Totals with epsilon 0.25 and strata with 0.75. The code minimises 0.25 (sum - total)^2 + 0.75 sum (x - "
     "stratum)^2 over x >= 0; the text says absolute differences, under which the noisy total is never used.",
     "SA4": "Strata with epsilon 0.25. The code has no invariant: it minimises 100 (sum - total)^2 + sum (x - "
-    "stratum)^2 over x >= 0, county by county; the text says that the total is kept.",
+    "stratum)^2 over x >= 0, county by county; the text says that the total is kept. The third series shows what "
+    "x >= 0 does alone.",
 }
 """What a figure is of, and where the code differs from the text."""
 
