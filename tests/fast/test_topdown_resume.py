@@ -137,6 +137,41 @@ def test_a_death_beside_the_charge_never_loses_it(tmp_path: Path, monkeypatch: p
     assert charges(ledger) == ["1/2", "1/2"]
 
 
+def test_a_folder_is_drawn_for_once_whatever_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "link").symlink_to("out")
+    killed(tmp_path, monkeypatch)
+    line = arguments(tmp_path)
+    line[line.index(str(tmp_path / "out"))] = str(tmp_path / "link")
+    assert main(line) == 2
+    assert "holds noisy counts of an interrupted run" in capsys.readouterr().err
+    assert main([*line, "--resume"]) == 0
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_run_may_write_into_the_folder_it_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = arguments(tmp_path)
+    line[line.index(str(tmp_path / "out"))] = "."
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    assert main(line) == 0
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--overwrite",)])
+def test_what_no_run_left_is_never_removed(
+    tmp_path: Path, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, ledger = tmp_path / "out.checkpoint", tmp_path / "ledger.json"
+    folder.mkdir()
+    (folder / "persons.csv").write_text("precious")
+    assert main(arguments(tmp_path, *more, "--ledger", str(ledger), "--dataset", "x")) == 2
+    assert "out.checkpoint" in capsys.readouterr().err
+    assert (folder / "persons.csv").read_text() == "precious"
+    assert charges(ledger) == []
+
+
 def test_room_is_taken_before_anything_is_drawn(tmp_path: Path) -> None:
     """Draws that need more bytes must not die of a full disk where others would not."""
     checkpoint = Checkpoint(tmp_path / "out.checkpoint")

@@ -1,9 +1,13 @@
-"""What a run has drawn and made, on disk, so that a killed run goes on with it. It holds noisy values only."""
+"""What a run has drawn and made, on disk, so that a killed run goes on with it.
+
+It holds noisy values, and checksums of the records, so it is for its owner alone.
+"""
 
 import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +30,7 @@ Shape = tuple[int, ...]
 _STATE: Final = "run.json"
 _ACCOUNT: Final = "account"
 _DIGEST: Final = 32
+_OURS: Final = re.compile(r"(run|[0-9]{2}-[0-9]+)\.(json|counts|measured|partial)")
 _NARROW: Final = (np.int16, np.int32)
 
 _WIDEST: Final = 8
@@ -45,7 +50,7 @@ class Checkpoint:
         return (self.folder / _STATE).exists()
 
     def begin(self, state: Mapping[str, Any], account: Mapping[str, Any] | None = None) -> None:
-        """Begin a run: whatever was here is removed.
+        """Begin a run: what an earlier one left here is removed.
 
         Parameters
         ----------
@@ -57,14 +62,35 @@ class Checkpoint:
         Raises
         ------
         OutputError
-            If the folder cannot be made.
+            If the folder cannot be made, or holds what no run has left.
         """
+        self.check_ours()
         try:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(mode=0o700, parents=True)
         except OSError as error:
             raise OutputError(f"{self.folder} cannot be written: {error.strerror}") from None
         self.charged(state, account)
+
+    def check_ours(self) -> None:
+        """Refuse a folder that holds anything but what a run leaves: it would be removed.
+
+        Raises
+        ------
+        OutputError
+        """
+        if not os.path.lexists(self.folder):
+            return
+        is_folder = self.folder.is_dir() and not self.folder.is_symlink()
+        try:
+            if is_folder and all(_OURS.fullmatch(name) for name in os.listdir(self.folder)):
+                return
+        except OSError as error:
+            raise OutputError(f"{self.folder} cannot be read: {error.strerror}") from None
+        raise OutputError(
+            f"{self.folder}, where measurements are kept, holds what no run of topdown has left there; "
+            "move it, or name another output folder"
+        )
 
     def charged(self, state: Mapping[str, Any], account: Mapping[str, Any] | None) -> None:
         """Note what a run has been charged to.

@@ -81,7 +81,9 @@ def run(
     reasons = reasons_against_release(plan, entropy, request)
     check_labels(configuration.schema)
     clock = Stopwatch(announce)
-    checkpoint = Checkpoint(request.out.with_name(request.out.name + ".checkpoint"))
+    # By the folder itself, as one that has two names must not be drawn for twice.
+    out = real(request.out)
+    checkpoint = Checkpoint(out.with_name(out.name + ".checkpoint"))
     with ExitStack() as stack:
         log = stack.enter_context(confidential_log(request))
         partial = stack.enter_context(new_folder(request.out, overwrite=request.overwrite, noisy=False))
@@ -197,6 +199,7 @@ def _begin(checkpoint: Checkpoint, state: Mapping[str, object], request: Request
             f"{checkpoint.folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw them and "
             "those of a new run learns more than the plan allows; if nobody did, --overwrite begins anew"
         )
+    checkpoint.check_ours()
     charge(request, plan)
     checkpoint.begin(state, account)
 
