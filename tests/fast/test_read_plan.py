@@ -16,6 +16,9 @@ from hollerith.plan.read import read_plan
 from hollerith.privacy.exact import INFINITE, Budget
 
 
+LEAST = Fraction(1, 10**30)
+
+
 def cell(name: str, budget: Budget, composition: str = "", mechanism: Mechanism = Mechanism.ZCDP) -> Measurement:
     four = Sensitivity(Fraction(4), Fraction(4))
     return Measurement(name, "P1", "state", 7, mechanism, Fraction(4), four, four, budget, composition)
@@ -37,6 +40,17 @@ PLANS = [
     replace(plan_of(Mechanism.ZCDP), paths=((0, 2), (1, 2))),
     replace(plan_of(Mechanism.ZCDP), measurements=(cell("d", INFINITE),)),
     replace(plan_of(Mechanism.ZCDP), measurements=(cell("d", Fraction(10**15)),)),
+    replace(
+        plan_of(Mechanism.ZCDP),
+        measurements=(
+            replace(
+                cell("d", LEAST),
+                calibration=LEAST,
+                sensitivity=Sensitivity(LEAST, LEAST),
+                proven=Sensitivity(LEAST, LEAST),
+            ),
+        ),
+    ),
 ]
 
 
@@ -45,7 +59,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
     return dict(json.loads(json.dumps(plan.as_json())))
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=["zcdp", "pure", "bureau", "paths", "infinite", "largest"])
+@pytest.mark.parametrize("plan", PLANS, ids=["zcdp", "pure", "bureau", "paths", "infinite", "largest", "smallest"])
 def test_a_plan_is_read_as_it_was_written(plan: Plan) -> None:
     assert read_plan(as_json(plan)) == plan
 

@@ -302,7 +302,7 @@ def margin_from_json(plan: Mapping[str, Any], measurement: Mapping[str, Any], ce
     mechanism = Mechanism(plan["mechanism"])
     names = ("l2_sensitivity_squared", "rho") if mechanism is Mechanism.ZCDP else ("l1_sensitivity", "epsilon")
     calibration, budget = (measurement[name] for name in names)
-    margins: Margins = "exact" if plan.get("margins", "bureau") == "exact" else "bureau"
+    margins: Margins = "exact" if plan.get("margins") == "exact" else "bureau"
     law = noise_law(mechanism, Fraction(calibration), read_exact(budget))
     return margin_of(law, cells, Fraction(str(plan["confidence"])), margins)
 
