@@ -70,7 +70,7 @@ def test_a_killed_run_solves_what_it_had_drawn(
 
 def charges(path: Path) -> list[str]:
     ledger = json.loads(path.read_text()) if path.exists() else {"data": {}}
-    return [run["loss"] for account in ledger["data"].values() for run in account["runs"]]
+    return [run["losses"]["own"] for account in ledger["data"].values() for run in account["runs"]]
 
 
 def test_a_run_that_was_begun_without_a_ledger_is_charged_when_it_goes_on(
@@ -98,6 +98,7 @@ def test_a_charged_run_goes_on_with_its_account_alone(
         (("--ledger", str(other), "--dataset", "D"), "--ledger"),
         (("--ledger", str(ledger), "--dataset", "E"), "--dataset"),
         (("--ledger", str(ledger), "--dataset", "D", "--limit", "4"), "--limit"),
+        (("--ledger", str(ledger), "--dataset", "D", "--unit", "person"), "--unit, --household-cap"),
     ):
         assert main(arguments(tmp_path, "--resume", *changed)) == 2
         assert f"differs in {named}." in capsys.readouterr().err

@@ -83,7 +83,7 @@ class Checkpoint:
             return
         is_folder = self.folder.is_dir() and not self.folder.is_symlink()
         try:
-            if is_folder and all(_OURS.fullmatch(name) for name in os.listdir(self.folder)):
+            if is_folder and all(_OURS.fullmatch(path.name) for path in self.folder.iterdir()):
                 return
         except OSError as error:
             raise OutputError(f"{self.folder} cannot be read: {error.strerror}") from None

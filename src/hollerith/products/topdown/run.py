@@ -40,7 +40,7 @@ from hollerith.topdown.stored import StoredMeasurements
 
 SPINE: Final = "spine"
 
-_OPTIONS_OF: Final = {"path": "--ledger", "data": "--dataset", "limit": "--limit"}
+_OPTIONS_OF: Final = {"path": "--ledger", "data": "--dataset", "limits": "--limit", "unit": "--unit, --household-cap"}
 """The options that an account is given by."""
 
 
@@ -210,7 +210,7 @@ def _described(request: Request) -> dict[str, str] | None:
         return None
     named = {field.name: getattr(request.account, field.name) for field in fields(request.account)}
     named["path"] = request.account.path.resolve()
-    return {name: str(value) for name, value in named.items() if value is not None}
+    return {name: str(value) for name, value in named.items() if value != {}}
 
 
 def _require_same(checkpoint: Checkpoint, begun: Mapping[str, object], account: Mapping[str, str]) -> None:
