@@ -245,6 +245,10 @@ def test_a_column_is_given_noise(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("--data", path, "--exact", "unit", "--noisy", "people", *law), "needs --exact COLUMN"),
         (("--data", path, "--exact", "people"), "needs one of"),
         ((path, "--exact", "unit", "--noisy", "people", "--data", path), "--data goes with"),
+        (("--exact", "people", *law), "--exact names a column"),
+        (("--reproduce", "SA3", "--bandwidth", "1", *law), "leave --mechanism, --bandwidth out"),
+        (("--mechanism", "geometric", "--epsilon", "1e-25"), "--epsilon must lie between"),
+        (("--mechanism", "discrete-gaussian", "--rho", "1000"), "--rho must lie between"),
     ):
         status, _, err = epl(capsys, *arguments)
         assert (status, words in err) == (2, True), err
@@ -252,6 +256,12 @@ def test_a_column_is_given_noise(tmp_path: Path, capsys: pytest.CaptureFixture[s
     status, _, err = epl(capsys, "--data", path, "--exact", "people", *law)
     assert (status, "line 2, column people: not a whole number" in err) == (2, True)
     assert "1.5" not in err
+
+
+def test_too_many_strata_are_refused(tmp_path: Path) -> None:
+    rows = [f"53,{i},{i},{i},{i},1,1" for i in range(300)]
+    with pytest.raises(InputError, match="more than 20,000,000 counts"):
+        read_districts(write(tmp_path / "districts.csv", *rows))
 
 
 def test_every_figure_has_its_words() -> None:

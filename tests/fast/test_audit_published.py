@@ -109,6 +109,11 @@ def test_a_range_of_one_step_has_no_published_loss() -> None:
         published_curve(Residuals(np.array([-1.0, 0.0, 1.0]), np.array([1.0, 98.0, 1.0])))
 
 
+def test_a_range_of_millions_is_refused() -> None:
+    with pytest.raises(InputError, match="beyond 1,000,000"):
+        published_curve(Residuals(np.array([-1e9, 0.0, 1e9]), np.array([30.0, 40.0, 30.0])))
+
+
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper is not at hand")
 def test_the_rows_printed_here_are_those_of_the_paper() -> None:
     table = re.findall(r"^([\d.]+)\t([\d.]+)\t([\d.]+)\t([\d.]+)\s*$", PAPER.read_text(encoding="utf-8"), re.MULTILINE)

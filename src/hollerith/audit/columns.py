@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hollerith.audit.residuals import Floats
 from hollerith.errors import InputError
 
-_MOST: Final = 1 << 40
+_MOST: Final = 1 << 32
 """Sums of so large counts and their noise stay whole numbers in float64."""
 
 
@@ -54,7 +54,7 @@ def read_numbers(path: Path, names: Sequence[str]) -> tuple[Floats, ...]:
 
 
 def read_counts(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], ...]:
-    """Read columns of whole numbers of zero or more, at most 2^40; see `read_numbers`.
+    """Read columns of whole numbers of zero or more, at most 2^32; see `read_numbers`.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def read_counts(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], ..
     columns = read_numbers(path, names)
     for name, column in zip(names, columns, strict=True):
         if (bad := np.flatnonzero((column != np.floor(column)) | (column < 0) | (column > _MOST))).size:
-            raise InputError(f"{_place(path, bad[0])}, column {name}: not a whole number from 0 to 2^40")
+            raise InputError(f"{_place(path, bad[0])}, column {name}: not a whole number from 0 to 2^32")
     return tuple(column.astype(np.int64) for column in columns)
 
 

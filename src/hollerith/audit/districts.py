@@ -18,6 +18,9 @@ _KEYS: Final = ("state", "county", "enum_dist", "age", "race", "eth")
 COLUMNS: Final = (*_KEYS, "count")
 """Of a file of enumeration districts: one row for every district and stratum with people."""
 
+_CELLS: Final = 20_000_000
+"""Counts of a file, at most: a state of 1940 has 64,000."""
+
 WANTED: Final = (
     "The printed figure is of Washington State in 1940: 2,663 enumeration districts of 39 counties, 24 strata each. "
     f"Such counts are read by --data FILE, with the columns {', '.join(COLUMNS)}, one row for every district and "
@@ -70,6 +73,8 @@ def read_districts(path: Path) -> Districts:
     for codes in strata:
         known, code = np.unique(codes, return_inverse=True)
         column, number = column * len(known) + code, number * len(known)
+    if places.shape[1] * number > _CELLS:
+        raise InputError(f"{path}: more than {_CELLS:,} counts of districts by stratum; age is 17 or 18, as in 1940")
     counts = np.zeros((places.shape[1], number), dtype=np.int64)
     np.add.at(counts, (row.ravel(), column), count)
     words = f"{len(counts):,} districts of {len(np.unique(places[0])):,} counties of {path.name}"

@@ -24,6 +24,8 @@ PERCENTILE: Final = 95.0
 DISTRICTS: Final = 2663
 """Enumeration districts of Washington State in 1940."""
 
+_FARTHEST: Final = 1_000_000
+
 REPLICATES: Final = 100
 _SEED: Final = 123435
 _VALUES: Final = {
@@ -71,10 +73,12 @@ def published_curve(residuals: Residuals, bandwidth: float = BANDWIDTH, percenti
     Raises
     ------
     InputError
-        If the range is too narrow to hold two midpoints.
+        If the range is too narrow to hold two midpoints, or too wide to go through by steps of one.
     """
     width = bandwidth * residuals.deviation
     reach = max(abs(residuals.percentile(100 - percentile)), abs(residuals.percentile(percentile)))
+    if reach > _FARTHEST:
+        raise InputError(f"the range reaches beyond {_FARTHEST:,} for the published estimate; use --mode sound")
     edges = np.arange(-reach, reach, 1)
     points = (edges[:-1] + edges[1:]) / 2
     if points.size < 2:

@@ -3,8 +3,9 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hollerith.cli.arguments import Commands, count, positive, print_json, seed, share
 from hollerith.cli.product import add_verb, entropy_of
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from hollerith.audit.series import Series
     from hollerith.privacy.laws import Law
     from hollerith.release.new_file import NewFile
+
+
+_LEAST: Final = Fraction(1, 10**9)
+_MOST: Final = Fraction(100)
 
 
 def add(verbs: Commands) -> None:
@@ -79,6 +84,8 @@ def _epl(options: argparse.Namespace) -> None:
     if options.reproduce is not None:
         _reproduce(options)
         return
+    if options.exact is not None and options.noisy_counts is None and options.data is None:
+        raise ConfigError("--exact names a column of a FILE, or of --data FILE")
     if options.data is not None and options.demonstration is None and (given or options.mechanism is None):
         raise ConfigError("--data goes with --reproduce, --demonstration, or --mechanism and --exact COLUMN")
     from hollerith.audit.epl import Request, examine, examine_all, examine_mechanism
@@ -135,6 +142,8 @@ def _law(options: argparse.Namespace) -> "Law | None":
     for mechanism, budget in needed.items():
         if (getattr(options, budget) is not None) != (options.mechanism == mechanism):
             raise ConfigError(f"--mechanism {mechanism} and --{budget} go together")
+        if (value := getattr(options, budget)) is not None and not _LEAST <= value <= _MOST:
+            raise ConfigError(f"--{budget} must lie between 1e-9 and 100: noise beyond is none, or fits no double")
     if options.mechanism == "geometric":
         return TwoSidedGeometric(1 / options.epsilon)
     if options.mechanism == "discrete-gaussian":
@@ -196,6 +205,9 @@ def _reproduce(options: argparse.Namespace) -> None:
     from hollerith.audit.figures import WORDS, draw_figure
     from hollerith.audit.published import REPLICATES, WHAT_B_AND_C_ARE, reproduce
 
+    others = ("mechanism", "counts", "exact", "noisy", "query", "beside", "bandwidth", "confidence")
+    if unfit := [f"--{name}" for name in others if getattr(options, name) is not None]:
+        raise ConfigError(f"--reproduce {options.reproduce} is as the paper has it: leave {', '.join(unfit)} out")
     name = options.reproduce
     page = _claimed(options)
     districts, notes = _districts(options)
