@@ -15,7 +15,6 @@ from hollerith.plan.plan import Neighbours, Plan
 from hollerith.plan.read import read_plan
 from hollerith.privacy.exact import INFINITE, Budget
 
-
 LEAST = Fraction(1, 10**30)
 
 
@@ -44,7 +43,8 @@ PLANS = [
         plan_of(Mechanism.ZCDP),
         measurements=(
             replace(
-                cell("d", LEAST),
+                cell("d", Fraction(1)),
+                budget=LEAST,
                 calibration=LEAST,
                 sensitivity=Sensitivity(LEAST, LEAST),
                 proven=Sensitivity(LEAST, LEAST),
