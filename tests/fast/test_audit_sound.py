@@ -172,3 +172,10 @@ def test_a_bandwidth_must_be_above_zero(width: float) -> None:
 def test_a_range_must_hold_something(level: float) -> None:
     with pytest.raises(ConfigError, match="percentile"):
         Request(percentile=level)
+
+
+def test_residuals_of_billions_stay_whole() -> None:
+    law = TwoSidedGeometric(Fraction(10**9))
+    residuals = checked(sample(law, 2663, SeededEntropy(1)).astype(float))
+    assert residuals.are_whole
+    assert follows(residuals, law) > 1e-6

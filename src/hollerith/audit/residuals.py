@@ -10,6 +10,8 @@ from hollerith.errors import InputError
 
 Floats = NDArray[np.float64]
 
+_MILLIONS: Final = 1 << 22
+
 FEWEST: Final = 30
 """Fewer residuals say nothing about a density."""
 
@@ -98,8 +100,9 @@ def checked(differences: Floats, name: str = "the counts", unchanged: int = 0) -
     number = differences.size + unchanged
     if number < FEWEST:
         raise InputError(f"{name}: {number} residuals are too few to estimate a density; at least {FEWEST} are needed")
-    # To nine decimals, so that what is the same but for rounding is one value.
-    differences = np.round(np.append(differences, 0.0) if unchanged else differences, 9)
+    differences = np.append(differences, 0.0) if unchanged else differences
+    # To nine decimals, so that what is the same but for rounding is one value; beyond some millions a double has fewer.
+    differences = np.where(np.abs(differences) < _MILLIONS, np.round(differences, 9), differences)
     values, times = np.unique(differences, return_counts=True)
     if unchanged:
         times[np.searchsorted(values, 0.0)] += unchanged - 1
