@@ -291,6 +291,25 @@ def test_bounds_are_as_near_as_the_digits_say() -> None:
             assert 0 < most - least < Fraction(1, 10**digits)
 
 
+@pytest.mark.parametrize("noise", [((FLAT, 2), (STEEP, 1)), ((TwoSidedGeometric(Fraction(5)), 1), (FLAT, 3))])
+@pytest.mark.parametrize("m", [0, 7])
+def test_geometric_bounds_leave_room_for_what_rounding_takes(
+    noise: tuple[tuple[TwoSidedGeometric, int], ...], m: int
+) -> None:
+    """The sum of the terms by their absolute values, as often in its last place as operations may add to it."""
+    least, most = decimals.decimal_coverage(noise, 1, 20)(m)
+    with localcontext(prec=32, Emin=-3200, Emax=10**17):
+        rates = {Decimal(law.exponent.numerator) / law.exponent.denominator: number for law, number in noise}
+        ratios = [(rate, (-rate).exp(), number) for rate, number in rates.items()]
+        terms = 2 * decimals._upper_tail(ratios, m + 1, sign=-1)
+        (_, one, _), (_, other, _) = ratios
+        nearest = min(1 - one, 1 - other, abs(1 - one / other), abs(1 - other / one))
+        number = sum(rates.values())
+        times = (number + 10) ** 2 * (10 / nearest + (m + number) * max(rates))
+        error = terms * times * Decimal(10) ** -32 + Decimal(10) ** -3200
+    assert float((most - least) / 2 / Fraction(error)) == pytest.approx(1, rel=1e-3)
+
+
 def test_the_context_is_as_it_was() -> None:
     before = getcontext().prec
     decimals.decimal_coverage(((WIDE, 1),), 101, 30)(3)
