@@ -733,6 +733,8 @@ def test_accounts_of_every_unit_are_read(tmp_path: Path) -> None:
         before = charge_account(tmp_path / "other.json", unit.name, PLAN, unit=unit)
         assert charge_account(path, "CEF", PLAN, unit=unit) == {c: 1 + loss for c, loss in before.items()}  # type: ignore[operator]
         assert json.loads(path.read_text())["data"]["CEF"]["runs"][0]["run"] == "one"
+    path.write_text(of_unit("household", PERSON.columns).replace('"household_cap": 3', '"household_cap": 1'))
+    assert charge_account(path, "CEF", PLAN, unit=Unit("household", 1))["unbounded"] == 1 + PLAN.loss()
     path.write_text(ledger_of(losses={**losses("1"), "bounded": None}, limits={"own": str(10**300)}))
     assert charge_account(path, "CEF", PLAN)["bounded"] is None
 

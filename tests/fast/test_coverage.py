@@ -310,6 +310,11 @@ def test_geometric_bounds_leave_room_for_what_rounding_takes(
     assert float((most - least) / 2 / Fraction(error)) == pytest.approx(1, rel=1e-3)
 
 
+def test_a_tail_too_small_to_write_has_bounds_around_it() -> None:
+    least = Fraction(1, 10**3200)
+    assert decimals.decimal_coverage(((FLAT, 1),), 1, 20)(10**6) == (1 - least, 1 + least)
+
+
 def test_the_context_is_as_it_was() -> None:
     before = getcontext().prec
     decimals.decimal_coverage(((WIDE, 1),), 101, 30)(3)
