@@ -44,6 +44,10 @@ _FILES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "race-and-ethnicity-code-to-iteration.txt": {"ITERATION_CODE": _FOUR_DIGITS, "RACE_ETH_CODE": _CODE},
 }
 _CODES, _RACE, _ETHNICITY, _MAP = _FILES
+
+PARAMETER_FILES: Final = tuple(_FILES)
+"""The files of codes and iterations."""
+
 _MOST_NAMED: Final = 20
 _SEPARATORS: Final = "|,"
 

@@ -16,7 +16,7 @@ from hollerith.plan.plan import Plan
 from hollerith.plan.read import read_plan
 from hollerith.populations.household_tables import FAMILIES
 from hollerith.populations.iterations import CharacteristicIterations
-from hollerith.populations.parameters import read_iterations
+from hollerith.populations.parameters import PARAMETER_FILES, read_iterations
 from hollerith.privacy.exact import Budget, read_exact
 from hollerith.products.phsafe import config as phsafe_config
 from hollerith.products.phsafe import plan as phsafe_plan
@@ -98,7 +98,8 @@ def _compare(release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Pat
         wrong = _unlike(manifest, {"tau": dict(config.taus), "state_filter": list(config.states)})
         due = phsafe_plan.make_plan(config, accounting=_accounting(plan), confidence=plan.confidence)
         return wrong + _differences(manifest, plan, due)
-    return _compare_safetab(release, manifest, plan, None if inputs is None else read_iterations(inputs))
+    there = inputs is not None and all((inputs / name).is_file() for name in PARAMETER_FILES)
+    return _compare_safetab(release, manifest, plan, read_iterations(inputs) if inputs is not None and there else None)
 
 
 def _accounting(plan: Plan) -> Accounting:

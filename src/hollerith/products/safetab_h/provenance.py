@@ -5,6 +5,7 @@ totals tell, so they must be numbers that are public at a cost of their own. The
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +26,7 @@ from hollerith.products.safetab.settings import Settings
 from hollerith.products.safetab.verify import verify_totals
 from hollerith.products.safetab_h.totals import COLUMNS, FILE, header_of
 from hollerith.release.folder import MANIFEST, read_manifest
-from hollerith.release.status import MEASURED, status_of
+from hollerith.release.status import CONFIDENTIAL, MEASURED, status_of
 from hollerith.release.tables import checksum
 
 PUBLISHED: Final = "the totals of population groups (T01001), which SafeTab-P has published under its own privacy loss"
@@ -85,7 +86,7 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     Raises
     ------
     InputError
-        If the file is missing.
+        If the file is missing, or is declared in the folder of a confidential output.
     OutputError
         If the manifest cannot be read, or is of a confidential release, which no run may read.
     """
@@ -94,6 +95,7 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     if path.name == FILE and header_of(path) == COLUMNS:
+        _refuse_confidential_folder(path.parent)
         return Provenance(DECLARED, described, (), is_vouched=False)
     if not (path.parent / MANIFEST).is_file():
         return _doubtful(described, [f"there is no {MANIFEST} beside it"])
@@ -110,6 +112,14 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     except (KeyError, TypeError, ValueError, AttributeError, duckdb.Error):
         doubts.append(_NO_PLAN)
     return _doubtful(described, doubts) if doubts else Provenance(PUBLISHED, described, (), is_vouched=True)
+
+
+def _refuse_confidential_folder(folder: Path) -> None:
+    """Refuse to take a declaration for what lies in a confidential output, if the folder is one."""
+    with suppress(OutputError):
+        if read_manifest(folder, confidential=True).get("status") != CONFIDENTIAL:
+            return
+        raise InputError(f"{folder} is {CONFIDENTIAL}, so no totals in it are taken; name totals that are published")
 
 
 def _doubtful(described: Mapping[str, Any], doubts: list[str]) -> Provenance:
