@@ -692,6 +692,19 @@ def test_a_full_disk_leaves_the_ledger_as_it_was(tmp_path: Path, monkeypatch: py
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ledger.json", "ledger.json.lock"]
 
 
+def test_a_folder_that_takes_no_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, opened = tmp_path / "ledger.json", os.open
+    own(path)
+
+    def refuses(name: Any, flags: int, mode: int = 0o777) -> int:  # noqa: ANN401
+        if Path(name).name.startswith(".ledger.json."):
+            raise PermissionError(13, "Permission denied")
+        return opened(name, flags, mode)
+
+    monkeypatch.setattr(os, "open", refuses)
+    assert told(path) == "Permission denied; nothing was measured"
+
+
 def test_a_ledger_written_anew_lies_beside_the_old_one_under_a_name_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,6 +194,19 @@ def test_coverage_of_no_noise_and_far_bounds_needs_no_computation(monkeypatch: p
     assert covers(noise, reach(noise, math.log(100)), Fraction(99, 100))
 
 
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_a_bound_covers_from_its_confidence_on(law: DiscreteGaussian | TwoSidedGeometric) -> None:
+    for m in range(14):
+        for confidence in (Fraction(1, 100), Fraction(1, 2), Fraction(9, 10), Fraction(999, 1000)):
+            covered = 1 - 2 * law.cdf(-m - 1)
+            assert covers(((law, 1),), m, confidence) == (covered >= confidence), (m, confidence)  # type: ignore[arg-type]
+
+
+def test_comparisons_begin_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doubles, "decimal_coverage", lambda *_: pytest.fail("in decimals"))
+    assert next(doubles._comparisons(((WIDE, 1),), 9, Fraction(1, 2)))(9) is True
+
+
 def test_comparisons_double_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -280,6 +293,55 @@ def test_the_tail_of_geometric_noise(number: int) -> None:
             assert abs(tail - sum(exact[k:])) < Decimal(10) ** -30
             # Every term by its absolute value.
             assert decimals._upper_tail(ratios, k, sign=-1) >= tail
+
+
+MIXED = [
+    ((FLAT, 1), (STEEP, 1)),
+    ((STEEP, 3), (TwoSidedGeometric(Fraction(1)), 2)),
+    ((TwoSidedGeometric(Fraction(1)), 3), (STEEP, 1), (TwoSidedGeometric(Fraction(2, 3)), 2)),
+]
+
+
+def in_ratios(noise: tuple[tuple[TwoSidedGeometric, int], ...]) -> list[tuple[Decimal, Decimal, int]]:
+    rates = [Decimal(law.exponent.numerator) / law.exponent.denominator for law, _ in noise]
+    return [(rate, (-rate).exp(), number) for rate, (_, number) in zip(rates, noise, strict=True)]
+
+
+@pytest.mark.parametrize("noise", MIXED[1:], ids=["two", "three"])
+def test_the_tail_of_geometric_noises_of_several_laws(noise: tuple[tuple[TwoSidedGeometric, int], ...]) -> None:
+    parts = [np.array(chances(law, number, 60), dtype=np.float64) for law, number in noise]
+    law = np.array([1.0])
+    for part in parts:
+        law = np.convolve(law, np.concatenate([part[:0:-1], part]))
+    with localcontext(prec=40):
+        ratios = in_ratios(noise)
+        for k in (1, 2, 6, 11):
+            exact = law[len(law) // 2 + k :].sum()
+            assert float(decimals._upper_tail(ratios, k, sign=1)) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", MIXED, ids=["one each", "two", "three"])
+def test_the_terms_of_the_tail_by_their_absolute_values(noise: tuple[tuple[TwoSidedGeometric, int], ...]) -> None:
+    """The formulas of docs/margins.md, with a plus wherever there is a minus."""
+    laws = [(math.exp(-float(law.exponent)), number) for law, number in noise]
+    for k in (1, 4):
+        total = 0.0
+        for q, number in laws:
+            others = [(p, n, p / q) for p, n in laws if p != q]
+            first = math.prod((1 - p) ** (2 * n) / (1 - q * p) ** n for p, n in laws)
+            series = [first / math.prod(abs(1 - ratio) ** n for _, n, ratio in others)]
+            slopes = [
+                sum(n * ((1 - q * p) ** -(i + 1) + 1) for p, n in laws)
+                + sum(n * abs(ratio / (1 - ratio)) ** (i + 1) for _, n, ratio in others)
+                for i in range(number)
+            ]
+            for r in range(1, number):
+                series.append(sum(slopes[i] * series[r - 1 - i] for i in range(r)) / r)
+            for r in range(1, number + 1):
+                tail = sum(math.comb(k - 1 + x, x) * (1 - q) ** x for x in range(r)) * q**k / (1 - q) ** r
+                total += series[number - r] * tail
+        with localcontext(prec=40):
+            assert float(decimals._upper_tail(in_ratios(noise), k, sign=-1)) == pytest.approx(total, rel=1e-12)
 
 
 def test_bounds_are_as_near_as_the_digits_say() -> None:
