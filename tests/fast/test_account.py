@@ -568,6 +568,14 @@ def test_what_a_refused_charge_says_of_names(tmp_path: Path) -> None:
     assert set(json.loads(path.read_text())["data"]) == {"CEF", "cef ", "x", "Zensus 2030", "C\u00e9"}
 
 
+def test_a_name_that_an_earlier_ledger_wrote_with_spaces_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    path.write_text(ledger_of().replace('"CEF"', '" CEF  2030"'))
+    assert own(path) == PLAN.loss()
+    assert charge_account(path, "CEF 2030", PLAN)[OWN] == 1 + PLAN.loss()
+    assert list(json.loads(path.read_text())["data"]) == [" CEF  2030", "CEF"]
+
+
 def test_what_the_charge_of_a_named_run_says(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     charge_account(path, "CEF", PLAN, run="one")

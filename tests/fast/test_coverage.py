@@ -149,7 +149,9 @@ def test_few_geometric_noises_and_those_of_too_many_terms_are_not_compared_in_do
     assert doubles._in_doubles(((NARROW, 1),), 10**7, half) is None
 
 
-@pytest.mark.parametrize(("noise", "largest"), [(((NARROW, 1),), 3), (((WIDE, 4),), 30), (((FLAT, 3),), 9)])
+@pytest.mark.parametrize(
+    ("noise", "largest"), [(((NARROW, 1),), 3), (((NARROW, 100),), 9), (((WIDE, 4),), 30), (((FLAT, 3),), 9)]
+)
 def test_doubles_decide_outside_of_their_error_only(noise: Noise, largest: int) -> None:
     for m in range(largest + 1):
         least, _ = decimals.decimal_coverage(noise, doubles._period(noise, largest, 80.0), 30)(m)

@@ -68,7 +68,20 @@ def test_bounds_enclose_the_cdf_at_any_precision(law: DiscreteGaussian | TwoSide
         for (low, high), c in zip(bounds, reference, strict=False):
             assert low <= c * 2**bits < high + 1
             assert high - low <= 1
+            assert high < 2**bits
         assert 1 - reference[min(len(bounds), len(reference)) - 1] < Decimal(2) ** -(bits - 1)
+
+
+@pytest.mark.parametrize("precision", [65, 128, 480])
+def test_integers_around_an_exponential(precision: int) -> None:
+    for x in (Fraction(1, 10**9), Fraction(1, 3), Fraction(1), Fraction(40), Fraction(precision), Fraction(10**9)):
+        low, high = sampler._exp_bounds(x, precision)
+        with localcontext(prec=300, Emin=-(10**12)):
+            exact = (-Decimal(x.numerator) / Decimal(x.denominator)).exp() * 2**precision
+            assert 0 <= low <= exact <= high <= 2**precision
+        assert high - low <= 2
+    assert sampler._exp_bounds(Fraction(precision), precision) == (0, 1)
+    assert sampler._exp_bounds(Fraction(precision + 1), precision) == (0, 1)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)

@@ -161,6 +161,15 @@ def test_budgets_by_the_margins_of_the_bureau() -> None:
     assert zcdp == Fraction("1.96") ** 2 * 22 / (2 * 50**2)
 
 
+@pytest.mark.parametrize("mechanism", list(Mechanism))
+def test_margins_are_exact_unless_said_otherwise(mechanism: Mechanism) -> None:
+    asked = Fraction(7), Fraction(9), NINETY, mechanism
+    exact = budget_for_margin(*asked)
+    assert exact == budget_for_margin(*asked, "exact") != budget_for_margin(*asked, "bureau")
+    assert margin(Need("a", Fraction(7), Fraction(9)), exact, mechanism, "exact") == 7
+    assert margin(Need("a", Fraction(7), Fraction(9)), exact * Fraction(99, 100), mechanism, "exact") == 8
+
+
 def test_the_larger_need_of_an_entry_counts_by_its_share() -> None:
     needs = [
         Need("a", Fraction(10), Fraction(4), Fraction(1, 2)),
