@@ -122,7 +122,7 @@ def test_a_period_is_odd_and_keeps_repetitions_away(largest: int, surprise: floa
 # --- in doubles -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("law", [*LAWS, DiscreteGaussian(Fraction(1))], ids=repr)
 def test_the_characteristic_function_in_doubles(law: Law) -> None:
     turns = [Fraction(1, 1000), Fraction(1, 7), Fraction(1, 2), Fraction(3, 4), Fraction(999, 1000)]
     t = np.array([float(turn) * math.pi for turn in turns])

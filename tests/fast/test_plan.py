@@ -549,6 +549,8 @@ def test_measurements_say_what_is_wrong_with_them() -> None:
         )
         with pytest.raises(ConfigError, match=told):
             replace(m, calibration=Fraction(widest + 1))
+        with pytest.raises(ConfigError, match=told):
+            replace(m, budget=Fraction(1, widest))
     half = replace(measurement("m", Fraction(1, 2)), calibration=Fraction(1, 2))
     assert half.loss(Fraction(1)) == 1
     assert replace(half, budget=INFINITE).loss(Fraction(1)) == INFINITE
