@@ -247,6 +247,22 @@ def test_nothing_is_made_of_what_is_confidential(
         assert "is CONFIDENTIAL" in refused(capsys, *arguments)
 
 
+@pytest.mark.parametrize("name", ["phsafe", "safetab-p", "safetab-h", "topdown"])
+@pytest.mark.parametrize("of", ["person", "promised"])
+def test_a_loss_that_does_not_follow_from_the_plan_is_not_certified(
+    copy: Callable[[str], Path], tmp_path: Path, name: str, of: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = copy(name)
+    assert call("audit", "certificate", release, tmp_path / "sound") == 0
+    plan = read(release)["plan"]
+    symbol = "epsilon" if plan["totals"]["rho"] is None else "rho"
+    kind = "bounded" if of == "person" or plan["neighbours"] == "unbounded" else "unbounded"
+    (plan["totals"]["person"] if of == "person" else plan["totals"])[f"{kind}_{symbol}"] = "1/100"
+    edit(release, plan=plan)
+    assert "totals" in refused(capsys, "audit", "certificate", release, tmp_path / "out")
+    assert "totals" in refused(capsys, "check", release)
+
+
 def test_estimates_are_not_published_of_what_is_not_for_release(
     made: Releases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

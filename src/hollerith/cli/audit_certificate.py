@@ -71,11 +71,16 @@ def _certificate(options: argparse.Namespace) -> None:
 
 
 def _manifest_of(release: Path) -> dict[str, Any]:
-    """The manifest of a release whose files are those that it describes."""
+    """The manifest of a release whose files are those that it describes, and whose plan is its configuration's."""
     from hollerith.errors import OutputError
+    from hollerith.products.repeated import check_recipe
     from hollerith.release.check import read_intact
 
     try:
-        return read_intact(release)
+        manifest = read_intact(release)
     except OutputError as error:
         raise OutputError(f"not certified: {error}") from None
+    wrong, _ = check_recipe(release, manifest, None)
+    if wrong:
+        raise OutputError("\n".join([f"not certified: {release} contradicts itself:", *(f"  {one}" for one in wrong)]))
+    return manifest

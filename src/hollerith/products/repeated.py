@@ -11,7 +11,7 @@ import duckdb
 
 from hollerith.errors import ConfigError
 from hollerith.geography.write import GEOUNITS
-from hollerith.plan.measurement import Measurement
+from hollerith.plan.measurement import Measurement, Sensitivity, of_household_record, of_own_record
 from hollerith.plan.plan import Plan
 from hollerith.plan.read import read_plan
 from hollerith.populations.household_tables import FAMILIES
@@ -109,7 +109,7 @@ def _accounting(plan: Plan) -> Accounting:
 def _compare_safetab(
     release: Path, manifest: Mapping[str, Any], plan: Plan, iterations: CharacteristicIterations | None
 ) -> list[str]:
-    """Compare SafeTab's plan; without the codes, from which its sensitivities follow, its budgets."""
+    """Compare SafeTab's plan; without the codes, from which its sensitivities follow, its budgets and totals."""
     config: safetab_p_config.Config | safetab_h_config.Config
     due: Plan | None = None
     accounting, confidence = _accounting(plan), plan.confidence
@@ -126,7 +126,7 @@ def _compare_safetab(
     told = {"states": list(config.settings.us_states), "passes": list(config.settings.runs), **others}
     wrong = _unlike(manifest, told)
     if due is None:
-        return wrong + _unlike_budgets(plan, budgets)
+        return wrong + _unlike_budgets(plan, budgets) + _unlike_totals(manifest, plan)
     return wrong + _differences(manifest, plan, due)
 
 
@@ -156,6 +156,25 @@ def _budgets_h(config: safetab_h_config.Config) -> dict[str, Budget]:
 def _unlike_budgets(plan: Plan, due: Mapping[str, Budget]) -> list[str]:
     names = [m.name for m in plan.measurements if m.name not in due or m.budget != due[m.name]]
     return [f"the budget of {name} is not that of the configuration" for name in names]
+
+
+def _unlike_totals(manifest: Mapping[str, Any], plan: Plan) -> list[str]:
+    """Compare what SafeTab's plan promises with its sensitivities, as it tells them; what is proven takes the codes."""
+
+    def made(m: Measurement) -> Measurement:
+        record = Sensitivity(m.calibration, 2 * m.calibration)
+        own = manifest["product"] == "safetab-p"
+        person = of_own_record(record) if own else of_household_record(record, m.mechanism)
+        return replace(m, sensitivity=record, person=person)
+
+    told = manifest["plan"]["totals"]
+    delta = told.get("delta")
+    if delta != 0 and not (isinstance(delta, float) and 0 < delta < 1):
+        return ["the plan states its epsilon at no delta between 0 and 1"]
+    rebuilt = replace(plan, measurements=tuple(map(made, plan.measurements)))
+    due = (rebuilt.as_json(delta) if delta else rebuilt.as_json())["totals"]
+    same = _same({**due, "proven": None}, {**told, "proven": None})
+    return [] if same else ["the totals of the plan are not those of its measurements"]
 
 
 def _unlike(manifest: Mapping[str, Any], due: Mapping[str, object]) -> list[str]:
