@@ -27,7 +27,7 @@ class MeasuredOnDemand:
     """Noisy answers as far as they are asked for; what has been drawn before is read from the checkpoint.
 
     An answer is on disk before anything is made of it. So a run that dies of its own noise goes on with that noise, and
-    what is released in the end has the law of one draw (docs/topdown-privacy.md, theorem 3).
+    what is released in the end has the law of one draw (docs/topdown-privacy.md, theorem 4).
 
     Attributes
     ----------
