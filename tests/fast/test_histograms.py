@@ -415,3 +415,16 @@ def test_counts_that_contradict_the_facilities_are_refused(tmp_path: Path, facil
         return
     with pytest.raises(InputError, match=wrong):
         check_facilities(counts, schema, "hhgq", there)
+
+
+def test_more_persons_than_the_constraints_allow_are_refused(tmp_path: Path) -> None:
+    """The estimate would move them elsewhere without a word, or could not keep a total that is known."""
+    schema = make_schema(votingage=2, hhgq=8)
+    rows = ("block|votingage|hhgq|count", f"{BLOCKS[1]}|1|0|150000", f"{BLOCKS[1]}|0|0|49998")
+    counts = read(write(tmp_path, *rows), schema)
+    there = np.zeros((3, 8), dtype=np.int64)
+    there[1, 0] = 2
+    check_facilities(counts, schema, "hhgq", there)
+    there[1, 0] = 1
+    with pytest.raises(InputError, match="more than 99,999 persons for each"):
+        check_facilities(counts, schema, "hhgq", there)

@@ -25,6 +25,7 @@ from hollerith.records.histogram_file import (
 )
 from hollerith.records.quarters import QUARTERS, type_quarters
 from hollerith.records.reader import Source, find_source, forms, place_finding, require_folder
+from hollerith.topdown.constraints import MOST_PERSONS
 from hollerith.topdown.histogram import Histogram, count_entries
 from hollerith.topdown.schema import Schema
 
@@ -125,8 +126,9 @@ def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facili
     Raises
     ------
     InputError
-        If a block has persons where nothing stands, or fewer persons than facilities of a type. With such data the
-        constraints of the configuration would keep out the truth.
+        If a block has persons where nothing stands, fewer persons than facilities of a type, or more than
+        `MOST_PERSONS` for each unit or facility. With such data the constraints of the configuration would keep out
+        the truth.
     """
     axis = schema.names.index(attribute)
     inner = int(np.prod(schema.shape[axis + 1 :], dtype=np.int64))
@@ -139,6 +141,8 @@ def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facili
     rules = {
         "has persons in households or a type of group quarters of which it has none": (people > 0) & (standing == 0),
         "has fewer persons than facilities of a type of group quarters": people < least,
+        f"has more than {MOST_PERSONS:,} persons for each housing unit or facility of a type": (standing > 0)
+        & (people > standing * MOST_PERSONS),
     }
     broken = {text: np.flatnonzero(wrong.any(axis=1)) for text, wrong in rules.items() if wrong.any()}
     if broken:
