@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
     _planning(plan)
 
     run = _verb(verbs, "run", "make a release", _run)
-    exact = _verb(verbs, "exact", "the same without noise, for synthetic data", _exact)
+    exact = _verb(verbs, "exact", "the same without noise: synthetic data, or --internal", _exact)
     for verb in (run, exact):
         _data(verb)
         add_release_arguments(verb)
@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
     add_noise_arguments(run)
     add_report_argument(run)
 
-    accuracy = _verb(verbs, "accuracy", "experimental against expected error, on synthetic data", _accuracy)
+    accuracy = _verb(verbs, "accuracy", "experimental against expected error: synthetic data, or --internal", _accuracy)
     _data(accuracy)
     add_accuracy_arguments(accuracy)
     add_internal_argument(accuracy)

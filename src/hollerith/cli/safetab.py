@@ -74,8 +74,8 @@ def _add_product(
         "validate": "check the records; the report is confidential",
         "plan": "what a run would measure, and what it costs; needs no data",
         "run": "make a release",
-        "exact": "the same without noise, for synthetic data",
-        "accuracy": "experimental against expected error, on synthetic data",
+        "exact": "the same without noise: synthetic data, or --internal",
+        "accuracy": "experimental against expected error: synthetic data, or --internal",
     }
     added = {verb: add_verb(verbs, verb, texts[verb], command) for verb, command in doing.items()}
     for verb, parser in added.items():

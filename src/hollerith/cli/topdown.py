@@ -60,14 +60,14 @@ def add(commands: Commands) -> None:
     run.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
     run.add_argument("--noisy-measurements", type=Path, metavar="DIR", help="draw and write all measurements, too")
 
-    accuracy = _verb(verbs, "accuracy", "released against true counts, on synthetic data", _accuracy)
+    accuracy = _verb(verbs, "accuracy", "released against true counts: synthetic data, or --internal", _accuracy)
     accuracy.add_argument("data", type=Path, metavar="DATA", help=_DATA)
     add_accuracy_arguments(accuracy)
     add_memory(accuracy)
     _estimating(accuracy)
     add_internal_argument(accuracy)
 
-    exact = _verb(verbs, "exact", "the counts of all areas without noise, for synthetic data", _exact)
+    exact = _verb(verbs, "exact", "the counts of all areas without noise: synthetic data, or --internal", _exact)
     exact.add_argument("data", type=Path, metavar="DATA", help=_DATA)
     add_release_arguments(exact)
     add_planning_arguments(exact, _CONFIDENCE)
