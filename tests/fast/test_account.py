@@ -667,6 +667,11 @@ def test_what_a_refused_charge_says_of_the_file(tmp_path: Path) -> None:
     )
 
 
+def test_bytes_that_are_no_text_are_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "ledger.json").write_bytes(b'{"format": "\xff\xfe\xfa"}')
+    assert told(tmp_path / "ledger.json").startswith("not a ledger")
+
+
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "ledger.json.lock").symlink_to(tmp_path / "elsewhere")
     assert told(tmp_path / "ledger.json") == "Too many levels of symbolic links; nothing was measured"

@@ -82,7 +82,7 @@ def test_the_reach_of_gaussian_noise_is_that_of_the_normal_law(surprise: float) 
 
 
 @pytest.mark.parametrize("surprise", [0.1, 3.0, 80.0])
-@pytest.mark.parametrize("noise", [((FLAT, 1),), ((FLAT, 3), (STEEP, 2)), ((STEEP, 2), (FLAT, 3))])
+@pytest.mark.parametrize("noise", [((FLAT, 1),), ((FLAT, 10**6),), ((FLAT, 3), (STEEP, 2)), ((STEEP, 2), (FLAT, 3))])
 def test_the_reach_of_geometric_noise_is_the_least_of_chernoffs_bounds(noise: Noise, surprise: float) -> None:
     least = min(float(law.exponent) for law, _ in noise)
 
@@ -344,6 +344,27 @@ def test_the_terms_of_the_tail_by_their_absolute_values(noise: tuple[tuple[TwoSi
                 total += series[number - r] * tail
         with localcontext(prec=40):
             assert float(decimals._upper_tail(in_ratios(noise), k, sign=-1)) == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("digits", [20, 50])
+@pytest.mark.parametrize("laws", [(NARROW,), (JUST,), (WIDE,), (WIDE, NARROW), (JUST, JUST, NARROW)])
+def test_bounds_hold_the_coverage_of_gaussian_noise(laws: tuple[DiscreteGaussian, ...], digits: int) -> None:
+    with localcontext(prec=80):
+        found = [Decimal(1)]
+        for law in laws:
+            rate = -Decimal(law.exponent.numerator) / law.exponent.denominator
+            weights = [(rate * k * k).exp() for k in range(-40, 41)]
+            one = [w / sum(weights) for w in weights]
+            found = [
+                sum(found[i] * one[j - i] for i in range(max(0, j - 80), min(j + 1, len(found))))
+                for j in range(len(found) + 80)
+            ]
+        middle = len(found) // 2
+        for m in (0, 2, 7):
+            exact = sum(found[middle - m : middle + m + 1])
+            bounds = decimals.decimal_coverage(tuple((law, 1) for law in laws), 101, digits)
+            least, most = bounds(m)
+            assert least <= Fraction(exact) <= most
 
 
 def test_bounds_are_as_near_as_the_digits_say() -> None:
