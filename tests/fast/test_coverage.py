@@ -360,11 +360,11 @@ def test_bounds_hold_the_coverage_of_gaussian_noise(laws: tuple[DiscreteGaussian
                 for j in range(len(found) + 80)
             ]
         middle = len(found) // 2
-        for m in (0, 2, 7):
-            exact = sum(found[middle - m : middle + m + 1])
-            bounds = decimals.decimal_coverage(tuple((law, 1) for law in laws), 101, digits)
-            least, most = bounds(m)
-            assert least <= Fraction(exact) <= most
+        exact = {m: Fraction(sum(found[middle - m : middle + m + 1])) for m in (0, 2, 7)}
+    bounds = decimals.decimal_coverage(tuple((law, 1) for law in laws), 101, digits)
+    for m, coverage in exact.items():
+        least, most = bounds(m)
+        assert least <= coverage <= most
 
 
 def test_bounds_are_as_near_as_the_digits_say() -> None:

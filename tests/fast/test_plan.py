@@ -468,6 +468,8 @@ def test_a_loss_of_part_of_a_plan_on_paths() -> None:
 
 
 def test_a_group_whose_branches_are_not_named_has_one_for_each() -> None:
+    assert plan(measurement("a", Fraction(1), "g"), measurement("b", Fraction(2), "g:1")).loss() == 2
+    assert plan(measurement("a", Fraction(1), "g:1"), measurement("b", Fraction(2), "h:2")).loss() == 3
     assert plan(measurement("a", Fraction(1), "g"), measurement("b", Fraction(2), "g")).loss() == 2
     inner = plan(measurement("a", Fraction(1), "g:1//h"), measurement("b", Fraction(2), "g:1/h"))
     assert inner.loss() == 2
