@@ -173,6 +173,21 @@ def test_what_no_run_left_is_never_removed(
     assert charges(ledger) == []
 
 
+@pytest.mark.parametrize("place", ["out", "out.partial", "out.checkpoint"])
+def test_neither_ledger_nor_measurements_lie_where_a_run_replaces_or_removes(
+    tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text('{"hollerith": "0"}')
+    (tmp_path / place).mkdir(exist_ok=True)
+    ledger = tmp_path / place / "ledger.json"
+    assert main(arguments(tmp_path, "--overwrite", "--ledger", str(ledger), "--dataset", "D")) == 2
+    assert "the ledger" in capsys.readouterr().err
+    assert main(arguments(tmp_path, "--overwrite", "--noisy-measurements", str(tmp_path / place / "noisy"))) == 2
+    assert "name a folder of its own" in capsys.readouterr().err
+    assert not ledger.exists()
+
+
 def test_room_is_taken_before_anything_is_drawn(tmp_path: Path) -> None:
     """Draws that need more bytes must not die of a full disk where others would not."""
     checkpoint = Checkpoint(tmp_path / "out.checkpoint")

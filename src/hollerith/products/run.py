@@ -188,13 +188,18 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
     Raises
     ------
     OutputError
-        If the log would lie in the release, replace a file that is no log of ours, or cannot be written.
+        If the log or the ledger would lie in the release, or the log replace a file that is no log of ours, or cannot
+        be written.
     """
     out = request.out.absolute()
     path = (request.log or Path(f"{out}.confidential.log")).absolute()
-    homes = {real(place) for place in (out, Path(f"{out}.partial"))}
-    if homes & {real(path), *real(path).parents}:
+    if in_output(path, out):
         raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
+    if request.account is not None and in_output(request.account.path, out):
+        raise OutputError(
+            f"the ledger {request.account.path} would lie in the output folder and go with what is replaced there; "
+            "move it to another place"
+        )
     if request.account is not None and real(path) == real(request.account.path):
         raise OutputError(f"the log {path} would replace the ledger; name another place")
     new = NewFile(path, "the log", _is_log)
@@ -216,6 +221,13 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
                 new.keep()
             elif written:
                 new.discard()
+
+
+def in_output(path: Path, out: Path) -> bool:
+    """Whether a path lies in an output folder, or in one that is renamed to it or removed on the way."""
+    home = real(out)
+    homes = {home.with_name(home.name + ending) for ending in ("", ".partial", ".checkpoint")}
+    return bool(homes & {real(path), *real(path).parents})
 
 
 _LOG_HEAD: Final = {"confidential": "This file depends on the records without noise. It must not be published."}

@@ -16,6 +16,7 @@ from hollerith.products.run import (
     Request,
     charge,
     confidential_log,
+    in_output,
     manifest_of,
     options_of,
     reasons_against_release,
@@ -139,8 +140,7 @@ def run(
 def _noisy_folder(stack: ExitStack, request: Request, options: Options) -> Path | None:
     if options.noisy_measurements is None:
         return None
-    homes = {real(options.noisy_measurements), *real(options.noisy_measurements).parents}
-    if real(request.out) in homes:
+    if in_output(options.noisy_measurements, request.out):
         raise OutputError(f"{options.noisy_measurements} would lie in {request.out}; name a folder of its own")
     return stack.enter_context(new_folder(options.noisy_measurements, overwrite=request.overwrite, noisy=False))
 
