@@ -96,6 +96,27 @@ def test_a_spine_built_before_is_the_one_that_the_run_builds(place: Path, mechan
     assert main(["check", str(place / "out")]) == 0
 
 
+@pytest.mark.parametrize("estimator", ["topdown", "full-information"])
+@pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+def test_exact_counts_lie_on_the_spine_of_the_release(place: Path, mechanism: str, estimator: str) -> None:
+    made = {"mechanism": mechanism, "epsilon" if mechanism == "pure" else "rho": "1/2"}
+    before = document()
+    del before["rho"]
+    # Two geolevels that ask alike, and others that do not.
+    queries = {**before["queries"], "Block": {"total": "1/2", "detailed": "1/2"}}
+    write_configuration({**before, **made, "queries": queries}, place / "config.json")
+    assert run(place, "optimized", "--estimator", estimator) == 0
+    old = [str(place / name) for name in ("out/manifest.json", "data", "truth")]
+    assert main(["topdown", "exact", *old]) == 0
+    found, release = released(place / "truth")[0], released(place / "out")[0]
+    for name in ("spine/blocks.csv", "spine/geounits.csv"):
+        assert found[name] == release[name]
+    if estimator == "topdown":
+        assert build(place, "--shares", shares(GROUPED), "--mechanism", mechanism) == 0
+        data = [str(place / name) for name in ("config.json", "data", "given")]
+        assert main(["topdown", "exact", *data, "--spine", str(place / "spine")]) == 0
+
+
 def measured(manifest: dict[str, Any]) -> dict[str, str]:
     return {m["name"]: m["rho"] if "rho" in m else m["epsilon"] for m in manifest["plan"]["measurements"]}
 

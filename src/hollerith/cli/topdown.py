@@ -71,7 +71,7 @@ def add(commands: Commands) -> None:
     exact.add_argument("data", type=Path, metavar="DATA", help=_DATA)
     add_release_arguments(exact)
     add_planning_arguments(exact, _CONFIDENCE)
-    _takes_spine(exact)
+    _estimating(exact)
     add_internal_argument(exact)
 
 
@@ -85,16 +85,12 @@ def _verb(
     return verb
 
 
-def _takes_spine(verb: argparse.ArgumentParser) -> None:
+def _estimating(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--spine",
         metavar="KIND|FOLDER",
         help="instead of CONFIG's: conventional, aian, optimized, or a folder that spine build made",
     )
-
-
-def _estimating(verb: argparse.ArgumentParser) -> None:
-    _takes_spine(verb)
     verb.add_argument("--estimator", choices=("topdown", "full-information"), help="(topdown)")
 
 
@@ -183,7 +179,7 @@ def _exact(options: argparse.Namespace) -> None:
 
     configuration = _configured(options)
     plan = _planned(options, configuration)
-    how = Options(spine=_folder(options.spine))
+    how = Options(options.estimator, spine=_folder(options.spine))
     with stages("topdown exact", 4) as announce:
         manifest = exact(configuration, plan, request_of(options), how, announce)
     print_release(options, manifest)

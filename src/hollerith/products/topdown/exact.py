@@ -39,7 +39,7 @@ def exact(
         Of the configuration.
     request : Request
     options : Options
-        Of these the spine alone is read.
+        Of these the spine is read, and the estimator that it is built for.
     announce : callable
 
     Raises
@@ -49,13 +49,13 @@ def exact(
     InputError, OutputError
         If the records or the output folder do not allow it.
     """
-    configuration, noiseless = replace(configuration, budget=INFINITE), without_noise(plan)
+    noiseless = without_noise(plan)
     reasons = reasons_against_release(noiseless, SystemEntropy(), request)
     check_labels(configuration.schema)
     clock = Stopwatch(announce)
     folder = new_folder(request.out, overwrite=request.overwrite, noisy=False, private=request.internal)
     with confidential_log(request) as log, folder as partial:
-        world = open_world(configuration, request.data, request.memory, clock, folder=options.spine)
+        world = open_world(configuration, request.data, request.memory, clock, options.estimator, options.spine)
         clock.start("writing the counts")
         rows = write_counts(partial, configuration, world, world.exact[-1], request)
         public = public_checksums(request.data, world)
@@ -66,7 +66,7 @@ def exact(
             parameters_of(configuration, options),
             taken_as_public(configuration, world),
             Recipe(
-                configuration_document(configuration),
+                configuration_document(replace(configuration, budget=INFINITE)),
                 options_of(request, noiseless, estimator=options.estimator),
                 public,
             ),
