@@ -188,6 +188,20 @@ def test_neither_ledger_nor_measurements_lie_where_a_run_replaces_or_removes(
     assert not ledger.exists()
 
 
+def test_records_in_the_folder_that_a_run_replaces_are_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = arguments(tmp_path, "--overwrite")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text('{"hollerith": "0"}')
+    data = (tmp_path / "data").rename(tmp_path / "out" / "data")
+    line[3] = str(data)
+    for verb in ("run", "exact"):
+        assert main([line[0], verb, *line[2:]]) == 2
+        assert "would go with what is replaced" in capsys.readouterr().err
+    assert (data / "histogram.csv").exists()
+
+
 def test_room_is_taken_before_anything_is_drawn(tmp_path: Path) -> None:
     """Draws that need more bytes must not die of a full disk where others would not."""
     checkpoint = Checkpoint(tmp_path / "out.checkpoint")

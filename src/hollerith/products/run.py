@@ -188,8 +188,8 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
     Raises
     ------
     OutputError
-        If the log or the ledger would lie in the release, or the log replace a file that is no log of ours, or cannot
-        be written.
+        If the log, the ledger or the records lie in the release, or the log would replace a file that is no log of
+        ours, or cannot be written.
     """
     out = request.out.absolute()
     path = (request.log or Path(f"{out}.confidential.log")).absolute()
@@ -200,6 +200,8 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
             f"the ledger {request.account.path} would lie in the output folder and go with what is replaced there; "
             "move it to another place"
         )
+    if in_output(request.data, out):
+        raise OutputError(f"{request.data} lies in {out} and would go with what is replaced there; name another folder")
     if request.account is not None and real(path) == real(request.account.path):
         raise OutputError(f"the log {path} would replace the ledger; name another place")
     new = NewFile(path, "the log", _is_log)
