@@ -8,8 +8,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from contextlib import chdir
 from pathlib import Path
 from typing import NamedTuple
+
+from mutmut.mutation.diff_apply import get_diff_for_mutant
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "mutants.md"
@@ -46,7 +49,8 @@ def module_of(mutant: str) -> str:
 def change_of(mutant: str) -> Change:
     """Show what a mutant changes."""
     function = re.sub(r"__mutmut_\d+$", "", mutant.split(".x", 1)[1]).replace("ǁ", ".").strip("._")
-    shown = [line for line in mutmut("show", mutant).splitlines() if not line.startswith(("---", "+++", "#"))]
+    path = Path("src", *module_of(mutant).split(".")).with_suffix(".py")
+    shown = [line for line in get_diff_for_mutant(mutant, path=path).splitlines() if line[:3] not in {"---", "+++"}]
     before = " ".join(line[1:].strip() for line in shown if line.startswith("-"))
     after = " ".join(line[1:].strip() for line in shown if line.startswith("+"))
     return Change(f"{module_of(mutant).removeprefix('hollerith.')}.{function}", before, after)
@@ -63,7 +67,8 @@ def main() -> int:
     if sys.argv[1:] != ["--again"]:
         subprocess.run([Path(sys.executable).parent / "mutmut", "run"], cwd=ROOT, check=False)
     found, known = verdicts(), explained()
-    survivors = {mutant: change_of(mutant) for mutant, verdict in found.items() if verdict not in CAUGHT}
+    with chdir(ROOT):
+        survivors = {mutant: change_of(mutant) for mutant, verdict in found.items() if verdict not in CAUGHT}
     equivalent = {mutant for mutant, change in survivors.items() if change in known}
     made = Counter(map(module_of, found))
     caught = Counter(module_of(mutant) for mutant, verdict in found.items() if verdict in CAUGHT)
