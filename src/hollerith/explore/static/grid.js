@@ -11,7 +11,7 @@ export function element(name, attributes = {}, ...content) {
   return node;
 }
 
-const id = (key) => `at-${key.replace(/[^A-Za-z0-9]/g, (c) => `_${c.charCodeAt(0)}_`)}`;
+const id = (key) => `field-${key.replace(/[^A-Za-z0-9]/g, (c) => `_${c.charCodeAt(0)}_`)}`;
 
 function fieldNode(field, value, changed, more = {}) {
   const attributes = { id: id(field.key), "data-field": field.key, ...more };
