@@ -95,7 +95,7 @@ def test_each_promise_says_what_an_attacker_learns() -> None:
     assert row["best_guess"] == zcdp_guess(rho)
     assert next(r["tight"] for r in row["epsilon"] if r["delta"] == 1e-10) == epsilon_tight(rho, 1e-10)
     share = math.ceil(row["best_guess"] * 1000) / 10
-    assert row["attacker"].startswith("Whoever sees all 2 of these releases, knows everything else about the census")
+    assert row["attacker"].startswith("Whoever sees both of these releases, knows everything else about the census")
     assert f"guesses right at most {share:g}% of the time" in row["attacker"]
     page = certificate_set_page(found)
     assert row["attacker"] in page

@@ -209,7 +209,7 @@ def _stated(
 
 def _attacker(change: str, loss: Budget, guess: float, losses: Sequence[tuple[_Release, Losses]]) -> str:
     """What somebody learns, in a sentence."""
-    seen = "this release" if len(losses) == 1 else f"all {len(losses)} of these releases"
+    seen = {1: "this release", 2: "both of these releases"}.get(len(losses), f"all {len(losses)} of these releases")
     if loss == INFINITE:
         return f"Whoever sees {seen} may learn with certainty whether {change}: some counts carry no noise."
     share = min(-(-guess * 1000 // 1), 1000) / 10
