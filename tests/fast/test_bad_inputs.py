@@ -864,6 +864,16 @@ def test_a_name_too_long_for_a_folder(place: Place, capsys: pytest.CaptureFixtur
     place.assert_nothing_left()
 
 
+@pytest.mark.parametrize("option", [("--log", "/"), ("--report", "/"), ("--ledger", "/", "--dataset", "D")])
+def test_a_folder_is_no_place_for_a_file(
+    place: Place, option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["phsafe", "run", str(place.config), str(place.data), str(place.out), *option])
+    printed = capsys.readouterr()
+    assert_proper_refusal(status, printed.out, printed.err)
+    place.assert_nothing_left()
+
+
 def test_the_records_are_never_overwritten(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     for out in (place.data, place.root, Path("/")):
         status = main(["phsafe", "run", str(place.config), str(place.data), str(out), "--overwrite"])

@@ -90,6 +90,8 @@ def locked(path: Path) -> Iterator[Path]:
     try:
         # Whatever links lead to it, a ledger has one lock and is replaced where it lies.
         real = path.resolve()
+        if real.is_dir():
+            raise BudgetError(f"ledger {path}: not a regular file; nothing was measured")
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         descriptor = os.open(real.with_name(real.name + ".lock"), flags, 0o600)
     except OSError as error:

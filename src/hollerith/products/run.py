@@ -228,7 +228,7 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
 def in_output(path: Path, out: Path) -> bool:
     """Whether a path lies in an output folder, or in one that is renamed to it or removed on the way."""
     home = real(out)
-    homes = {home.with_name(home.name + ending) for ending in ("", ".partial", ".checkpoint")}
+    homes = {home.parent / f"{home.name}{ending}" for ending in ("", ".partial", ".checkpoint")}
     return bool(homes & {real(path), *real(path).parents})
 
 

@@ -33,7 +33,7 @@ class NewFile:
 
     @property
     def _partial(self) -> Path:
-        return self.path.with_name(self.path.name + ".partial")
+        return self.path.parent / f"{self.path.name}.partial"
 
     def check(self) -> None:
         """Claim the place before the work.

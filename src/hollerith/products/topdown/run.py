@@ -84,7 +84,7 @@ def run(
     clock = Stopwatch(announce)
     # By the folder itself, as one that has two names must not be drawn for twice.
     out = real(request.out)
-    checkpoint = Checkpoint(out.with_name(out.name + ".checkpoint"))
+    checkpoint = Checkpoint(out.parent / f"{out.name}.checkpoint")
     with ExitStack() as stack:
         log = stack.enter_context(confidential_log(request))
         partial = stack.enter_context(new_folder(request.out, overwrite=request.overwrite, noisy=False))
