@@ -27,22 +27,22 @@ $(STAMP): uv.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@echo "Compiling, half a minute ..."
 	@$(BIN)/python tools/compile_kernels.py
-	@$(BIN)/python -m hollerith.explore.bundle
+	@$(BIN)/python -m yupana.explore.bundle
 	@touch $@
 
 setup: $(STAMP)
 
 demo: setup
-	@$(BIN)/hollerith demo demo --overwrite
+	@$(BIN)/yupana demo demo --overwrite
 
 explore: setup
-	@$(BIN)/hollerith explore
+	@$(BIN)/yupana explore
 
 test: lint types contracts
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-fast: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile tests/fast
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not quality" --ignore tests/attack
 
 fuzz: setup
 	$(BIN)/python tests/attack/fuzz.py

@@ -16,9 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from hollerith.topdown.basis import Basis
-from hollerith.topdown.least_squares import Measured, combined, down, intervals, own, quadratic, summed
-from hollerith.topdown.queries import margin
+from yupana.topdown.queries import margin
+from yupana.topdown.tree.basis import Basis
+from yupana.topdown.tree.least_squares import Measured, combined, down, intervals, own, quadratic, summed
 
 _ROWS = {
     44: ((2, 2, 11), (1, 1315, 3985, 76_751)),

@@ -20,9 +20,9 @@ import piqp
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hollerith.topdown.problem import Held, Node
-from hollerith.topdown.queries import margin
-from hollerith.topdown.solve import solve
+from yupana.topdown.node.problem import Held, Node
+from yupana.topdown.node.solve import solve
+from yupana.topdown.queries import margin
 
 Floats = NDArray[np.float64]
 SHAPE = (8, 2, 2, 63)

@@ -14,8 +14,8 @@ from pathlib import Path
 import duckdb
 from run import timed
 
-import hollerith
-from hollerith.products.phsafe.production import production_config
+import yupana
+from yupana.products.phsafe.production import production_config
 
 FORMS = ("csv", "parquet", "parquet by state", "cef")
 _PLACE = "TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|TABBLKGRPCE|REGIONCE|DIVISIONCE|PLACEFP|AIANNHCE"
@@ -69,9 +69,7 @@ def main() -> None:
     parser.add_argument("--households", type=int, default=400_000)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each form; the fastest counts")
     options = parser.parse_args()
-    print(
-        f"hollerith {hollerith.__version__}, Python {platform.python_version()}, DuckDB {duckdb.__version__}; ", end=""
-    )
+    print(f"yupana {yupana.__version__}, Python {platform.python_version()}, DuckDB {duckdb.__version__}; ", end="")
     print(f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}\n")
     print(
         "| form | read, validated | records/s | whole run | Parquet's / this | peak memory |\n|---|---|---|---|---|---|"

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from hollerith.topdown.queries import margin
-from hollerith.topdown.rounding import round_counts
-from hollerith.topdown.rounding_program import split
+from yupana.topdown.queries import margin
+from yupana.topdown.rounding.program import split
+from yupana.topdown.rounding.rounding import round_counts
 
 SHAPE = (8, 2, 2, 63)
 CHAIN = ((0, 0, 0, 0), (1, 0, 0, 0), (1, 0, 1, 0), (1, 0, 1, 1), (1, 1, 1, 1))

@@ -23,13 +23,13 @@ import duckdb
 import numpy as np
 import opendp.prelude as dp
 
-import hollerith
-from hollerith.privacy.entropy import SystemEntropy
-from hollerith.privacy.laws import DiscreteGaussian
-from hollerith.privacy.sampler import sample
-from hollerith.products.phsafe.production import production_config
+import yupana
+from yupana.privacy.entropy import SystemEntropy
+from yupana.privacy.laws import DiscreteGaussian
+from yupana.privacy.sampler import sample
+from yupana.products.phsafe.production import production_config
 
-COMMAND = Path(sys.executable).with_name("hollerith")
+COMMAND = Path(sys.executable).with_name("yupana")
 ORIGINAL_4000_HOUSEHOLDS = 248.0
 """Seconds the original takes for 4,000 households on such a machine, as its study measured."""
 
@@ -72,7 +72,7 @@ def timed(*arguments: str) -> tuple[float, float]:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"failed: hollerith {' '.join(arguments)}")
+        raise SystemExit(f"failed: yupana {' '.join(arguments)}")
     return time.perf_counter() - began, usage.ru_maxrss / 1e6
 
 
@@ -130,7 +130,7 @@ def demo(folder: Path) -> None:
         [COMMAND, "demo", str(folder / "demo")], capture_output=True, text=True, check=True
     ).stderr.splitlines()
     whole = time.perf_counter() - began
-    row("hollerith demo: 41,000 households, 50 trials, report", f"{whole:.1f} s", "itself", 1, "")
+    row("yupana demo: 41,000 households, 50 trials, report", f"{whole:.1f} s", "itself", 1, "")
     stages = [match.groups() for line in told if (match := re.fullmatch(r"demo: (.+) \((.+) s\)", line))]
     ends = [float(since) for _, since in stages[1:]] + [whole]
     for (stage, since), end in zip(stages, ends, strict=True):
@@ -140,7 +140,7 @@ def demo(folder: Path) -> None:
 
 if __name__ == "__main__":
     processor = platform.processor() or platform.machine()
-    print(f"hollerith {hollerith.__version__}, Python {platform.python_version()}, numpy {np.__version__}, ", end="")
+    print(f"yupana {yupana.__version__}, Python {platform.python_version()}, numpy {np.__version__}, ", end="")
     print(f"DuckDB {duckdb.__version__}, OpenDP {version('opendp')}; {os.cpu_count()} cores, {processor}")
     print("\n| what | measured | beside | ratio | bar |\n|---|---|---|---|---|")
     sampler()

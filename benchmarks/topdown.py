@@ -3,7 +3,7 @@
 DATA of Cook County is what `examples/topdown_cook.py` makes: both estimators on the conventional and the optimized
 spine are timed from outside, with start-up, reading, checking and writing; then the errors of both estimators on the
 same noise are compared over replicates, by geolevel and query, and those of places between spines. DATA of a state is
-what `hollerith synth` makes in Parquet: one run of `pl94-2020-us` each, with its stages.
+what `yupana synth` makes in Parquet: one run of `pl94-2020-us` each, with its stages.
 """
 
 import argparse
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from run import timed
 
-from hollerith.privacy.entropy import SeededEntropy
-from hollerith.products.topdown.accuracy import AccuracyRow
-from hollerith.products.topdown.estimate import Options
-from hollerith.products.topdown.trials import trials
-from hollerith.topdown.read_configuration import read_configuration
+from yupana.confidential.topdown.accuracy import AccuracyRow
+from yupana.confidential.topdown.estimate import Options
+from yupana.confidential.topdown.trials import trials
+from yupana.privacy.entropy import SeededEntropy
+from yupana.topdown.reading.configuration import read_configuration
 
 BAR_SECONDS, BAR_GIGABYTES = 20, 2
 KINDS = ("conventional", "optimized")
@@ -94,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="TopDown on real blocks and at the size of a state.")
     parser.add_argument("--cook", type=Path, help="what examples/topdown_cook.py made")
     parser.add_argument("--replicates", type=int, default=4)
-    parser.add_argument("--state", type=Path, nargs="*", default=[], help="what hollerith synth made")
+    parser.add_argument("--state", type=Path, nargs="*", default=[], help="what yupana synth made")
     parser.add_argument("--memory")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

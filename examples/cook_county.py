@@ -1,4 +1,4 @@
-"""Turn the 2010 census blocks of Cook County, Illinois, into input for `hollerith spine` (docs/spines.md).
+"""Turn the 2010 census blocks of Cook County, Illinois, into input for `yupana spine` (docs/spines.md).
 
     python examples/cook_county.py SOURCE_PARQUET OUT
 
@@ -8,7 +8,7 @@ the public domain. OUT receives
 
     grfc.txt        the reference file, with AIANNHCE 9999: the county has no such area
     blocks.csv      housing units by block; facilities by major type are 0, because the source does not list them
-    entities.csv    places and county subdivisions, as `hollerith spine distance` reads them
+    entities.csv    places and county subdivisions, as `yupana spine distance` reads them
 
 Nothing is drawn or invented, and no count of persons is read.
 """
@@ -49,7 +49,7 @@ def convert(source: Path, out: Path) -> int:
 
 def main() -> None:
     """Convert the county."""
-    parser = argparse.ArgumentParser(description="Cook County, Illinois, as a reference file for hollerith spine.")
+    parser = argparse.ArgumentParser(description="Cook County, Illinois, as a reference file for yupana spine.")
     parser.add_argument("source", type=Path, metavar="SOURCE_PARQUET")
     parser.add_argument("out", type=Path, metavar="OUT")
     options = parser.parse_args()

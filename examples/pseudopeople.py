@@ -23,9 +23,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 
-from hollerith.products.phsafe.production import TAUS, budgets
-from hollerith.records.census import FILES
-from hollerith.records.schema import MAFID
+from yupana.confidential.records.census import FILES
+from yupana.files.columns import MAFID
+from yupana.products.phsafe.production import TAUS, budgets
 
 T = TypeVar("T")
 Row = tuple[int | str, ...]

@@ -1,4 +1,4 @@
-"""Turn the 2010 census blocks of Cook County, Illinois, into data for `hollerith topdown`.
+"""Turn the 2010 census blocks of Cook County, Illinois, into data for `yupana topdown`.
 
     python examples/topdown_cook.py SOURCE_PARQUET OUT
 
@@ -20,8 +20,8 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from hollerith.errors import InputError
-from hollerith.products.redistricting.public_files import PublicCounts, cross_tables, write_data
+from yupana.errors import InputError
+from yupana.products.topdown.public_files import PublicCounts, cross_tables, write_data
 
 _RACES = (3, 4, 5, 6, 7, 8, 10, 26, 47, 63, 70)
 """Lines of P1 and P3; P2 and P4 have them two further down."""
@@ -49,7 +49,7 @@ def convert(source: Path, out: Path) -> int:
 
 def main() -> None:
     """Convert the county."""
-    parser = argparse.ArgumentParser(description="Cook County, Illinois, as data for hollerith topdown.")
+    parser = argparse.ArgumentParser(description="Cook County, Illinois, as data for yupana topdown.")
     parser.add_argument("source", type=Path, metavar="SOURCE_PARQUET")
     parser.add_argument("out", type=Path, metavar="OUT")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Turn the 2020 census tracts of Illinois into data for `hollerith topdown`, each tract as one block.
+"""Turn the 2020 census tracts of Illinois into data for `yupana topdown`, each tract as one block.
 
     python examples/topdown_illinois.py SOURCE_PARQUET OUT
 
@@ -19,9 +19,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from hollerith.errors import InputError
-from hollerith.products.redistricting.public_files import P5_TYPES, PublicCounts, cross_tables, write_data
-from hollerith.products.redistricting.tables import race_variables
+from yupana.errors import InputError
+from yupana.products.topdown.public_files import P5_TYPES, PublicCounts, cross_tables, write_data
+from yupana.products.topdown.tables import race_variables
 
 _SIZES = {"P001": 71, "P002": 73, "P003": 71, "P004": 73, "P005": 10, "H001": 3}
 
@@ -52,7 +52,7 @@ def convert(source: Path, out: Path) -> int:
 
 def main() -> None:
     """Convert the state."""
-    parser = argparse.ArgumentParser(description="Illinois by tract as data for hollerith topdown.")
+    parser = argparse.ArgumentParser(description="Illinois by tract as data for yupana topdown.")
     parser.add_argument("source", type=Path, metavar="SOURCE_PARQUET")
     parser.add_argument("out", type=Path, metavar="OUT")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Turn the blocks of the 2018 End-to-End Census Test in Rhode Island into data for `hollerith topdown`.
+"""Turn the blocks of the 2018 End-to-End Census Test in Rhode Island into data for `yupana topdown`.
 
     python examples/topdown_rhode_island.py SOURCE OUT
 
@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hollerith.errors import InputError
-from hollerith.products.redistricting.public_files import P5_TYPES, PublicCounts, cross_tables, write_data
-from hollerith.products.redistricting.tables import race_variables
+from yupana.errors import InputError
+from yupana.products.topdown.public_files import P5_TYPES, PublicCounts, cross_tables, write_data
+from yupana.products.topdown.tables import race_variables
 
 BLOCKS = "750"
 _HEADER = 5
@@ -74,7 +74,7 @@ def convert(source: Path, out: Path) -> int:
 
 def main() -> None:
     """Convert the state."""
-    parser = argparse.ArgumentParser(description="Rhode Island, 2018 test, as data for hollerith topdown.")
+    parser = argparse.ArgumentParser(description="Rhode Island, 2018 test, as data for yupana topdown.")
     parser.add_argument("source", type=Path, metavar="SOURCE")
     parser.add_argument("out", type=Path, metavar="OUT")
     options = parser.parse_args()

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-HOLLERITH = Path(sys.executable).with_name("hollerith")
+YUPANA = Path(sys.executable).with_name("yupana")
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
             options = ["--estimator", estimator, "--seed", "1", "--overwrite"]
             commands.append(["topdown", "run", "pl94-2020-us", data, out, *options])
         for command in commands:
-            subprocess.run([str(HOLLERITH), *command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run([str(YUPANA), *command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

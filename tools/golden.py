@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-COMMAND = Path(sys.executable).parent / "hollerith"
+COMMAND = Path(sys.executable).parent / "yupana"
 VOLATILE = (
-    *("created", "seconds", "versions", "hollerith"),
+    *("created", "seconds", "versions", "yupana"),
     # Digests of files that hold one of these; every file is compared by itself.
     *("sha256", "source_manifest_sha256", "manifest_sha256", "certifies"),
 )

@@ -1,6 +1,6 @@
 """Print the marginals of a synthetic census beside published figures: `python tools/marginals.py CENSUS`.
 
-CENSUS is a folder that `hollerith synth` wrote, as CSV or Parquet. It must hold the mark `SYNTHETIC`: marginals of real
+CENSUS is a folder that `yupana synth` wrote, as CSV or Parquet. It must hold the mark `SYNTHETIC`: marginals of real
 records are confidential. Published figures are rounded national ones; a dash stands where none is quoted. A second
 table tells how areas differ. `--picture FILE.svg` draws the first, for which the charts of reports must be installed.
 """
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import duckdb
 
-from hollerith.report.charts import BLUE, ORANGE, Series, log_dots
-from hollerith.report.svg import VEGA_LITE, renderer
+from yupana.report.charts import BLUE, ORANGE, Series, log_dots
+from yupana.report.svg import VEGA_LITE, renderer
 
 
 class _Marginal(NamedTuple):
@@ -225,7 +225,7 @@ def _draw(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 def main() -> None:
     """Print one Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("census", type=Path, metavar="CENSUS", help="a folder that `hollerith synth` wrote")
+    parser.add_argument("census", type=Path, metavar="CENSUS", help="a folder that `yupana synth` wrote")
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw the marginals, too")
     options = parser.parse_args()
     folder: Path = options.census

@@ -53,7 +53,7 @@ def change_of(mutant: str) -> Change:
     shown = [line for line in get_diff_for_mutant(mutant, path=path).splitlines() if line[:3] not in {"---", "+++"}]
     before = " ".join(line[1:].strip() for line in shown if line.startswith("-"))
     after = " ".join(line[1:].strip() for line in shown if line.startswith("+"))
-    return Change(f"{module_of(mutant).removeprefix('hollerith.')}.{function}", before, after)
+    return Change(f"{module_of(mutant).removeprefix('yupana.')}.{function}", before, after)
 
 
 def explained() -> set[Change]:

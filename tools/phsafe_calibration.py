@@ -18,23 +18,23 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hollerith.plan.plan import Plan
-from hollerith.postprocess import averages, posterior, sums
-from hollerith.postprocess.projection import project
-from hollerith.privacy.entropy import SeededEntropy
-from hollerith.privacy.sampler import sample
-from hollerith.products.phsafe.combine import families
-from hollerith.products.phsafe.config import read_config
-from hollerith.products.phsafe.count import count
-from hollerith.products.phsafe.measured import Measured
-from hollerith.products.phsafe.plan import make_plan
-from hollerith.products.phsafe.production import TAUS, production_config
-from hollerith.products.phsafe.run import checked_census
-from hollerith.products.phsafe.shells import SHELLS, Shell
-from hollerith.products.phsafe.spec import LEVELS, TABLES, Level
-from hollerith.products.phsafe.tables import Group, groups, level_of
-from hollerith.products.settings import STATES
-from hollerith.records.synthetic import synthesize
+from yupana.confidential.phsafe.count import count
+from yupana.confidential.phsafe.run import checked_census
+from yupana.estimate import averages, posterior, sums
+from yupana.estimate.phsafe.combine import families
+from yupana.estimate.phsafe.measured import Measured
+from yupana.estimate.projection import project
+from yupana.plan.plan import Plan
+from yupana.privacy.entropy import SeededEntropy
+from yupana.privacy.sampler import sample
+from yupana.products.census import STATES
+from yupana.products.phsafe.configuration import read_config
+from yupana.products.phsafe.plan import make_plan
+from yupana.products.phsafe.production import TAUS, production_config
+from yupana.products.phsafe.shells import SHELLS, Shell
+from yupana.products.phsafe.specification import LEVELS, TABLES, Level
+from yupana.products.phsafe.tables import Group, groups, level_of
+from yupana.synthetic.census import synthesize
 
 Numbers = NDArray[np.float64]
 
@@ -356,7 +356,7 @@ def _figure(value: float | np.floating) -> str:
 
 def _draw(cells: list[Cell], path: Path) -> None:
     """Mean coverage over size, by half decades, one colour per way, with the nominal 90 percent as a rule."""
-    from hollerith.report.svg import VEGA_LITE, renderer  # noqa: PLC0415 (optional)
+    from yupana.report.svg import VEGA_LITE, renderer  # noqa: PLC0415 (optional)
 
     kinds = {shell.name: "counts" if shell.ratio is None else "averages" for shell in SHELLS}
     bins: dict[tuple[str, str, float], list[float]] = {}

@@ -1,10 +1,10 @@
-"""Make the counts of invented people that the explorer sets margins of error against: src/hollerith/explore/reference.
+"""Make the counts of invented people that the explorer sets margins of error against: src/yupana/explore/reference.
 
 Run on synthetic censuses only:
 
-    hollerith synth NATION --households 600000 --seed 2020 --format parquet
-    hollerith synth STATE --households 1680000 --states 41 --seed 2020 --format parquet
-    hollerith synth AREAS --households 368000 --states 46 --seed 2020 --format parquet
+    yupana synth NATION --households 600000 --seed 2020 --format parquet
+    yupana synth STATE --households 1680000 --states 41 --seed 2020 --format parquet
+    yupana synth AREAS --households 368000 --states 46 --seed 2020 --format parquet
     python tools/reference_counts.py phsafe NATION
     python tools/reference_counts.py safetab NATION STATE
     python tools/reference_counts.py blocks AREAS
@@ -20,18 +20,18 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from hollerith.cli.main import main as hollerith
-from hollerith.geography.build import Request, read_blocks
-from hollerith.geography.settings import production_settings
-from hollerith.populations.household_tables import HOUSEHOLD_TYPE
-from hollerith.populations.parameters import read_iterations
-from hollerith.products.phsafe.production import production_config
-from hollerith.products.phsafe.spec import TABLES
-from hollerith.products.safetab.demonstration_parameters import write_parameters
-from hollerith.products.settings import STATES
-from hollerith.release.check import check_files
+from yupana.cli.main import main as yupana
+from yupana.geography.build import Request, read_blocks
+from yupana.geography.settings import production_settings
+from yupana.products.census import STATES
+from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.specification import TABLES
+from yupana.products.safetab.demonstration_parameters import write_parameters
+from yupana.products.safetab.household_tables import HOUSEHOLD_TYPE
+from yupana.products.safetab.parameters import read_iterations
+from yupana.release.check import check_files
 
-REFERENCE = Path(__file__).parents[1] / "src" / "hollerith" / "explore" / "reference"
+REFERENCE = Path(__file__).parents[1] / "src" / "yupana" / "explore" / "reference"
 
 HOUSEHOLDS = 126_817_580
 """Occupied housing units of the 2020 Census, PL 94-171."""
@@ -60,7 +60,7 @@ def phsafe(census: Path) -> None:
         path = Path(folder) / "config.json"
         path.write_text(json.dumps(config))
         out = Path(folder) / "exact"
-        if hollerith(["phsafe", "exact", str(path), str(census), str(out), "--log", f"{folder}/log"]):
+        if yupana(["phsafe", "exact", str(path), str(census), str(out), "--log", f"{folder}/log"]):
             sys.exit("no counts")
         _, tables, wrong = check_files(out)
         if wrong:
@@ -115,7 +115,7 @@ def safetab(nation: Path, state: Path) -> None:
             for product, more in (("p", []), ("h", ["--totals", str(totals)])):
                 out = Path(folder) / product
                 command = [f"safetab-{product}", "exact", str(parameters), str(census), str(out)]
-                if hollerith([*command, *more, "--log", f"{folder}/{product}.log"]):
+                if yupana([*command, *more, "--log", f"{folder}/{product}.log"]):
                     sys.exit("no counts")
                 _, tables, _ = check_files(out)
                 kind = "persons" if product == "p" else "households"

@@ -14,7 +14,7 @@ from typing import Final
 from attack_mutations import CANARIES, CONTENT, KIND
 from attack_table import Attacked
 
-from hollerith.cli.main import main
+from yupana.cli.main import main
 
 LIMIT: Final = 60
 """Seconds after which a command is taken to hang."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGTERM
 from typing import Any, Final
 
-from hollerith.cli.main import main
+from yupana.cli.main import main
 
 ZYGOTE: Final = Path(__file__).with_name("attack_zygote.py")
 
@@ -244,7 +244,7 @@ def _again(own: Zygote, struck: Struck, arguments: list[str], out: Path) -> list
     kept = {"ledger.json", "ledger.json.lock", "out", "out.confidential.log"}
     if left := sorted({path.name for path in out.iterdir()} - kept):
         wrong.append(f"the next run leaves {', '.join(left)}")
-    scratch = list((own.place / "scratch").glob("hollerith-scratch-*/*"))
+    scratch = list((own.place / "scratch").glob("yupana-scratch-*/*"))
     if scratch and "run" in arguments:
         wrong.append("the scratch folder of the killed run is still there")
     return wrong

@@ -8,9 +8,9 @@ from typing import Final
 
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
-from hollerith.cli.main import main
-from hollerith.products.phsafe.production import production_config
-from hollerith.products.safetab.demonstration_parameters import write_parameters
+from yupana.cli.main import main
+from yupana.products.phsafe.production import production_config
+from yupana.products.safetab.demonstration_parameters import write_parameters
 
 POLICY: Final = """
 [[rule]]

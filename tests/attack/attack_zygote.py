@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import duckdb  # noqa: F401 (imported once, here)
 
-import hollerith.cli.main
-import hollerith.postprocess.coterminous
-import hollerith.products.phsafe.publish
-import hollerith.products.phsafe.run
-import hollerith.products.safetab_h.run
-import hollerith.products.safetab_p.run
-import hollerith.products.topdown.run
+import yupana.cli.main
+import yupana.confidential.phsafe.run
+import yupana.confidential.safetab.households
+import yupana.confidential.safetab.persons
+import yupana.confidential.topdown.run
+import yupana.estimate.coterminous.combine
+import yupana.report.final_tables
 
 _EVENTS: Final = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "shutil.rmtree"}
 _LONGEST: Final = 120.0
@@ -66,7 +66,7 @@ def _child(job: dict[str, Any], counter: int) -> None:
         threading.Thread(target=strike, daemon=True).start()
     _watch(job if job["after"] is None else {**job, "at": []}, counter)
     try:
-        status = hollerith.cli.main.main(job["arguments"])
+        status = yupana.cli.main.main(job["arguments"])
     except SystemExit as end:
         status = int(end.code or 0)
     sys.stdout.flush()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "fast")]
+sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("attack", "worlds", "oracles")]
 
 from attack_worlds import build  # noqa: E402 (it lies in the folder just named)
 

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "fast")]
+sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("attack", "worlds", "oracles")]
 
 from attack_case import attack  # noqa: E402
 from attack_kill import STRUCK, Target, zygote  # noqa: E402

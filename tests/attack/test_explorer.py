@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the explorer's server is not installed: pip install 'hollerith[explore]'")
+pytest.importorskip("fastapi", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
 
 import httpx
 from attack_mutations import ODD, nested, value
 
-from hollerith.explore.server import make_app
-from hollerith.explore.shelf import Shelf
+from yupana.explore.server import make_app
+from yupana.explore.shelf import Shelf
 
-CASES = int(os.environ.get("HOLLERITH_ATTACKS", "4"))
+CASES = int(os.environ.get("YUPANA_ATTACKS", "4"))
 PORT = 8080
 HOST = f"127.0.0.1:{PORT}"
 POSTS = ("view", "solve", "save", "load", "export")
@@ -135,7 +135,7 @@ def test_no_other_path_is_served() -> None:
 
 
 def test_slow_and_vanishing_clients_cost_others_nothing(tmp_path: Path) -> None:
-    program = Path(sys.executable).with_name("hollerith")
+    program = Path(sys.executable).with_name("yupana")
     with (tmp_path / "told").open("w") as told:
         server = subprocess.Popen([program, "explore", "--no-browser"], stdout=subprocess.PIPE, stderr=told, text=True)
     try:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from hollerith.cli.main import main
-from hollerith.plan import account
-from hollerith.products import run as products_run
+from yupana.cli.main import main
+from yupana.confidential import request as products_run
+from yupana.plan import account
 
-PROGRAM = Path(sys.executable).with_name("hollerith")
+PROGRAM = Path(sys.executable).with_name("yupana")
 IS_ROOT = os.getuid() == 0
 NEEDS_ROOT = pytest.mark.skipif(not IS_ROOT, reason="mounting, and files of other users, need root")
 

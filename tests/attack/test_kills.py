@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attack_kill import STRUCK, Struck, Target, zygote
 
-CASES = int(os.environ.get("HOLLERITH_ATTACKS", "2"))
+CASES = int(os.environ.get("YUPANA_ATTACKS", "2"))
 """Of each command."""
 
 

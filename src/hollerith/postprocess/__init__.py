@@ -1,1 +1,0 @@
-"""What is done to noisy tables after they exist: coterminous areas and suppression. Public: reads releases only."""

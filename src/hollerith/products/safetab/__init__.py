@@ -1,1 +1,0 @@
-"""What SafeTab-P and SafeTab-H share: iterations, regions and settings. Public."""

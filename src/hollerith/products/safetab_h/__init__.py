@@ -1,1 +1,0 @@
-"""SafeTab-H: the Detailed DHC-B, household type and tenure of detailed race and ethnicity groups."""

@@ -1,1 +1,0 @@
-"""From records to exact counts. Everything here is confidential: results leave only through the ledger's door."""

@@ -1,0 +1,4 @@
+"""Yupana: an open disclosure avoidance system for censuses."""
+
+# Written here as in pyproject.toml (a test compares them): asking the installed metadata would slow every start.
+__version__ = "0.1.0"

@@ -1,0 +1,301 @@
+"""Attribute privacy loss: the most a plan of the S-DHC loses where one person differs in some attributes only.
+
+The definition is that of the Census Bureau's slides, loss_A = sup over databases that differ in one record, and there
+in the attributes A only; what is searched and what is proven of it is told in docs/attribute-loss.md.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.audit.attribute.contribution import Costs
+from yupana.audit.attribute.families import (
+    AGES,
+    RACES,
+    RELATIONS,
+    Individual,
+    Ordered,
+    others_of,
+    person_of,
+    places,
+    reason_against,
+    targets,
+)
+from yupana.audit.attribute.households import HOUSEHOLDER, Household, Person, faults_of, recoded, unit_record, without
+from yupana.errors import InputError
+from yupana.plan.measurement import Mechanism
+
+ATTRIBUTES: Final = ("Sex", "Age", "Race", "Ethnicity", "Relation", "HouseholdID", "Tenure")
+"""Attributes of a person's record; tenure is that of the person's household."""
+
+TENURES: Final = (1, 2, 3)
+"""Owned with a mortgage, owned free and clear, rented: what the tables tell apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What somebody may want to hide, and the attributes that would give it away."""
+
+    name: str
+    attributes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one unit, before and after; an empty or unknown unit has no people."""
+
+    before: Household
+    after: Household
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The largest loss found.
+
+    Attributes
+    ----------
+    value : Fraction
+        rho under zCDP, epsilon under pure DP.
+    changes : tuple of Change
+        Where it is attained: one unit, or two for a move; empty where no change is possible.
+    same_state : bool
+        Whether the two units lie in one state.
+    tried : int
+        How many pairs of households were compared.
+    """
+
+    value: Fraction
+    changes: tuple[Change, ...]
+    same_state: bool
+    tried: int
+
+
+@dataclass(slots=True)
+class _Differences:
+    """Differences of counts, each once, with a change that makes it."""
+
+    costs: Costs
+    changes: dict[bytes, tuple[Ints, Change]] = field(default_factory=dict)
+    tried: int = 0
+
+    def add(self, before: Household, after: Household) -> None:
+        """Note what a change does to the counts."""
+        self.note(Change(before, after), self.costs.contribution(after) - self.costs.contribution(before))
+
+    def note(self, change: Change, difference: Ints) -> None:
+        """Note a change, with what it does to the counts."""
+        self.tried += 1
+        self.changes.setdefault(difference.tobytes(), (difference, change))
+
+    def ranked(self) -> tuple[NDArray[np.int64], list[Change], NDArray[np.float64]]:
+        """The differences from the most to the least costly, with changes and losses."""
+        found = list(self.changes.values())
+        losses = np.array([self.costs.loss(difference) for difference, _ in found])
+        order = np.argsort(-losses, kind="stable").tolist()
+        stacked = np.array([found[i][0] for i in order], dtype=np.int64)
+        return stacked, [found[i][1] for i in order], losses[order]
+
+
+def attribute_loss(costs: Costs, individual: Individual, attributes: Collection[str]) -> Loss:
+    """Search for the largest loss where an individual's record changes in some attributes, in all ways they can.
+
+    Parameters
+    ----------
+    costs : Costs
+    individual : Individual
+    attributes : collection of str
+        Of `ATTRIBUTES`. More attributes never lose less.
+
+    Raises
+    ------
+    InputError
+        If the individual's household cannot exist, saying why.
+    """
+    if reason := reason_against(individual):
+        raise InputError(f"{individual.name}: this household cannot exist: {reason}")
+    staying = frozenset(attributes) - {"HouseholdID"}
+    best = _staying(costs, individual, staying)
+    if "HouseholdID" in attributes:
+        moved = _moving(costs, individual, staying)
+        best = replace(max(best, moved, key=lambda loss: loss.value), tried=best.tried + moved.tried)
+    return best
+
+
+def _variants(individual: Individual, attributes: frozenset[str]) -> tuple[list[Person], list[Person]]:
+    """The person before, as far as it is told, and after: every value of the attributes, the others as before."""
+    told = person_of(individual)
+    race = sorted({*RACES, (told.race, told.ethnicity)})
+    races = sorted({r for r, _ in race}) if "Race" in attributes else [told.race]
+    ethnicities = sorted({e for _, e in race}) if "Ethnicity" in attributes else [told.ethnicity]
+    before = product(
+        [told.sex] if individual.sex is not None or "Sex" not in attributes else _sexes(individual),
+        races if individual.race is None else [told.race],
+        ethnicities if individual.ethnicity is None else [told.ethnicity],
+    )
+    after = product(
+        (1, 2) if "Sex" in attributes else [told.sex],
+        sorted({*AGES, told.age}) if "Age" in attributes else [told.age],
+        races,
+        ethnicities,
+        sorted({*RELATIONS, told.relation}) if "Relation" in attributes else [told.relation],
+    )
+    return (
+        [Person(sex, told.age, r, e, told.relation) for sex, r, e in before],
+        [Person(*values) for values in after],
+    )
+
+
+def _arrivals(individual: Individual, attributes: frozenset[str]) -> list[Person]:
+    """The person where a move ends: as before, and of another class of age and another race and ethnicity.
+
+    These are fewer than `_variants`: in a move, what households as a whole do outweighs by far what one person does.
+    """
+    told = person_of(individual)
+    found = {
+        told._replace(
+            age=age if "Age" in attributes else told.age,
+            race=race if "Race" in attributes else told.race,
+            ethnicity=ethnicity if "Ethnicity" in attributes else told.ethnicity,
+        )
+        for age, (race, ethnicity) in product((told.age, *_AGES_OF_ARRIVAL), ((told.race, told.ethnicity), *RACES[:2]))
+    }
+    return sorted(found)
+
+
+_AGES_OF_ARRIVAL: Final = (8, 40)
+
+
+def _sexes(individual: Individual) -> list[int]:
+    known = individual.known_sex
+    return [known] if individual.is_householder or individual.others is not None else [1, 2]
+
+
+def _staying(costs: Costs, individual: Individual, attributes: frozenset[str]) -> Loss:
+    """The largest loss where the person stays in the household."""
+    befores, afters = _variants(individual, attributes)
+    least = min(costs.taus.values())
+    truncated = individual.size > least
+    tenure = 1 if individual.tenure is None else individual.tenure
+    tenures = sorted({*TENURES, tenure}) if "Tenure" in attributes else [tenure]
+    best, changes, tried = Fraction(0), tuple[Change, ...](), 0
+    largest = 0.0
+    for others in others_of(individual, person_of(individual), least, moving=False):
+        where_to = places(others, truncated=truncated)
+        first = [h for p in befores for h in _living(p, others, tenure, individual, where_to)]
+        then = [h for p in afters for t in tenures for h in _living(p, others, t, None, where_to)]
+        if not first or not then:
+            continue
+        contributions = np.array([costs.contribution(h) for h in then])
+        for household in first:
+            differences = contributions - costs.contribution(household)
+            losses = costs.each(differences) @ (costs.nation + costs.state)
+            tried += len(then)
+            place = int(losses.argmax())
+            if losses[place] > largest:
+                largest = float(losses[place])
+                best = costs.exact(differences[place], np.zeros_like(differences[place]))
+                changes = (Change(household, then[place]),)
+    return Loss(best, changes, same_state=True, tried=tried)
+
+
+def _living(
+    person: Person, others: Ordered, tenure: int, wanted: Individual | None, standing: tuple[int, ...]
+) -> Iterator[Household]:
+    """The households of a person with others, if they can exist and are of the type wanted, by where the person is."""
+    for place in standing:
+        people = recoded((*others[:place], person, *others[place:]))
+        if not faults_of(people) and (wanted is None or dict(unit_record(people, tenure))["HHT2"] == wanted.type):
+            yield Household(people, tenure)
+
+
+def _moving(costs: Costs, individual: Individual, attributes: frozenset[str]) -> Loss:
+    """The largest loss where the person moves: out of the household, and into any other or none that is counted."""
+    befores, _ = _variants(individual, attributes)
+    afters = _arrivals(individual, attributes)
+    least = min(costs.taus.values())
+    truncated = individual.size > least
+    tenure = 1 if individual.tenure is None else individual.tenure
+    free = "Tenure" in attributes
+    left = _Differences(costs)
+    tenures = sorted({*TENURES, tenure}) if free else [tenure]
+    for before, others in product(befores, list(others_of(individual, person_of(individual), least, moving=True))):
+        for place in places(others, truncated=truncated):
+            for household in _living(before, others, tenure, individual, (place,)):
+                for people, new in product(without(household.people, place), tenures):
+                    left.add(household, Household(people, new))
+    fixed, changing = _joining(costs, tuple(afters))
+    return _together(costs, left, changing if free else fixed)
+
+
+@lru_cache(maxsize=4)
+def _joining(costs: Costs, afters: tuple[Person, ...]) -> tuple[_Differences, _Differences]:
+    """What it does to a unit that somebody moves in: without and with a change of its tenure.
+
+    It does nothing, where the unit is not counted. Individuals alike, and their secrets, share the answer.
+    """
+    fixed, changing = _Differences(costs), _Differences(costs)
+    fixed.add(_EMPTY, _EMPTY)
+    changing.add(_EMPTY, _EMPTY)
+    for after in sorted({person._replace(relation=HOUSEHOLDER) for person in afters}):
+        for people, place in targets(after, costs.taus.values()):
+            joined = _by_tenure(costs, people)
+            for rest in without(people, place):
+                left = _by_tenure(costs, rest)
+                for old, new in _TENURES_OF_A_TARGET:
+                    change, difference = Change(left[old][0], joined[new][0]), joined[new][1] - left[old][1]
+                    changing.note(change, difference)
+                    if old == new:
+                        fixed.note(change, difference)
+    return fixed, changing
+
+
+def _by_tenure(costs: Costs, people: Ordered) -> dict[int, tuple[Household, Ints]]:
+    """Households of the same people, by tenure, each with what it adds to the counts."""
+    found = [Household(people, tenure) for tenure in (TENURES[0], TENURES[-1])]
+    return {household.tenure: (household, costs.contribution(household)) for household in found}
+
+
+_EMPTY: Final = Household((), 0)
+
+_TENURES_OF_A_TARGET: Final = ((1, 1), (1, 3), (3, 1))
+
+
+def _together(costs: Costs, left: _Differences, joined: _Differences) -> Loss:
+    """The largest loss of one difference of each kind, in one state or in two."""
+    tried = left.tried * joined.tried
+    if not left.changes:
+        return Loss(Fraction(0), (), same_state=True, tried=tried)
+    firsts, first_changes, first_losses = left.ranked()
+    seconds, second_changes, second_losses = joined.ranked()
+    # The triangle inequality, of L2 distances or of L1 distances, leaves out the seconds that cannot win.
+    power = 0.5 if costs.plan.mechanism is Mechanism.ZCDP else 1.0
+    floor = max(costs.loss(seconds[0] + first) for first in firsts[:_LEADERS])
+    kept = int((second_losses**power >= floor**power - first_losses[0] ** power - 1e-12).sum())
+    seconds = seconds[:kept]
+    alone = costs.each(seconds) @ costs.state
+    best, pair, same = -1.0, (0, 0), True
+    for i, first in enumerate(firsts):
+        if (first_losses[i] ** power + second_losses[0] ** power) ** (1 / power) <= best:
+            break
+        both = costs.each(seconds + first)
+        nation, together = both @ costs.nation, both @ costs.state
+        apart = costs.each(first) @ costs.state + alone
+        for in_one, total in ((True, nation + together), (False, nation + apart)):
+            place = int(total.argmax())
+            if total[place] > best + _TIE:
+                best, pair, same = float(total[place]), (i, place), in_one
+    one, two = firsts[pair[0]], seconds[pair[1]]
+    value = costs.exact(one + two, np.zeros_like(one)) if same else costs.exact(one, two)
+    return Loss(value, (first_changes[pair[0]], second_changes[pair[1]]), same_state=same, tried=tried)
+
+
+_LEADERS: Final = 50
+_TIE: Final = 1e-15
+"""Losses that differ by less are one: which of their households is told then does not depend on rounding."""

@@ -1,0 +1,331 @@
+"""The privacy certificate of a release: its guarantee in words and numbers, from its manifest alone.
+
+A manifest holds nothing that depends on the records without noise, so neither does a certificate. What is stated, and
+why it holds, is told in docs/certificate.md.
+"""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from yupana.audit.certifiable import CHANGES, refuse_unsound
+from yupana.audit.tradeoff import (
+    Gaussian,
+    composed,
+    pure_guess,
+    pure_missed,
+    variance_to_spare,
+    zcdp_guess,
+    zcdp_missed,
+)
+from yupana.errors import OutputError
+from yupana.plan.measurement import Measurement, Mechanism
+from yupana.plan.plan import Plan, number
+from yupana.plan.read import read_plan
+from yupana.privacy.exact import INFINITE, Budget, read_exact
+from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
+from yupana.products.phsafe.specification import TABLES, Table
+from yupana.products.phsafe.tables import level_of
+from yupana.release.status import refuse_confidential
+
+DELTAS: Final = (1e-6, 1e-8, 1e-10, 1e-12)
+
+TYPE_1: Final = tuple(sorted({0.0, 0.001, 0.005, *(i / 100 for i in range(101)), 0.995, 0.999}))
+"""Errors of type I at which a trade-off curve is told."""
+
+ADAPTIVE: Final = frozenset({"safetab-p"})
+"""Products some of whose measurements are chosen by the results of others."""
+
+_MOST_RATIO: Final = 4
+"""No neighbours are farther apart, in squared distance, than four times the calibration (docs/phsafe-privacy.md)."""
+
+_SEEN: Final = {
+    "Sex": {"HHT", "HHT2", "CPLT"},
+    "Age": {"QAGE", "HHT2"},
+    "Race": {"CENRACE", "HHRACE"},
+    "Ethnicity": {"CENHISP", "HHSPAN"},
+    "Relation": {"RELSHIP", "HHT", "HHT2", "CPLT"},
+    "Tenure": {"TEN"},
+}
+"""The columns of the S-DHC that an attribute of one person can change, with those that follow from it."""
+
+_OF_DETAIL: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
+    "safetab-p": {"Sex": frozenset({"T01001-T02003"}), "Age": frozenset({"T01001-T02003"})},
+    "safetab-h": {"Household type": frozenset({"T03"}), "Tenure": frozenset({"T04"})},
+}
+"""The tables of SafeTab that tell values of an attribute apart."""
+
+
+def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Certify a release.
+
+    Parameters
+    ----------
+    manifest : mapping
+        Of a release of PHSafe, SafeTab or TopDown, as manifest.json has it.
+
+    Returns
+    -------
+    dict
+        Ready for JSON; docs/certificate.md lists its keys.
+
+    Raises
+    ------
+    OutputError
+        If the manifest holds no plan, contradicts itself, or is of a release that is confidential.
+    """
+    plan = plan_in(manifest)
+    refuse_unsound(manifest, plan)
+    status = refuse_confidential(manifest, "the release")
+    totals = manifest["plan"]["totals"]
+    unit = plan.privacy_unit
+    symbol = "rho" if plan.mechanism is Mechanism.ZCDP else "epsilon"
+    guarantee = []
+    for kind, words in CHANGES.items():
+        promised, proven = _read(totals.get(f"{kind}_{symbol}")), _read(totals["proven"].get(f"{kind}_{symbol}"))
+        if promised is not None and proven is not None:
+            guarantee.append(
+                {
+                    "neighbours": kind,
+                    "change": words.format(unit=unit),
+                    "promised": _stated(plan, promised),
+                    "proven_at_most": _stated(plan, proven),
+                }
+            )
+    own = next(g for g in guarantee if g["neighbours"] == plan.neighbours.value)
+    return {
+        "certificate": 1,
+        "product": plan.product,
+        "status": status,
+        "reasons": list(dict.fromkeys((*manifest.get("reasons", ()), *plan.against_release))),
+        "created": manifest.get("created"),
+        "mechanism": plan.mechanism.value,
+        "privacy_unit": unit,
+        "neighbours": plan.neighbours.value,
+        "own_change": own["change"],
+        "guarantee": guarantee,
+        "attacker": _attacker(plan, guarantee),
+        "spare": _spare(plan, own),
+        "by_table": _shares(plan, {m.table: m.table for m in plan.measurements}, "table"),
+        "by_level": _shares(plan, {m.level: m.level for m in plan.measurements}, "level"),
+        "by_attribute": _by_attribute(plan, manifest),
+        "measurements": [
+            {
+                "name": m.name,
+                "table": m.table,
+                "level": m.level,
+                "law": m.law.name,
+                **number(symbol, m.budget),
+                **number("variance", m.variance),
+            }
+            for m in plan.measurements
+        ],
+        "taken_as_public": list(manifest.get("taken_as_public", ())),
+        "invariants": _invariants(manifest),
+        "parameters": dict(manifest.get("parameters", {})),
+        "software": {"yupana": manifest.get("yupana"), **manifest.get("versions", {})},
+        "files": {
+            name: described.get("sha256")
+            for name, described in manifest.get("tables", {}).items()
+            if isinstance(described, Mapping)
+        },
+    }
+
+
+def plan_in(manifest: Mapping[str, Any]) -> Plan:
+    """Read the plan in a manifest: its measurements, laws and composition.
+
+    Sensitivities are all the calibration; those of other neighbours are in the manifest's totals alone.
+
+    Raises
+    ------
+    OutputError
+        If there is none.
+    """
+    try:
+        plan = read_plan(manifest["plan"])
+    except (KeyError, ValueError):
+        raise OutputError(
+            "the manifest holds no plan: a certificate is made for a release of phsafe, safetab-p, safetab-h or topdown"
+        ) from None
+    places = {(t.name, level.key) for t in TABLES for level in t.levels}
+    if plan.product == "phsafe" and not {(m.table, m.level) for m in plan.measurements} <= places:
+        raise OutputError("the plan of the manifest has a table or a level that PHSafe does not have")
+    return plan
+
+
+def _read(text: str | None) -> Budget | None:
+    return None if text is None else read_exact(text)
+
+
+def _stated(plan: Plan, loss: Budget) -> dict[str, Any]:
+    """A loss as numbers: rho with its epsilons, or epsilon."""
+    if plan.mechanism is Mechanism.PURE:
+        return number("epsilon", loss)
+    gaussian = _gaussian(plan, loss)
+    rows = []
+    for delta in DELTAS if loss != INFINITE else ():
+        row: dict[str, Any] = {
+            "delta": delta,
+            "bun_steinke": epsilon_bun_steinke(loss, delta),
+            "tight": epsilon_tight(loss, delta),
+        }
+        if gaussian is not None:
+            row["gaussian"] = gaussian.epsilon(delta)
+        rows.append(row)
+    return {**number("rho", loss), "epsilon": rows}
+
+
+def _gaussian(plan: Plan, loss: Budget) -> Gaussian | None:
+    """The plan as one shift of a normal law; None where it is adaptive, or noise is missing or too small."""
+    if plan.mechanism is Mechanism.PURE or plan.product in ADAPTIVE or not plan.is_finite or loss == INFINITE:
+        return None
+    return composed(loss, *_scale(plan))
+
+
+def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
+    """The smallest variance, and the most counts that neighbours can differ in."""
+    variances = [m.variance for m in plan.measurements if isinstance(m.variance, Fraction)]
+    return min(variances), _MOST_RATIO * sum((m.calibration for m in plan.measurements), Fraction(0))
+
+
+def _attacker(plan: Plan, guarantee: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the best test can achieve, for every kind of neighbours and by the smallest loss proven."""
+    curves = []
+    for row in guarantee:
+        stated = row["proven_at_most"]
+        key = "epsilon" if plan.mechanism is Mechanism.PURE else "rho"
+        loss = read_exact(stated[key])
+        if loss == INFINITE:
+            continue
+        points = [{"type_1": a, **_missed(plan, loss, a)} for a in TYPE_1]
+        curves.append(
+            {
+                "neighbours": row["neighbours"],
+                "change": row["change"],
+                "best_guess": _guess(plan, loss),
+                "points": points,
+            }
+        )
+    if plan.mechanism is Mechanism.PURE:
+        kind = "pure"
+    else:
+        kind = "zcdp" if not curves or "type_2_continuous" not in curves[0]["points"][0] else "gaussian"
+    return {"kind": kind, "curves": curves}
+
+
+def _missed(plan: Plan, loss: Budget, type_1: float) -> dict[str, float]:
+    """The least error of type II that is proven, with what brackets it for Gaussian noise."""
+    if plan.mechanism is Mechanism.PURE:
+        return {"type_2": pure_missed(float(loss), type_1)}
+    gaussian = _gaussian(plan, loss)
+    if gaussian is None:
+        return {"type_2": zcdp_missed(loss, type_1)}
+    low, middle, high = gaussian.missed(type_1)
+    return {"type_2": low, "type_2_continuous": middle, "type_2_at_most": high}
+
+
+def _guess(plan: Plan, loss: Budget) -> float:
+    """How often, at most, the best guess between two equally likely databases is right; at random it is half."""
+    if plan.mechanism is Mechanism.PURE:
+        return pure_guess(float(loss))
+    gaussian = _gaussian(plan, loss)
+    return zcdp_guess(loss) if gaussian is None else gaussian.guess
+
+
+def _spare(plan: Plan, own: Mapping[str, Any]) -> list[dict[str, float]]:
+    """Which share of the variance the exact accounting of Gaussian noise would save, by delta."""
+    if plan.mechanism is Mechanism.PURE:
+        return []
+    loss = read_exact(own["promised"]["rho"])
+    if _gaussian(plan, loss) is None:
+        return []
+    least, counts = _scale(plan)
+    return [
+        {
+            "delta": delta,
+            "share": variance_to_spare(loss, least, counts, epsilon_tight(loss, delta), delta),
+            "share_bun_steinke": variance_to_spare(loss, least, counts, epsilon_bun_steinke(loss, delta), delta),
+        }
+        for delta in DELTAS
+    ]
+
+
+def _shares(plan: Plan, groups: Mapping[str, str], kind: str) -> list[dict[str, Any]]:
+    """The loss of the measurements of one table, or of one level, under the plan's own neighbours."""
+    rows = []
+    for name in groups:
+        chosen = [m for m in plan.measurements if getattr(m, kind) == name]
+        rows.append({kind: name, "measurements": len(chosen), **number("loss", plan.loss_of(chosen))})
+    return rows
+
+
+def _by_attribute(plan: Plan, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The most that is lost where one privacy unit differs in one attribute: of the measurements that can tell."""
+    if plan.product == "phsafe":
+        taus = manifest.get("parameters", {}).get("tau", {})
+        if missing := {m.table for m in plan.measurements if _persons(m.table)} - set(taus):
+            raise OutputError(f"the manifest holds no tau of {', '.join(sorted(missing))}")
+        return [
+            {
+                "attribute": name,
+                **number("loss", plan.loss_of(*_telling(plan, columns, taus))),
+            }
+            for name, columns in _SEEN.items()
+        ]
+    if plan.product in _OF_DETAIL:
+        whole = sorted({"Race", "Ethnicity"})
+        seen: dict[str, Iterable[Measurement]] = {
+            name: [m for m in plan.measurements if m.table in tables]
+            for name, tables in _OF_DETAIL[plan.product].items()
+        }
+        seen |= dict.fromkeys(whole, plan.measurements)
+        seen["Place"] = [m for m in plan.measurements if not m.level.startswith("USA ")]
+        # One record changed is one left out and one added.
+        return [
+            {"attribute": name, **number("loss", plan.loss_of(tuple(chosen), lambda m: 2 * m.calibration))}
+            for name, chosen in seen.items()
+        ]
+    schema = manifest.get("parameters", {}).get("schema", {})
+    return [
+        {
+            "attribute": name,
+            **number("loss", plan.loss_of([m for m in plan.measurements if _asks(m.table, name, schema)])),
+        }
+        for name in schema
+    ]
+
+
+def _persons(table: str) -> bool:
+    return any(t.name == table and t.persons is not None for t in TABLES)
+
+
+def _telling(plan: Plan, columns: set[str], taus: Mapping[str, int]) -> tuple[list[Measurement], Any]:
+    """The measurements of the S-DHC whose tables or iterations read a column, and how far they move."""
+    tables = {table.name: table for table in TABLES}
+
+    def distance(m: Measurement) -> Fraction:
+        table = tables[m.table]
+        tight = table.sensitivity(taus.get(m.table), m.mechanism, "tight").same_household
+        return m.calibration if tight is None else tight
+
+    return [m for m in plan.measurements if columns & _columns(tables[m.table], m.level)], distance
+
+
+def _columns(table: Table, level: str) -> set[str]:
+    """Every column that decides whether and where a table counts at a level."""
+    wheres = [table.units, *table.cells.values(), *(table.iteration(code) for code in level_of(level).iterations)]
+    wheres += [table.persons] if table.persons is not None else []
+    return {column for where in wheres for column, _ in where.columns} - {"RTYPE"}
+
+
+def _asks(query: str, attribute: str, schema: Mapping[str, Any]) -> bool:
+    """Whether a query of TopDown can tell values of an attribute apart; a recode is taken to be of any attribute."""
+    names = [name.strip() for name in query.split("*")]
+    return "detailed" in names or attribute in names or any(n not in schema and n != "total" for n in names)
+
+
+def _invariants(manifest: Mapping[str, Any]) -> list[str]:
+    """What a release keeps exactly, in words."""
+    kept = manifest.get("parameters", {}).get("invariants", {})
+    return [f"{query} of every {level}" for level, queries in kept.items() for query in queries]

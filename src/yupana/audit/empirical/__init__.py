@@ -1,0 +1,1 @@
+"""Empirical privacy loss: what published errors say about the noise of a release."""

@@ -1,0 +1,275 @@
+"""`yupana audit attribute`: what a plan loses where one person differs in some attributes only."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from yupana.cli.arguments import Commands, print_json
+from yupana.cli.product import add_verb
+from yupana.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from yupana.audit.attribute.answers import Answer
+    from yupana.audit.attribute.classes import Comparison
+    from yupana.plan.plan import Plan
+    from yupana.products.phsafe.specification import Accounting
+
+_PRODUCTION = "s-dhc-2020"
+_SLIDES = "s-dhc-slides"
+_OTHER_BUDGETS = (
+    f"The slides used other budgets than these, so the printed numbers and the rule differ; with {_SLIDES}, the "
+    "budgets solved for from the printed numbers, they agree."
+)
+_SAFETAB_KEYS = "privacy_budget_"
+
+
+def add(verbs: Commands) -> None:
+    """Add the verb."""
+    verb = add_verb(verbs, "attribute", "the loss where one person differs in some attributes only", _attribute)
+    verb.add_argument(
+        "config",
+        metavar="CONFIG",
+        help=f"a configuration of PHSafe, or {_PRODUCTION} or {_SLIDES}; a parameter folder of SafeTab; one of TopDown",
+    )
+    verb.add_argument(
+        "individuals", type=Path, nargs="?", metavar="INDIVIDUALS", help="people and secrets, in TOML or JSON (PHSafe)"
+    )
+    verb.add_argument("--example", choices=("slides",), help="the five people and eight secrets of the Bureau's slides")
+    verb.add_argument(
+        "--classes", action="store_true", help="compare classes of the individuals instead: do some lose much less?"
+    )
+    verb.add_argument(
+        "--sensitivity",
+        choices=("published", "tight"),
+        default="published",
+        help="what the noise is scaled to, as in plan",
+    )
+    verb.add_argument("--json", action="store_true")
+
+
+def _attribute(options: argparse.Namespace) -> None:
+    if options.individuals is not None and options.example:
+        raise ConfigError("name a file of INDIVIDUALS or an --example, not both")
+    path = Path(options.config)
+    product = _product(path, options.config)
+    if product != "phsafe" and (options.individuals is not None or options.example or options.classes):
+        raise ConfigError("individuals and their households are for PHSafe; other products are answered for any record")
+    if product == "phsafe":
+        _phsafe(options, path)
+    elif product == "safetab":
+        _safetab(options, path if path.is_dir() else path.parent)
+    else:
+        _topdown(options)
+
+
+def _product(path: Path, name: str) -> str:
+    """Which system a configuration is of, by its keys."""
+    from yupana.files.document import read_toml_or_json
+
+    if name in (_PRODUCTION, _SLIDES):
+        return "phsafe"
+    if path.is_dir():
+        return "safetab"
+    if not path.is_file():
+        return "topdown"
+    document, _ = read_toml_or_json(path)
+    keys = set(document) if isinstance(document, dict) else set()
+    if {"privacy_budget", "tau"} & keys:
+        return "phsafe"
+    return "safetab" if any(key.startswith(_SAFETAB_KEYS) for key in keys) else "topdown"
+
+
+def _phsafe(options: argparse.Namespace, path: Path) -> None:
+    from yupana.audit.attribute.answers import answers
+    from yupana.audit.attribute.classes import comparisons
+    from yupana.audit.attribute.contribution import costs_of
+    from yupana.audit.attribute.individuals import Question, read_individuals
+    from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
+    from yupana.cli.progress import stages
+
+    taus, plan = _plan_of(options.config, path, options.sensitivity)
+    example = options.individuals is None
+    question = Question(INDIVIDUALS, SECRETS) if example else read_individuals(options.individuals)
+    costs = costs_of(plan, taus)
+    found: list[Answer] = []
+    with stages("attribute", len(question.individuals)) as announce:
+        for individual in question.individuals:
+            announce(f"searching the households of {individual.name}")
+            found += answers(costs, [individual], question.secrets or SECRETS, slides=example)
+    compared = list(comparisons(found))
+    if options.classes and not compared:
+        raise ConfigError("--classes: the individuals are all of one class, so there is nobody to compare them with")
+    words = _OTHER_BUDGETS if example and options.config != _SLIDES else ""
+    if options.json:
+        if words:
+            print(f"yupana: {words}", file=sys.stderr)
+        print_json([row.as_json() for row in (compared if options.classes else found)])
+        return
+    if options.classes:
+        _print_means(compared)
+    else:
+        _print(found, plan, slides=example)
+    _print_conclusions(compared)
+    if words:
+        print()
+        print(words)
+
+
+def _plan_of(name: str, path: Path, accounting: "Accounting") -> "tuple[Mapping[str, int], Plan]":
+    """The thresholds and the plan of a configuration, by file or by a name of ours."""
+    from yupana.audit.attribute.slides import slides_plan
+    from yupana.plan.measurement import Mechanism
+    from yupana.products.phsafe.configuration import read_config
+    from yupana.products.phsafe.plan import make_plan, plan_of
+    from yupana.products.phsafe.production import TAUS, budgets
+
+    if name == _PRODUCTION:
+        return TAUS, plan_of(budgets(puerto_rico=False), TAUS, Mechanism.ZCDP, accounting=accounting)
+    if name == _SLIDES:
+        return TAUS, slides_plan(accounting)
+    config = read_config(path)
+    return config.taus, make_plan(config, accounting=accounting)
+
+
+def _print(found: "list[Answer]", plan: "Plan", *, slides: bool) -> None:
+    from yupana.audit.attribute.answers import in_words
+    from yupana.plan.measurement import Mechanism
+
+    symbol = "rho" if plan.mechanism is Mechanism.ZCDP else "epsilon"
+    print(f"{symbol} where one person differs in the attributes of a secret only; any change at all costs")
+    print(f"{float(plan.loss(lambda m: m.sensitivity.bounded)):.6f} as promised, ", end="")
+    print(f"{float(plan.loss(lambda m: m.proven.bounded)):.6f} as proven at most.")
+    width = max(len(answer.individual.name) for answer in found)
+    secrets = max(10, *(len(answer.secret.name) for answer in found))
+    heads = ["printed", "rule", "difference", "largest found"] if slides else ["rule", "largest found"]
+    print()
+    print(f"{'':{width}} {'secret':{secrets}}" + "".join(f"{head:>14}" for head in heads))
+    for answer in found:
+        printed = f"{answer.printed:14.3f}" if answer.printed is not None else ""
+        difference = f"{float(answer.difference):14.6f}" if answer.difference is not None else ""
+        print(
+            f"{answer.individual.name:{width}} {answer.secret.name:{secrets}}{printed}{float(answer.rule):14.6f}"
+            f"{difference}{float(answer.exact.value):14.6f}"
+        )
+    print()
+    print("Attained where these households change (RELSHIP/sex and age/CENRACE-CENHISP, those kept first first):")
+    told: set[tuple[str, frozenset[str]]] = set()
+    for answer in found:
+        key = (answer.individual.name, answer.secret.attributes)
+        if key in told or not answer.exact.value:
+            continue
+        told.add(key)
+        print(f"{answer.individual.name}, {', '.join(sorted(answer.secret.attributes))}:")
+        for change in answer.exact.changes:
+            if change.before != change.after:
+                print(f"  {in_words(change)}")
+    if slides:
+        print()
+        print("The column rule follows the printed numbers, with their exceptions (docs/attribute-loss.md); the")
+        print("difference is the printed number minus the rule.")
+
+
+def _print_means(compared: "list[Comparison]") -> None:
+    """For each division the mean losses by secret, of the class and of the others."""
+    from itertools import groupby
+
+    for division, group in groupby(compared, lambda c: c.division):
+        columns = list(group)
+        first = columns[0]
+        print(f"{division.name} ({', '.join(first.members)}) beside {division.others} ({', '.join(first.others)})")
+        print(f"{'mean loss':24}" + "".join(f"{c.column:>24}" for c in columns))
+        for place, (secret, _, _) in enumerate(first.means):
+            shown = (f"{float(c.means[place][1]):.4f} / {float(c.means[place][2]):.4f}" for c in columns)
+            print(f"{secret:24}" + "".join(f"{pair:>24}" for pair in shown))
+        print()
+
+
+def _print_conclusions(compared: "list[Comparison]") -> None:
+    """Whether each class often loses significantly less, column by column, with the counts that decide."""
+    if not compared:
+        return
+    print()
+    print(
+        "Who often loses significantly less? In how many secrets the class loses less on average; and of the pairs of a"
+    )
+    print("member and another, secret by secret, in how many the member loses at most half as much, or at least twice.")
+    for c in compared:
+        counts = f"{c.less} of {len(c.means)} secrets less; of {c.pairs} pairs {c.half} half, {c.twice} twice"
+        verdict = "yes" if c.holds else "no"
+        print(f"  {c.division.name} beside {c.division.others}, {c.column}: {verdict} ({counts})")
+
+
+def _safetab(options: argparse.Namespace, folder: Path) -> None:
+    from yupana.audit.attribute.detailed import ATTRIBUTES, detailed_loss
+    from yupana.files.document import read_document
+    from yupana.plan.plan import number
+    from yupana.products.safetab.households import configuration as config_h
+    from yupana.products.safetab.households import plan as plan_h
+    from yupana.products.safetab.parameters import CONFIG, read_iterations
+    from yupana.products.safetab.persons import configuration as config_p
+    from yupana.products.safetab.persons import plan as plan_p
+
+    document, _ = read_document(folder / CONFIG)
+    keys = set(document) if isinstance(document, dict) else set()
+    planned: list[tuple[Plan, int]] = []
+    iterations = read_iterations(folder)
+    if any(key.startswith("privacy_budget_p_") for key in keys):
+        of_p = config_p.read_config(folder / CONFIG)
+        planned.append(
+            (plan_p.make_plan(of_p, iterations, accounting=options.sensitivity), of_p.settings.max_race_codes)
+        )
+    if any(key.startswith("privacy_budget_h_") for key in keys):
+        of_h = config_h.read_config(folder / CONFIG)
+        planned.append(
+            (plan_h.make_plan(of_h, iterations, accounting=options.sensitivity), of_h.settings.max_race_codes)
+        )
+    if not planned:
+        raise ConfigError(f"config {folder / CONFIG}: has no budgets of SafeTab")
+    rows: list[dict[str, Any]] = []
+    for plan, codes in planned:
+        names = ATTRIBUTES[plan.product]
+        for chosen in [*((name,) for name in names), ("Race", "Ethnicity"), names]:
+            value = detailed_loss(plan, iterations, codes, chosen)
+            rows.append(
+                {
+                    "product": plan.product,
+                    "privacy_unit": plan.privacy_unit,
+                    "attributes": list(chosen),
+                    **number("loss", value),
+                }
+            )
+    if options.json:
+        print_json(rows)
+        return
+    symbol = "epsilon" if planned[0][0].mechanism.value == "pure" else "rho"
+    print(f"{'product':10} {'a record differs only in':48} {symbol + ', at most':>14}")
+    for row in rows:
+        shown = "infinite" if row["loss_float"] is None else f"{row['loss_float']:.6f}"
+        print(f"{row['product']:10} {', '.join(row['attributes']):48} {shown:>14}")
+
+
+def _topdown(options: argparse.Namespace) -> None:
+    from yupana.plan.plan import DEFAULT_DELTA
+    from yupana.topdown.plan import semantics_of
+    from yupana.topdown.reading.configuration import read_configuration
+
+    configuration = read_configuration(options.config)
+    described = semantics_of(configuration).as_json(configuration.mechanism)
+    rows = [
+        *({"attribute": name, **loss} for name, loss in described["attributes"].items()),
+        *({"geolevel": name, **loss} for name, loss in described["geolevels"].items()),
+    ]
+    if options.json:
+        print_json(
+            [{"product": configuration.product, "privacy_unit": configuration.privacy_unit, **row} for row in rows]
+        )
+        return
+    print(f"{configuration.product}: where one {configuration.privacy_unit} differs only in")
+    print(f"{'':34}{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}")
+    for row in rows:
+        losses = (row.get("rho_float"), row.get("epsilon_float", row.get("epsilon")))
+        shown = "".join(f"{'-' if value is None else format(value, '.6f'):>14}" for value in losses)
+        print(f"{row.get('attribute', row.get('geolevel')):34}{shown}")

@@ -1,0 +1,114 @@
+"""The commands together, and what happens to errors."""
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import yupana
+from yupana import interruption
+from yupana.cli import (
+    account,
+    audit,
+    check,
+    demo,
+    explore,
+    interval,
+    phsafe,
+    postprocess,
+    safetab,
+    spine,
+    synth,
+    topdown,
+)
+from yupana.errors import YupanaError
+from yupana.files.temporary import temporary_folder
+
+_BAD_REQUEST = 2
+_FAULT = 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; return its exit status."""
+    interruption.begin()
+    signal.signal(signal.SIGINT, interruption.stop)
+    signal.signal(signal.SIGTERM, interruption.stop)
+    try:
+        parser = _parser()
+        for argument in arguments:
+            # The parser would take the value for the end of options.
+            if argument.startswith("--") and argument.endswith("=--"):
+                parser.error(f"argument {argument.removesuffix('=--')}: '--' is no value")
+        options = parser.parse_args(arguments)
+        options.command(options)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 (told by `_end`)
+        return _end(error)
+    return 0
+
+
+def _end(error: BaseException) -> int:
+    """Tell why a command ended; an error of a library may quote records, so only its place is told."""
+    if isinstance(error, YupanaError):
+        return _fail(str(error), _BAD_REQUEST)
+    if isinstance(error, KeyboardInterrupt):
+        return _fail(interruption.words(), _BAD_REQUEST)
+    if isinstance(error, OSError):
+        return _fail_system(error)
+    if isinstance(error, MemoryError):
+        return _fail("memory ran out; give the run more, or ask for less at once", _BAD_REQUEST)
+    if interruption.is_stopped():
+        # A library has words of its own for a signal within it.
+        return _fail(interruption.words(), _BAD_REQUEST)
+    return _fail(_fault(error), _FAULT)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="yupana",
+        description="Disclosure avoidance for censuses: confidential records in, protected tables out.",
+    )
+    parser.add_argument("--version", action="version", version=f"yupana {yupana.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in (synth, phsafe, postprocess, safetab, spine, topdown, interval, account, audit, explore, check, demo):
+        module.add(commands)
+    return parser
+
+
+def _fail(message: str, status: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"yupana: {message}", file=sys.stderr, flush=True)
+    return status
+
+
+def _fail_system(error: OSError) -> int:
+    """Tell what the operating system refused; where no file has a name, it is stdout: no reader, or a full disk."""
+    if error.filename is not None:
+        return _fail(f"{error.filename}: {error.strerror}", _BAD_REQUEST)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return (
+        0
+        if isinstance(error, BrokenPipeError)
+        else _fail(f"the answer cannot be written: {error.strerror}", _BAD_REQUEST)
+    )
+
+
+def _fault(error: BaseException) -> str:
+    """Describe a fault by its place. The traceback goes to a private file: its last line may quote a record."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    told = (
+        f"a fault of the program: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}. "
+        "Please report it. "
+    )
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="yupana-fault-", suffix=".confidential.log", dir=temporary_folder())
+        with os.fdopen(descriptor, "w") as file:
+            traceback.print_exception(error, file=file)
+    except OSError as refused:
+        return f"{told}Details could not be written to {temporary_folder()}: {refused.strerror}."
+    return f"{told}Details are in {name}, which may hold confidential values."

@@ -1,0 +1,83 @@
+"""A plan as a table for people."""
+
+from fractions import Fraction
+from typing import Final
+
+from yupana.plan.margin import z_value
+from yupana.plan.measurement import Measurement, Mechanism
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import Budget, read_exact
+
+_CHANGES: Final = {
+    "unbounded": "one {unit} added or removed (unbounded)",
+    "same_household": "one {unit} changed, staying in the household",
+    "bounded": "one {unit} changed arbitrarily (bounded)",
+}
+
+_WIDTH: Final = 56
+
+
+def plan_text(plan: Plan, delta: float) -> str:
+    """Lay out the measurements of a plan and its totals."""
+    zcdp = plan.mechanism is Mechanism.ZCDP
+    loss, distance = ("rho", "L2^2") if zcdp else ("epsilon", "L1")
+    table, level = (
+        max([least, *(len(getattr(m, column)) for m in plan.measurements)])
+        for column, least in (("table", 13), ("level", 11))
+    )
+    lines = [
+        f"{plan.product}: {plan.mechanism.value}, privacy unit {plan.privacy_unit}, {plan.neighbours.value} neighbours,"
+        f" {plan.accounting} sensitivities",
+        f"{'table':{table}} {'level':{level}} {'cells':>5} {loss:>12} {'bounded ' + loss:>15} {distance:>8} "
+        f"{'sigma':>10} {'MOE ' + _percent(plan):>12}",
+    ]
+    lines += [
+        f"{m.table:{table}} {m.level:{level}} {m.cells:5} {_show(m.budget):>12} "
+        f"{_show(m.loss(m.sensitivity.bounded)):>15} {_show(m.calibration):>8} "
+        f"{m.sigma:10.3f} {_margin(plan, m)}"
+        for m in plan.measurements
+    ]
+    lines += ["", f"MOE of one cell: {_definition(plan)};", "before clamping, suppression and truncation."]
+    totals = plan.as_json(delta)["totals"]
+    lines += ["", f"{'total ' + loss:{_WIDTH}} {'promised':>12} {'proven at most':>15}"]
+    for key, words in _CHANGES.items():
+        promised, proven = totals[f"{key}_{loss}"], totals["proven"][f"{key}_{loss}"]
+        if promised is not None:
+            lines.append(f"{words.format(unit=plan.privacy_unit):{_WIDTH}} {_total(promised):>12} {_total(proven):>15}")
+    for name, of_pass in totals.get("passes", {}).items():
+        promised = f"{_total(of_pass[loss]):>12}, bounded {_total(of_pass[f'bounded_{loss}'])}"
+        lines.append(f"{f'of the {name} pass alone, never added to another':{_WIDTH}} {promised}")
+    if zcdp:
+        lines += [
+            f"{f'epsilon at delta {delta:g} (tight conversion, {key})':{_WIDTH}} {totals[f'{key}_epsilon']:12.6f}"
+            for key in ("unbounded", "bounded")
+            if totals[f"{key}_epsilon"] is not None
+        ]
+    lines += ["", f"total {loss} of one person, whatever the records count (docs/person-loss.md)"]
+    for key, words in _CHANGES.items():
+        of_person = totals["person"][f"{key}_{loss}"]
+        lines.append(f"{words.format(unit='person'):{_WIDTH}} {'none' if of_person is None else _total(of_person):>12}")
+    return "\n".join(lines)
+
+
+def _definition(plan: Plan) -> str:
+    if plan.margins == "exact":
+        return f"the smallest whole m with P(|noise| <= m) >= {_percent(plan)}, by the exact law of the noise"
+    return f"{z_value(plan.confidence):.4g} sigma, as the Census Bureau computes it"
+
+
+def _margin(plan: Plan, m: Measurement) -> str:
+    return f"{plan.margin(m):12}" if plan.margins == "exact" else f"{plan.margin(m):12.2f}"
+
+
+def _percent(plan: Plan) -> str:
+    return f"{float(100 * plan.confidence):g}%"
+
+
+def _show(value: Budget) -> str:
+    return f"{float(value):.9g}" if isinstance(value, Fraction) else "infinite"
+
+
+def _total(value: str) -> str:
+    exact = read_exact(value)
+    return f"{float(exact):.6f}" if isinstance(exact, Fraction) else "infinite"

@@ -1,0 +1,1 @@
+"""Everything that sees a record or a true count, and nothing else."""

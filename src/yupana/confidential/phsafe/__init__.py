@@ -1,0 +1,1 @@
+"""PHSafe's records to noisy answers."""

@@ -1,0 +1,1 @@
+"""Confidential records: readers, rules, findings."""

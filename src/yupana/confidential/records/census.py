@@ -1,0 +1,358 @@
+"""A census in the Census Bureau's PHSafe files, opened, checked and ready to count.
+
+Validation is outside the privacy guarantee (PHSafe, section 6.1): what it finds is confidential.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import numpy as np
+
+from yupana.confidential.records.cef import is_cef, open_cef
+from yupana.confidential.records.database import STOPS, numbers, open_database
+from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.records.reader import (
+    Source,
+    damaged_parts,
+    find_source,
+    open_records,
+    place_finding,
+    require_folder,
+)
+from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
+
+FILES: Final = (PERSONS, UNITS, GEO)
+
+SYNTHETIC_MARK: Final = "SYNTHETIC"
+"""A file of this name says that the records beside it are nobody's."""
+
+
+class Policy(Enum):
+    """What to do with units that break a rule of consistency."""
+
+    FAIL = "fail"
+    DROP = "drop-and-count"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of consistency: SQL that is true for a record that breaks it.
+
+    ``subject`` is ``units`` (with what their persons add up to: see `_UNITS_WITH_PERSONS`), ``persons``, or ``geo``
+    (with the RTYPE of the units file as ``unit_type``). A ``remark`` forbids nothing and takes no policy.
+    """
+
+    name: str
+    subject: str
+    broken: str
+    text: str
+    remark: bool = False
+
+
+_ZERO_CODES = ("HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT")
+_VACANT_OR_GQ = "(RTYPE = 4 OR FINAL_POP = 0)"
+
+RULES: Final = (
+    Rule(
+        "one_householder",
+        "units",
+        "RTYPE = 2 AND FINAL_POP > 0 AND householders <> 1",
+        "an occupied unit must have exactly one person of RELSHIP 20",
+    ),
+    Rule(
+        "householder_race",
+        "units",
+        "householders = 1 AND RTYPE = 2 AND (HHRACE <> householder_race OR HHSPAN <> householder_hisp)",
+        "HHRACE and HHSPAN must equal CENRACE and CENHISP of the householder",
+    ),
+    Rule(
+        "record_types",
+        "units",
+        "(RTYPE = 2 AND of_type_3 <> people) OR (RTYPE = 4 AND of_type_5 <> people)",
+        "a unit of RTYPE 2 must have persons of RTYPE 3, a unit of RTYPE 4 persons of RTYPE 5",
+    ),
+    Rule(
+        "group_quarters_relationship",
+        "persons",
+        "RELSHIP IN (37, 38) AND RTYPE <> 5",
+        "RELSHIP 37 and 38 are for persons of RTYPE 5 only",
+    ),
+    Rule("final_pop", "units", "FINAL_POP <> people", "FINAL_POP must equal the number of persons of the unit"),
+    Rule(
+        "zero_codes",
+        "units",
+        f"({_VACANT_OR_GQ} AND NOT ({' AND '.join(f'{c} = 0' for c in _ZERO_CODES)}))"
+        f" OR (NOT {_VACANT_OR_GQ} AND ({' OR '.join(f'{c} = 0' for c in _ZERO_CODES)}))",
+        f"{', '.join(_ZERO_CODES)} must be zero in vacant units and group quarters, and nowhere else",
+    ),
+    Rule(
+        "own_child",
+        "units",
+        "(HHT2 IN (1, 3, 6, 10)) <> own_child",
+        "HHT2 01, 03, 06 and 10 go with an own child under 18 (RELSHIP 25 to 27), and only with one",
+    ),
+    Rule(
+        "couple",
+        "units",
+        "(CPLT = 1) <> of_21 OR (CPLT = 2) <> of_23 OR (CPLT = 3) <> of_22 OR (CPLT = 4) <> of_24",
+        "CPLT 1, 2, 3, 4 go with a person of RELSHIP 21, 23, 22, 24, and only with one",
+    ),
+    Rule(
+        "couple_type",
+        "units",
+        "(HHT2 IN (1, 2)) <> (CPLT IN (1, 2)) OR (HHT2 IN (3, 4)) <> (CPLT IN (3, 4))",
+        "HHT2 01 and 02 go with CPLT 1 or 2, HHT2 03 and 04 with CPLT 3 or 4, and only with these",
+    ),
+    Rule(
+        "family_type",
+        "units",
+        "(HHT = 1) <> (HHT2 IN (1, 2))",
+        "HHT 1 goes with HHT2 01 or 02, and only with these",
+    ),
+    Rule(
+        "relatives_outside_family",
+        "units",
+        "HHT >= 4 AND relatives",
+        "HHT says that this is no family, but RELSHIP 21, 23 or 25 to 33 is in it: PH4 and PH5 leave these persons out",
+        remark=True,
+    ),
+    Rule("geo_record_type", "geo", "RTYPE <> unit_type", "RTYPE must be that of the unit in the units file"),
+)
+"""The rules of consistency, and no others (NPF is not checked, ages are not compared)."""
+
+_SEEN = {"own_child": 1, "of_21": 2, "of_22": 4, "of_23": 8, "of_24": 16, "relatives": 2 + 8 + 32}
+"""Bits of what is seen among the persons of a unit: few aggregates keep the grouping small."""
+
+_PERSONS_BY_UNIT = f"""
+    SELECT MAFID, count(*) AS people, count_if(RTYPE = 3) AS of_type_3, count_if(RELSHIP = 20) AS householders,
+        max(CASE WHEN RELSHIP = 20 THEN CENRACE * 4 + CENHISP END) AS householder,
+        bit_or(CASE RELSHIP WHEN 21 THEN {_SEEN["of_21"]} WHEN 22 THEN {_SEEN["of_22"]} WHEN 23 THEN {_SEEN["of_23"]}
+            WHEN 24 THEN {_SEEN["of_24"]}
+            ELSE CASE WHEN RELSHIP BETWEEN 25 AND 27 AND QAGE < 18 THEN {_SEEN["own_child"] + 32}
+            WHEN RELSHIP BETWEEN 25 AND 33 THEN 32 ELSE 0 END
+            END::UTINYINT) AS seen
+    FROM persons GROUP BY MAFID"""
+
+_UNITS_WITH_PERSONS = f"""
+    SELECT u.*, coalesce(people, 0) AS people, coalesce(of_type_3, 0) AS of_type_3,
+        coalesce(people - of_type_3, 0) AS of_type_5, coalesce(householders, 0) AS householders,
+        householder // 4 AS householder_race, householder % 4 AS householder_hisp,
+        {", ".join(f"coalesce(seen & {bit} > 0, false) AS {name}" for name, bit in _SEEN.items())}
+    FROM units u LEFT JOIN ({_PERSONS_BY_UNIT}) p USING (MAFID)"""
+
+_GEO_WITH_UNITS = "SELECT g.*, u.RTYPE AS unit_type FROM geo g JOIN units u USING (MAFID)"
+
+_TWICE = "MAFID IN (SELECT MAFID FROM {0} GROUP BY MAFID HAVING count(*) > 1)"
+_ABSENT = "MAFID NOT IN (SELECT MAFID FROM {0} WHERE MAFID IS NOT NULL)"
+
+_LINKS: Final = (
+    ("unique_mafid", "units", _TWICE.format("units"), "MAFID occurs twice"),
+    ("unique_mafid", "geo", _TWICE.format("geo"), "MAFID occurs twice"),
+    ("person_has_unit", "persons", _ABSENT.format("units"), "MAFID is not in the units file"),
+    ("geography_has_unit", "geo", _ABSENT.format("units"), "MAFID is not in the units file"),
+    ("unit_has_geography", "units", _ABSENT.format("geo"), "MAFID is not in the geo file"),
+)
+
+
+_NO_BLOCK: Final = "OIDTB is not among the OIDTABBLK of the reference files"
+
+_KEYS_AT_A_TIME: Final = 30_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``record``, and findings.
+
+    The relation ``dropped_units`` holds the MAFIDs that a policy drops.
+    """
+
+    db: duckdb.DuckDBPyConnection
+    folder: Path
+    files: Mapping[str, Source]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether the folder holds a file named SYNTHETIC."""
+        return is_synthetic(self.folder)
+
+    def require_valid(self) -> None:
+        """Refuse a census with failing findings.
+
+        Raises
+        ------
+        InputError
+            Naming every rule broken, how often and where.
+        """
+        require_none(self.findings)
+
+
+def is_synthetic(folder: Path) -> bool:
+    """Whether a data folder is marked as made up."""
+    return (folder / SYNTHETIC_MARK).is_file()
+
+
+@contextmanager
+def open_census(
+    folder: Path,
+    *,
+    states: frozenset[int],
+    policies: Mapping[str, Policy],
+    memory: int | None = None,
+    rules: Sequence[Rule] = RULES,
+) -> Iterator[Census]:
+    """Open and validate a folder of persons, units and geo files, or of CEF files.
+
+    Parameters
+    ----------
+    folder : Path
+    states : frozenset of int
+        State codes that may occur in TABBLKST.
+    policies : mapping of str to Policy
+        Policy by rule of consistency; `Policy.FAIL` where none is given.
+    memory : int, optional
+        Bytes to get along with (`open_database`).
+    rules : sequence of Rule
+        Which rules of consistency to check.
+
+    Raises
+    ------
+    InputError
+        If the folder is missing. Broken rules are findings of the census, not errors.
+    """
+    require_folder(folder)
+    with open_database(memory) as db:
+        sources, findings = (open_cef if is_cef(folder) else _open_files)(db, folder)
+        intact = not findings
+        for schema in FILES:
+            # What completes other records was checked where it stands.
+            if schema.name not in sources or sources[schema.name].beside:
+                continue
+            try:
+                findings += _domains(db, sources[schema.name], schema)
+            except STOPS:
+                raise
+            except duckdb.Error:
+                findings += damaged_parts(db, sources[schema.name])
+                intact = False
+        if intact:
+            agree = _keys_agree(db)
+            findings += _links(db, sources, states, agree=agree)
+            # What has been compared with the keys need not be compared again.
+            findings += _consistency(db, sources, policies, [r for r in rules if not (agree and r.subject == "geo")])
+            findings += _absent_states(db, sources["geo"], states)
+        yield Census(db, folder, sources, tuple(findings))
+
+
+def _open_files(db: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, Source], list[Finding]]:
+    """Open persons, units and geo as CSV or Parquet: those that could be opened, and why others could not."""
+    sources: dict[str, Source] = {}
+    findings: list[Finding] = []
+    for schema in FILES:
+        source, wrong = find_source(folder, schema)
+        if source is not None and not (wrong := open_records(db, source, schema)):
+            sources[schema.name] = source
+        findings += wrong
+    return sources, findings
+
+
+def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+    """Phase 2: values outside their column's domain. An empty file of units or geography is refused here, too."""
+    counts = ", ".join(f"count(*) - count({name})" for name in schema.header)
+    total, *wrong = numbers(db, f"SELECT count(*), {counts} FROM {schema.name}")
+    findings = []
+    if not total and schema is not PERSONS:
+        name = source.names[0] if len(source.names) == 1 else f"{schema.name} ({len(source.names):,} files)"
+        findings.append(Finding("not_empty", name, f"the file has no {schema.row}"))
+    for column, count in zip(schema.columns, wrong, strict=True):
+        if count:
+            finding = Finding("domain", "", f"{column.name} must be {column.rule}", count)
+            findings += place_finding(db, source, finding, schema.name, f"{column.name} IS NULL")
+    return findings
+
+
+def _links(
+    db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], states: frozenset[int], *, agree: bool
+) -> list[Finding]:
+    """Phase 3: keys that must be unique, keys that must be found, and states that must be asked for."""
+    outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
+    rules = [("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration")]
+    if not agree:
+        rules = [*_LINKS, *rules]
+    findings = []
+    for name, subject, broken, saying in rules:
+        text = _NO_BLOCK if name == "unit_has_geography" and files["geo"].beside else saying
+        (count,) = numbers(db, f"SELECT count(*) FROM {subject} WHERE {broken}")
+        if count:
+            findings += place_finding(db, files[subject], Finding(name, "", text, count), subject, broken)
+    return findings
+
+
+def _absent_states(db: duckdb.DuckDBPyConnection, source: Source, states: frozenset[int]) -> list[Finding]:
+    """States that are asked for and have no housing unit: a forgotten file, or records of a part of the nation."""
+    found = db.execute("SELECT DISTINCT TABBLKST FROM geo WHERE RTYPE = 2 AND TABBLKST IS NOT NULL").fetchall()
+    absent = [f"{state:02}" for state in sorted(states - {int(row[0]) for row in found})]
+    if not absent:
+        return []
+    name = source.names[0] if len(source.names) == 1 else f"geo ({len(source.names):,} files)"
+    text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
+    return [Finding("state_present", name, text, remark=True)]
+
+
+def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
+    """Whether units and geo hold the same keys, each once and of one RTYPE, and the persons no other.
+
+    Then no link can be broken.
+
+    Sorting the keys is several times as fast as joining on them, which is left to files that are not in order.
+    """
+    (rows,) = numbers(db, "SELECT count(*) FROM units")
+    bounds = np.linspace(MAFID.low, MAFID.high + 1, 2 + rows // _KEYS_AT_A_TIME, dtype=np.int64).tolist()
+    nulls = "SELECT count_if(MAFID IS NULL OR RTYPE IS NULL) FROM"
+    if sum(numbers(db, f"SELECT ({nulls} units), ({nulls} geo)")):
+        return False
+    for low, high in pairwise(bounds):
+        # Twice a MAFID still fits 32 bits, so that the record type is compared at no cost.
+        units, geo = (
+            np.sort(
+                db.execute(
+                    f"SELECT MAFID * 2 + (RTYPE = 4)::INTEGER AS code FROM {name} "
+                    f"WHERE MAFID >= {low} AND MAFID < {high}"
+                ).fetchnumpy()["code"]
+            )
+            for name in ("units", "geo")
+        )
+        if not np.array_equal(units, geo) or bool((units[1:] >> 1 == units[:-1] >> 1).any()):
+            return False
+    (strangers,) = numbers(db, "SELECT count(*) FROM persons ANTI JOIN units USING (MAFID)")
+    return strangers == 0
+
+
+def _consistency(
+    db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], policies: Mapping[str, Policy], checked: Sequence[Rule]
+) -> list[Finding]:
+    """Rules of consistency, all counted in one pass over each file that they are about."""
+    relations = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons", "geo": f"({_GEO_WITH_UNITS})"}
+    findings = []
+    drops = []
+    for subject, relation in relations.items():
+        rules = [rule for rule in checked if rule.subject == subject]
+        if not rules:
+            continue
+        counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
+        for rule, count in zip(rules, counts, strict=True):
+            if count:
+                drop = policies.get(rule.name, Policy.FAIL) is Policy.DROP
+                finding = Finding(rule.name, "", rule.text, count, dropped=drop, remark=rule.remark)
+                findings += place_finding(db, files[subject], finding, relation, rule.broken)
+                if drop:
+                    drops.append(f"SELECT MAFID FROM {relation} WHERE {rule.broken}")
+    dropped = " UNION ".join(drops) if drops else "SELECT MAFID FROM units WHERE false"
+    db.execute(f"CREATE TABLE dropped_units AS {dropped}")
+    return findings

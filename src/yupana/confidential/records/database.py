@@ -1,0 +1,131 @@
+"""The embedded database that reads and joins record files, with its spill in a private scratch folder."""
+
+import atexit
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from yupana.errors import InputError, OutputError
+from yupana.files.temporary import temporary_folder
+
+STOPS: Final = (duckdb.OutOfMemoryException, duckdb.InterruptException)
+"""Errors of the database that say nothing about the file being read."""
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder of mode 0700 for confidential spill, emptied at exit; what dead processes left is removed first."""
+    root = temporary_folder() / f"yupana-scratch-{os.getuid()}"
+    try:
+        root.mkdir(mode=0o700, exist_ok=True)
+        _must_be_private(root)
+        for left in root.iterdir():
+            if not _is_alive(left.name.partition("-")[0]):
+                shutil.rmtree(left, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root))
+    except OSError as error:
+        raise OutputError(
+            f"the scratch folder {root} cannot be used: {error.strerror}; set TMPDIR to another"
+        ) from None
+
+    def remove() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    try:
+        yield folder
+    finally:
+        remove()
+        atexit.unregister(remove)
+
+
+_SHARE_OF_DATABASE: Final = 0.8
+"""The rest is for the interpreter, numpy and what the database does not count."""
+
+
+_ENOUGH: Final = 12_000_000_000
+"""Bytes with which the records of a nation are counted a twentieth slower than with any amount."""
+
+
+def default_memory() -> int:
+    """Three quarters of the machine's memory, but no more than is of use, in bytes."""
+    return min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4, _ENOUGH)
+
+
+@contextmanager
+def open_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An in-memory database that spills to a scratch folder.
+
+    Whatever the database says of an error may quote records, so its words are replaced by ours.
+
+    Parameters
+    ----------
+    memory : int, optional
+        Bytes the process should get along with; by default three quarters of the machine's, at most 12 GB.
+
+    Raises
+    ------
+    InputError, OutputError
+        In place of any error of the database while the context is open.
+    """
+    with scratch_folder() as scratch:
+        limit = int(_SHARE_OF_DATABASE * (memory or default_memory()))
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "temp_directory": str(scratch),
+            "preserve_insertion_order": True,
+            "memory_limit": f"{limit // 1024}KiB",
+        }
+        connection = duckdb.connect(":memory:", config=settings)
+        connection.execute("SET enable_progress_bar = false")
+        try:
+            yield connection
+        except duckdb.OutOfMemoryException:
+            place = scratch.parent
+            raise OutputError(
+                f"memory or the scratch disk ran out; give more with --memory, free space in {place}, or set TMPDIR"
+            ) from None
+        except duckdb.IOException:
+            place = scratch.parent
+            raise InputError(f"an input file could not be read to its end, or the disk of {place} is full") from None
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
+        except RuntimeError as error:
+            # A signal that arrives within a query comes out as this.
+            if "interrupt" in str(error).lower():
+                raise KeyboardInterrupt from None
+            raise
+        except duckdb.Error as error:
+            raise InputError(f"the records could not be read ({type(error).__name__})") from None
+        finally:
+            with contextlib.suppress(duckdb.Error):
+                connection.close()
+
+
+def numbers(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
+    """The one row of whole numbers that a query gives; a sum over nothing is 0."""
+    # A result that is not read to its end keeps the connection from other work.
+    (row,) = db.execute(query).fetchall()
+    return tuple(int(value or 0) for value in row)
+
+
+def _must_be_private(root: Path) -> None:
+    status = root.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077 or root.is_symlink():
+        raise OutputError(f"the scratch folder {root} is not private to this user (mode 0700); remove it or set TMPDIR")
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,285 @@
+"""SafeTab's records out of the Census Edited File: every person, or every household with the codes of its householder.
+
+`open_detailed_cef` makes the relations that SafeTab's own files would give: ``every_record``, the blocks ``GRF_C`` and
+the number of ``housing_units`` in each. The files of a state belong together: its persons live in its units.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import numpy as np
+
+from yupana.confidential.records.cef import BLOCK as KEY
+from yupana.confidential.records.cef import OIDTB, find_cef, nothing, open_reference, stored
+from yupana.confidential.records.database import numbers as row_of
+from yupana.confidential.records.detailed_rules import (
+    BLOCK,
+    BLOCK_CODE,
+    Broken,
+    Opened,
+    check_uniqueness,
+    count_races_after_blank,
+    count_values,
+    rule_of,
+)
+from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
+from yupana.confidential.records.fixed_width import (
+    NONE,
+    Layout,
+    ShapeError,
+    distinct_fields,
+    misshapen,
+    numbers,
+    read_lines,
+)
+from yupana.files.columns import HOUSING_UNITS, PERSON_RECORDS, PERSONS, REFERENCE, UNITS, RecordFile
+
+_RACES: Final = tuple(column for column in PERSON_RECORDS.columns if column.name.startswith("QRACE"))
+
+PERSON_LAYOUT: Final = Layout(
+    RecordFile(
+        "people",
+        "person",
+        (
+            PERSONS["MAFID"],
+            PERSON_RECORDS["QSEX"],
+            PERSONS["QAGE"],
+            PERSON_RECORDS["QSPAN"],
+            *_RACES,
+            PERSONS["CENRACE"],
+            PERSONS["RELSHIP"],
+        ),
+    ),
+    91,
+    {
+        "MAFID": (1, 10),
+        "QSEX": (22, 23),
+        "QAGE": (23, 26),
+        "QSPAN": (42, 46),
+        **{column.name: (48 + 4 * place, 52 + 4 * place) for place, column in enumerate(_RACES)},
+        "CENRACE": (81, 83),
+        "RELSHIP": (85, 87),
+    },
+)
+HOUSEHOLD_LAYOUT: Final = Layout(
+    RecordFile("homes", "unit", tuple(UNITS[name] for name in ("RTYPE", "MAFID", "HHRACE", "TEN", "HHT"))),
+    76,
+    {"RTYPE": (0, 1), "MAFID": (1, 10), "HHRACE": (27, 29), "TEN": (29, 30), "HHT": (59, 60)},
+    frozenset({"HHRACE", "TEN", "HHT"}),
+)
+# Persons are placed by their units; what else a unit's line says is of households only.
+_PLACE_LAYOUT: Final = replace(HOUSEHOLD_LAYOUT, schema=RecordFile("homes", "unit", (UNITS["RTYPE"], UNITS["MAFID"])))
+
+_HOUSEHOLDER: Final = 20
+_OCCUPIED: Final = "RTYPE = 2 AND HHT <> 0"
+_PLACED: Final = f"{BLOCK[0]} IS NOT NULL"
+
+_OF_PERSONS: Final = {
+    "person_has_unit": (
+        "MAFID IS NOT NULL AND MAFID NOT IN (SELECT MAFID FROM homes WHERE MAFID IS NOT NULL)",
+        "MAFID is not in the units file of the state",
+    ),
+}
+_OF_HOUSEHOLDERS: Final = {
+    **_OF_PERSONS,
+    "householder_has_household": (
+        f"RELSHIP = {_HOUSEHOLDER}"
+        f" AND MAFID IN (SELECT MAFID FROM homes WHERE MAFID IS NOT NULL AND NOT ({_OCCUPIED}))",
+        "a person of RELSHIP 20 must be in an occupied housing unit: RTYPE 2, HHT not zero or blank",
+    ),
+}
+_OF_UNITS: Final = {
+    "block_in_reference": (f"NOT {_PLACED}", "OIDTB is not among the OIDTABBLK"),
+    "unique_mafid": (
+        "MAFID IN (SELECT MAFID FROM homes WHERE MAFID IS NOT NULL GROUP BY MAFID HAVING count(*) > 1)",
+        "MAFID occurs twice",
+    ),
+}
+_OF_HOUSEHOLDS: Final = {
+    **_OF_UNITS,
+    "zero_codes": (
+        f"{_OCCUPIED} AND (HHRACE = 0 OR TEN = 0)",
+        "HHRACE and TEN must not be zero or blank in an occupied housing unit",
+    ),
+    "zero_codes_elsewhere": (
+        f"NOT ({_OCCUPIED}) AND (HHRACE <> 0 OR TEN <> 0 OR HHT <> 0)",
+        "HHRACE, TEN and HHT must be zero or blank in a vacant unit and in group quarters",
+    ),
+    "one_householder": (
+        f"{_OCCUPIED} AND MAFID IS NOT NULL AND MAFID NOT IN (SELECT MAFID FROM people"
+        f" WHERE RELSHIP = {_HOUSEHOLDER} AND MAFID IS NOT NULL GROUP BY MAFID HAVING count(*) = 1)",
+        "an occupied housing unit must have exactly one person of RELSHIP 20",
+    ),
+}
+
+
+def open_detailed_cef(
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    others: tuple[RecordFile, ...],
+    codes: frozenset[int],
+    *,
+    households: bool,
+) -> Opened:
+    """Make the relations out of the files of all states, and check them.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    folder : Path
+    others : tuple of RecordFile
+        Records in other forms, which must not be there, too.
+    codes : frozenset of int
+        The race and ethnicity codes there are.
+    households : bool
+        Whether to make a record of each household, not of each person.
+
+    Returns
+    -------
+    Opened
+        With the relations if there are no findings, else with none.
+    """
+    found, findings = find_cef(folder, others)
+    if findings:
+        return Opened({}, findings)
+    sources = {"records": found["per"], "GRF-C": found["grfc"], "housing-units": found["unit"]}
+    if findings := open_reference(db, found["grfc"], REFERENCE):
+        return Opened(sources, findings)
+    findings = check_uniqueness(db, found["grfc"], "reference")
+    db.execute("CREATE TABLE counted (block BIGINT, housing_units INTEGER)")
+    of_persons: list[Finding] = []
+    of_units: list[Finding] = []
+    for path, unit_path in zip(found["per"].paths, found["unit"].paths, strict=True):
+        wrong = _load_people(db, path, households=households)
+        more = _load_homes(db, unit_path, HOUSEHOLD_LAYOUT if households else _PLACE_LAYOUT)
+        if not wrong + more:
+            wrong = _check_people(db, path.name, codes, households=households)
+            more = _check_homes(db, unit_path.name, households=households)
+        of_persons += wrong
+        of_units += more
+        if not findings + of_persons + of_units:
+            _insert_records(db, households=households)
+        db.execute("DROP TABLE people")
+        db.execute("DROP TABLE homes")
+    findings += _by_rule(of_persons) + _by_rule(of_units)
+    if findings:
+        return Opened(sources, findings)
+    reference, listed = REFERENCE.relation, HOUSING_UNITS.relation
+    db.execute("DROP VIEW reference")
+    db.execute(f"ALTER TABLE reference_rows RENAME TO {reference}_rows")
+    db.execute(f"CREATE VIEW {reference} AS FROM {reference}_rows")
+    grouped = "SELECT block, sum(housing_units)::INTEGER AS housing_units FROM counted GROUP BY block"
+    db.execute(f"CREATE TABLE {listed}_rows AS {grouped}")
+    db.execute("DROP TABLE counted")
+    db.execute(f"CREATE VIEW {listed} AS FROM {listed}_rows")
+    return Opened(sources, findings, has_records=True, has_blocks=True)
+
+
+def _load_people(db: duckdb.DuckDBPyConnection, path: Path, *, households: bool) -> list[Finding]:
+    """Make ``people``, the lines of persons with their numbers; of households, only householders are read."""
+    schema, width = PERSON_LAYOUT.schema, PERSON_LAYOUT.width
+    db.execute(f"CREATE TABLE people AS {nothing(schema, ', NULL::INTEGER AS line')}")
+    count = 0
+    try:
+        for lines in read_lines(path, width):
+            columns = numbers(lines, PERSON_LAYOUT)
+            columns["line"] = np.arange(count + 1, count + 1 + len(lines), dtype=np.int32)
+            count += len(lines)
+            if households:
+                # One whose relationship cannot be read may be a householder.
+                head = np.isin(columns["RELSHIP"], (_HOUSEHOLDER, NONE))
+                columns = {name: values[head] for name, values in columns.items()}
+            db.register("lines_now", columns)
+            db.execute(f"INSERT INTO people SELECT {stored(schema.columns)}, line FROM lines_now")
+            db.unregister("lines_now")
+    except ShapeError:
+        return misshapen(path, width)
+    return []
+
+
+def _load_homes(db: duckdb.DuckDBPyConnection, path: Path, layout: Layout) -> list[Finding]:
+    """Make ``homes``, the lines of units with their numbers and blocks: NULL where the reference files lack one."""
+    columns = layout.schema.columns
+    block = ", ".join(BLOCK)
+    placed = replace(layout.schema, columns=(*columns, *(REFERENCE[name] for name in BLOCK)))
+    db.execute(f"CREATE TABLE homes AS {nothing(placed, ', NULL::INTEGER AS line')}")
+    count = 0
+    try:
+        for lines in read_lines(path, layout.width):
+            texts, which = distinct_fields(lines, OIDTB)
+            line = np.arange(count + 1, count + 1 + len(lines), dtype=np.int32)
+            count += len(lines)
+            db.register("lines_now", {**numbers(lines, layout), "which": which, "line": line})
+            db.register("blocks_now", {KEY: np.array(texts, dtype=object), "which": np.arange(len(texts))})
+            db.execute(f"""
+                INSERT INTO homes SELECT {stored(columns)}, {block}, line FROM lines_now
+                JOIN (SELECT which, {block} FROM blocks_now LEFT JOIN reference_rows USING ({KEY})) USING (which)
+                """)
+            db.unregister("lines_now")
+            db.unregister("blocks_now")
+    except ShapeError:
+        return misshapen(path, layout.width)
+    return []
+
+
+def _check_people(
+    db: duckdb.DuckDBPyConnection, file: str, codes: frozenset[int], *, households: bool
+) -> list[Finding]:
+    schema = PERSON_LAYOUT.schema
+    _, broken = count_values(db, "people", schema.columns, codes)
+    broken += count_races_after_blank(db, "people")
+    broken += _count(db, "people", _OF_HOUSEHOLDERS if households else _OF_PERSONS)
+    return _place(db, file, schema, codes, broken)
+
+
+def _check_homes(db: duckdb.DuckDBPyConnection, file: str, *, households: bool) -> list[Finding]:
+    schema = (HOUSEHOLD_LAYOUT if households else _PLACE_LAYOUT).schema
+    _, broken = count_values(db, "homes", schema.columns, frozenset())
+    broken += _count(db, "homes", _OF_HOUSEHOLDS if households else _OF_UNITS)
+    return _place(db, file, schema, frozenset(), broken)
+
+
+def _count(db: duckdb.DuckDBPyConnection, table: str, rules: dict[str, tuple[str, str]]) -> Broken:
+    """Count lines that do not go with other lines."""
+    counts = {rule: row_of(db, f"SELECT count(*) FROM {table} WHERE {broken}") for rule, (broken, _) in rules.items()}
+    return +Counter({(rule, ""): count for rule, (count,) in counts.items()})
+
+
+def _place(
+    db: duckdb.DuckDBPyConnection, file: str, schema: RecordFile, codes: frozenset[int], broken: Broken
+) -> list[Finding]:
+    """Say on which lines of a file rules are broken."""
+    rules = {**_OF_HOUSEHOLDERS, **_OF_HOUSEHOLDS}
+    findings = []
+    for (rule, name), count in broken.items():
+        condition, text = rules.get(rule) or rule_of(rule, name, schema, codes)
+        query = f"SELECT line FROM {schema.name} WHERE {condition} ORDER BY line LIMIT {MOST_LINES}"
+        lines = tuple(int(row[0]) for row in db.execute(query).fetchall())
+        findings.append(Finding(rule, file, text, count, lines))
+    return findings
+
+
+def _by_rule(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings of all files, those of one rule together, as many as `place_finding` would name."""
+    grouped: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        grouped.setdefault((finding.rule, finding.text), []).append(finding)
+    return [finding for same in grouped.values() for finding in (*same[:MOST_LINES], *more_files(same[MOST_LINES:]))]
+
+
+def _insert_records(db: duckdb.DuckDBPyConnection, *, households: bool) -> None:
+    """Add the records of a state, and its housing units by block."""
+    if households:
+        kind = "CASE HHT WHEN 6 THEN 4 WHEN 7 THEN 5 ELSE HHT END::UTINYINT AS HOUSEHOLD_TYPE"
+        chosen, where = f"{kind}, TEN", f"WHERE {_OCCUPIED}"
+    else:
+        chosen, where = "QAGE, QSEX", ""
+    codes = ", ".join((*(column.name for column in _RACES), "QSPAN"))
+    query = f"SELECT {', '.join(BLOCK)}, {codes}, {chosen} FROM people JOIN homes USING (MAFID) {where}"
+    db.execute(f"CREATE TABLE IF NOT EXISTS every_record AS FROM ({query}) WHERE false")
+    db.execute(f"INSERT INTO every_record {query}")
+    db.execute(f"INSERT INTO counted SELECT {BLOCK_CODE}, count(*) FROM homes WHERE RTYPE = 2 GROUP BY ALL")

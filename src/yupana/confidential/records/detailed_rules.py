@@ -1,0 +1,170 @@
+"""The rules that records with detailed race and ethnicity codes must keep, whatever files hold them."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import duckdb
+
+from yupana.confidential.records.database import numbers
+from yupana.confidential.records.findings import Finding
+from yupana.confidential.records.reader import Source, place_finding
+from yupana.files.columns import Column, RecordFile
+
+BLOCK: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
+
+BLOCK_CODE: Final = (
+    "(TABBLKST::BIGINT * 10_000_000_000_000 + TABBLKCOU::BIGINT * 10_000_000_000"
+    " + TABTRACTCE::BIGINT * 10_000 + TABBLK)"
+)
+"""SQL for the 15 digits of a block as a number, as ``housing-units.txt`` has them."""
+
+_RACES: Final = tuple(f"QRACE{number}" for number in range(1, 9))
+_CODED: Final = (*_RACES, "QSPAN")
+
+_AFTER_BLANK: Final = " OR ".join(
+    f"({race} = 0 AND greatest({', '.join(later)}) > 0)"
+    for race, later in ((_RACES[i], _RACES[i + 1 :]) for i in range(1, 7))
+)
+
+Broken: TypeAlias = Counter[tuple[str, str]]
+"""How many records break a rule, by its name and the column it is about, if it is about one."""
+
+
+class Opened(NamedTuple):
+    """Files of one form, opened.
+
+    Attributes
+    ----------
+    sources : dict of str to Source
+        By name, as `DetailedRecords.files`.
+    findings : list of Finding
+    has_records : bool
+        Whether ``every_record`` was made.
+    has_blocks : bool
+        Whether ``GRF_C`` and, if there is a list, ``housing_units`` were made and are sound.
+    """
+
+    sources: dict[str, Source]
+    findings: list[Finding]
+    has_records: bool = False
+    has_blocks: bool = False
+
+
+def count_values(
+    db: duckdb.DuckDBPyConnection,
+    relation: str,
+    columns: Sequence[Column],
+    codes: frozenset[int],
+    typed: Callable[[Column], str] | None = None,
+) -> tuple[int, Broken]:
+    """Count records, and among them values outside their column's domain and codes that there are not.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    relation : str
+    columns : sequence of Column
+    codes : frozenset of int
+    typed : callable, optional
+        SQL that makes a value of a column a number of its domain, or NULL; without it, values are that already. Then
+        they are counted first and judged after: a column has few, and Parquet stores them once each.
+    """
+    known = _known(codes)
+    broken: Broken = Counter()
+    if typed is None:
+        nulls = ", ".join(f"count(*) - count({column.name})" for column in columns)
+        total, *outside = numbers(db, f"SELECT count(*), {nulls} FROM {relation}")
+        broken += Counter({("domain", column.name): n for column, n in zip(columns, outside, strict=True)})
+        for column in (column for column in columns if column.name in _CODED):
+            broken += Counter({("known_code", column.name): count_unknown(db, relation, column.name, codes)})
+        return total, broken
+    total = 0
+    for column in columns:
+        value = typed(column)
+        unknown = f"{value} NOT IN ({known})" if column.name in _CODED else "false"
+        total, wrong, strange = numbers(
+            db,
+            f"""
+            SELECT sum(n), sum(n) FILTER ({value} IS NULL), sum(n) FILTER ({unknown})
+            FROM (SELECT {column.name}, count(*) AS n FROM {relation} GROUP BY ALL)
+            """,
+        )
+        broken += Counter({("domain", column.name): wrong, ("known_code", column.name): strange})
+    return total, broken
+
+
+def count_unknown(db: duckdb.DuckDBPyConnection, relation: str, column: str, codes: frozenset[int]) -> int:
+    """Count records whose code is not among those given. NULL and 0 are none that could be unknown."""
+    values = f"SELECT {column}, count(*) AS n FROM {relation} GROUP BY ALL"
+    # A condition in place of a filter would be asked of every record before they are counted.
+    (unknown,) = numbers(db, f"SELECT sum(n) FILTER ({column} NOT IN ({_known(codes)})) FROM ({values})")
+    return unknown
+
+
+def count_races_after_blank(db: duckdb.DuckDBPyConnection, relation: str) -> Broken:
+    """Count records with a race after a blank, which some would read and others not."""
+    (count,) = numbers(db, f"SELECT count_if({_AFTER_BLANK}) FROM {relation}")
+    return +Counter({("race_after_null", ""): count})
+
+
+def place_broken(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, codes: frozenset[int], broken: Broken
+) -> list[Finding]:
+    """Say in which files, and where in them, the rules counted above are broken."""
+    findings = []
+    for (rule, name), count in broken.items():
+        condition, text = rule_of(rule, name, schema, codes)
+        findings += place_finding(db, source, Finding(rule, "", text, count), schema.relation, condition)
+    return findings
+
+
+def rule_of(rule: str, name: str, schema: RecordFile, codes: frozenset[int]) -> tuple[str, str]:
+    """SQL for the records that break a rule counted above, and what to say of them."""
+    if rule == "race_after_null":
+        return _AFTER_BLANK, "a race code must not stand after a Null in QRACE2 to QRACE8"
+    if rule == "known_code":
+        blank = f"{schema[name].blank} or " if schema[name].blank else ""
+        text = f"{name} must be {blank}a RACE_ETH_CODE of race-and-ethnicity-codes.txt"
+        return f"{name} NOT IN ({_known(codes)})", text
+    return f"{name} IS NULL", f"{name} must be {schema[name].rule}"
+
+
+def _known(codes: frozenset[int]) -> str:
+    """SQL for the codes there are, and for a blank, which domains allow where it may stand."""
+    return ", ".join(map(str, sorted({0, *codes})))
+
+
+def check_places(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, *, households: bool
+) -> list[Finding]:
+    """Find records in blocks that are not in the reference file, and households where no housing unit stands.
+
+    The relation ``lived_in`` says which blocks hold how many records.
+    """
+    columns = ", ".join(BLOCK)
+    rules = [("block_in_reference", f"ANTI JOIN blocks USING ({columns})", "the block is not in GRF-C.txt")]
+    if households:
+        bare = f"SEMI JOIN (SELECT * FROM blocks WHERE housing_units = 0) USING ({columns})"
+        text = "the block has no housing unit in housing-units.txt, so no household can live there"
+        rules.append(("block_has_housing_unit", bare, text))
+    findings = []
+    for rule, among, text in rules:
+        (count,) = numbers(db, f"SELECT sum(n) FROM lived_in {among}")
+        if count:
+            broken = f"{BLOCK_CODE} IN (SELECT {BLOCK_CODE} FROM lived_in {among})"
+            findings += place_finding(db, source, Finding(rule, "", text, count), schema.relation, broken)
+    return findings
+
+
+def check_uniqueness(
+    db: duckdb.DuckDBPyConnection, source: Source, relation: str, code: str = BLOCK_CODE
+) -> list[Finding]:
+    """Find blocks that a file lists more than once: each time would count everyone there once more."""
+    (twice,) = numbers(db, f"SELECT count({code}) - count(DISTINCT {code}) FROM {relation}")
+    if not twice:
+        return []
+    broken = f"{code} IN (SELECT {code} FROM {relation} GROUP BY ALL HAVING count(*) > 1)"
+    (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
+    finding = Finding("unique_block", "", "the block is listed more than once", count)
+    return place_finding(db, source, finding, relation, broken)

@@ -1,0 +1,88 @@
+"""What validation finds: rules by name, how often each is broken, and where. Confidential, for it counts records."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from yupana.errors import InputError
+
+MOST_LINES = 20
+"""How many places of one rule are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule broken in one file.
+
+    Attributes
+    ----------
+    rule : str
+        Its name, as in the document of the product.
+    file : str
+        The file's name; that of a part of several begins with its folder.
+    text : str
+        What is wrong and what to do. It never holds a value of a record.
+    count : int or None
+        How many records break the rule; None where the whole file does.
+    lines : tuple of int
+        The first of them: lines of a text file (a header is line 1), rows of a Parquet file (from 1).
+    dropped : bool
+        Whether the configuration's policy drops these units instead of failing.
+    remark : bool
+        Whether this breaks no rule, but somebody should look at it.
+    """
+
+    rule: str
+    file: str
+    text: str
+    count: int | None = None
+    lines: tuple[int, ...] = ()
+    dropped: bool = False
+    remark: bool = False
+
+    def __str__(self) -> str:
+        """One line for people."""
+        place = "row" if self.file.endswith(".parquet") else "line"
+        parts = [f"{self.file}: {self.rule}: {self.text}"]
+        if self.count is not None:
+            parts.append(f"{self.count:,} record{'s' * (self.count != 1)}")
+        if self.lines:
+            more = ", ..." if self.count is not None and self.count > len(self.lines) else ""
+            parts.append(f"{place}{'s' * (len(self.lines) > 1)} {', '.join(map(str, self.lines))}{more}")
+        parts[-1] += " (dropped and counted, as configured)" if self.dropped else ""
+        return "; ".join(parts) + (" (a remark; it forbids nothing)" if self.remark else "")
+
+
+def more_files(rest: Sequence[Finding]) -> list[Finding]:
+    """One finding in place of those about the files of one rule for which there is no room, or none if there are none.
+
+    Returns
+    -------
+    list of Finding
+    """
+    if not rest:
+        return []
+    name = f"{len(rest):,} more files from {rest[0].file} on"
+    return [replace(rest[0], file=name, count=sum(finding.count or 0 for finding in rest), lines=())]
+
+
+def failing(findings: Iterable[Finding]) -> list[Finding]:
+    """Those that forbid a run."""
+    return [finding for finding in findings if not (finding.dropped or finding.remark)]
+
+
+def require_none(findings: Iterable[Finding]) -> None:
+    """Refuse records that break rules.
+
+    Raises
+    ------
+    InputError
+        Naming every rule broken, how often and where.
+    """
+    if broken := failing(findings):
+        raise refusal(broken)
+
+
+def refusal(broken: Iterable[Finding]) -> InputError:
+    """The error that names every rule broken, how often and where."""
+    head = "the records break these rules (confidential: it counts records):"
+    return InputError("\n".join([head, *(f"  {finding}" for finding in broken)]))

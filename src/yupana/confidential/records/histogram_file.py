@@ -1,0 +1,212 @@
+"""TopDown's histogram of blocks, text or Parquet: a row for a block and a cell of the schema, with its count."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import duckdb
+
+from yupana.arrays import Ints
+from yupana.confidential.records.database import STOPS, numbers
+from yupana.confidential.records.findings import Finding
+from yupana.confidential.records.reader import (
+    NO_HEADER,
+    PART_SHIFT,
+    Source,
+    check_readable,
+    damaged_parts,
+    load_text,
+    parquet,
+    place_finding,
+    read_header,
+)
+from yupana.files.columns import RecordFile
+from yupana.files.database import quoted
+from yupana.topdown.schema import Attribute, Schema
+
+HISTOGRAM: Final = RecordFile("histogram", "row", ())
+"""Where the histogram of a data folder is; its columns follow the schema."""
+
+UNKNOWN_BLOCK: Final = (
+    "block is not among those of the spine: not in the geography, or left out because nothing stands there"
+)
+
+_INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+_MOST: Final = 999_999_999
+
+
+def open_histogram(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
+    """Open a histogram and check its values one by one.
+
+    Columns may stand in any order. A level is written as its number, from 0, or as its label; as its label only where
+    the labels are numbers themselves and would be taken for others.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    schema : Schema
+
+    Returns
+    -------
+    list of Finding
+        If there are none, the database holds the relation ``histogram``: block and count, int64, cell, int32, and
+        record (`Source`).
+    """
+    if findings := check_readable(source):
+        return findings
+    findings = _open_text(db, source, schema) if source.header else _open_parquet(db, source, schema)
+    if findings:
+        return findings
+    try:
+        return _check_values(db, source, schema)
+    except STOPS:
+        raise
+    except duckdb.Error:
+        return damaged_parts(db, source)
+
+
+def find_strangers(db: duckdb.DuckDBPyConnection, source: Source, blocks: Ints) -> list[Finding]:
+    """Find rows whose block is not among those given, of shape (blocks,)."""
+    db.register("blocks_now", {"block": blocks})
+    db.execute("CREATE TABLE known_blocks AS SELECT * FROM blocks_now")
+    db.unregister("blocks_now")
+    broken = "block NOT IN (SELECT block FROM known_blocks)"
+    (count,) = numbers(db, "SELECT count(*) FROM histogram ANTI JOIN known_blocks USING (block)")
+    finding = Finding("block_in_geography", "", UNKNOWN_BLOCK, count)
+    return place_finding(db, source, finding, "histogram", broken) if count else []
+
+
+def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
+    """Say which rows repeat a block and cell, once it is known that some do."""
+    broken = "(block, cell) IN (SELECT (block, cell) FROM histogram GROUP BY block, cell HAVING count(*) > 1)"
+    (count,) = numbers(db, f"SELECT count(*) FROM histogram WHERE {broken}")
+    text = "a block and cell have more than one row; give each one row, with the sum"
+    return place_finding(db, source, Finding("unique_cell", "", text, count), "histogram", broken)
+
+
+def _open_text(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
+    path = source.paths[0]
+    if (found := read_header(path)) is None:
+        return [Finding("is_text", path.name, NO_HEADER)]
+    separator, header = found
+    if findings := _check_header(path.name, header, schema):
+        return findings
+    # Names of attributes are the user's, and may be words of the database.
+    names = [f"f{place}" for place in range(len(header))]
+    typed = _typed(schema, {name: (field, "VARCHAR") for name, field in zip(header, names, strict=True)})
+    return load_text(db, path, "cells", separator, names, typed)
+
+
+def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
+    findings: list[Finding] = []
+    kinds: dict[str, str] = {}
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            described = db.execute(f"DESCRIBE SELECT * FROM {parquet([path])}").fetchall()
+        except STOPS:
+            raise
+        except duckdb.Error:
+            findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
+            continue
+        found = {str(row[0]): str(row[1]) for row in described}
+        wrong = _check_header(name, tuple(found), schema)
+        wrong = wrong or [
+            Finding("column_type", name, f"column {column} has type {kind}; text or an integer type is needed")
+            for column, kind in found.items()
+            if kind not in {"VARCHAR", *_INTEGERS}
+        ]
+        if not wrong and kinds and found != kinds:
+            wrong = [Finding("column_type", name, f"its columns differ in type from those of {source.names[0]}")]
+        findings += wrong
+        kinds = kinds or found
+    if findings:
+        return findings
+    record = "file_row_number + 1"
+    if len(source.paths) > 1:
+        record += f" + (file_index::BIGINT << {PART_SHIFT})"
+    typed = _typed(schema, {name: (_named(name), kind) for name, kind in kinds.items()})
+    db.execute(f"CREATE VIEW cells AS SELECT {typed}, {record} AS record FROM {parquet(source.paths)}")
+    return []
+
+
+def _check_header(file: str, header: Sequence[str], schema: Schema) -> list[Finding]:
+    expected = ("block", *schema.names, "count")
+    missing = [name for name in expected if name not in header]
+    twice = [name for name in expected if header.count(name) > 1]
+    # A name that is not ours could be a value where the header is missing, so it is placed and not shown.
+    unexpected = [str(place) for place, name in enumerate(header, 1) if name not in expected]
+    findings = []
+    if missing:
+        findings.append(Finding("columns_present", file, f"missing column {', '.join(missing)} in the header"))
+    if twice:
+        findings.append(Finding("columns_present", file, f"column {', '.join(twice)} is there twice"))
+    if unexpected:
+        text = f"unexpected column at position {', '.join(unexpected)} of the header; expected {', '.join(expected)}"
+        findings.append(Finding("no_other_columns", file, text))
+    return findings
+
+
+def _typed(schema: Schema, fields: Mapping[str, tuple[str, str]]) -> str:
+    """SQL for all columns as numbers, NULL where a value breaks the column's rule."""
+    columns = [f"{_block(*fields['block'])} AS block", f"{_count(*fields['count'])} AS count"]
+    levels = (f"{_level(*fields[a.name], a)} AS a{place}" for place, a in enumerate(schema.attributes))
+    return ", ".join([*columns, *levels])
+
+
+def _block(field: str, kind: str) -> str:
+    if kind != "VARCHAR":
+        return f"CASE WHEN {field} BETWEEN 0 AND {10**16 - 1} THEN {field}::BIGINT END"
+    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{16}}') THEN TRY_CAST({field} AS BIGINT) END"
+
+
+def _count(field: str, kind: str) -> str:
+    if kind != "VARCHAR":
+        return f"CASE WHEN {field} BETWEEN 0 AND {_MOST} THEN {field}::BIGINT END"
+    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{1,9}}') THEN TRY_CAST({field} AS BIGINT) END"
+
+
+def _level(field: str, kind: str, attribute: Attribute) -> str:
+    """SQL for the number of a level."""
+    text = field if kind == "VARCHAR" else f"{field}::VARCHAR"
+    number = f"TRY_CAST({text} AS INTEGER)"
+    # Text such as 01 or 1.0 is no number of a level.
+    written = f"CASE WHEN {number} BETWEEN 0 AND {attribute.size - 1} AND {number}::VARCHAR = {text} THEN {number} END"
+    if attribute.labels == tuple(map(str, range(attribute.size))):
+        return written
+    labels = ", ".join(map(quoted, attribute.labels))
+    of_label = f"list_position([{labels}], {text}) - 1"
+    return of_label if has_numbers(attribute) else f"coalesce({of_label}, {written})"
+
+
+def has_numbers(attribute: Attribute) -> bool:
+    """Whether a label is a number, and that of another level."""
+    numbered = (label for level, label in enumerate(attribute.labels) if label != str(level))
+    return any(label.isascii() and label.isdecimal() for label in numbered)
+
+
+def _check_values(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
+    rules = {
+        "block": "block must be a code of 16 digits: state, county, tract, block group, block",
+        "count": f"count must be a whole number from 0 to {_MOST:,}",
+    }
+    for place, attribute in enumerate(schema.attributes):
+        numbered = "" if has_numbers(attribute) else f" or its number, 0 to {attribute.size - 1}"
+        rules[f"a{place}"] = f"{attribute.name} must be a label of the schema{numbered}"
+    nulls = ", ".join(f"count_if({column} IS NULL)" for column in rules)
+    total, *wrong = numbers(db, f"SELECT count(*), {nulls} FROM cells")
+    if not total:
+        return [Finding("not_empty", source.names[0], "the file has no rows; give at least one count, such as 0")]
+    findings = []
+    for (column, text), count in zip(rules.items(), wrong, strict=True):
+        if count:
+            finding = Finding("domain", "", text, count)
+            findings += place_finding(db, source, finding, "cells", f"{column} IS NULL")
+    cell = "0"
+    for place, size in enumerate(schema.shape):
+        cell = f"({cell} * {size} + a{place})"
+    db.execute(f"CREATE VIEW histogram AS SELECT block, {cell}::INTEGER AS cell, count, record FROM cells")
+    return findings
+
+
+def _named(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'

@@ -1,0 +1,437 @@
+"""Open a record file, text or Parquet, as a typed relation. A value outside its column's domain becomes NULL.
+
+After `open_records`, the database holds a relation named like the file (`RecordFile.relation`) with the columns of the
+schema as numbers and a column ``record``: its number in its part of the file, from 1, and above that the number of the
+part (`Source`). A file of one part numbers its records from 1.
+"""
+
+import codecs
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from yupana.confidential.records.database import STOPS
+from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
+from yupana.errors import InputError
+from yupana.files.columns import Column, RecordFile
+from yupana.files.database import quoted, source_of
+from yupana.files.regular import regular
+
+_HEADER_LIMIT: Final = 1 << 16
+_SEPARATORS: Final = "|,"
+_FEW_CODES: Final = 100
+
+NO_HEADER: Final = "the first line is no header of column names; is this a CSV file?"
+
+PARQUET: Final = ".parquet"
+
+PART_SHIFT: Final = 40
+"""A record's number counts within its part in the bits below this one, and the parts in those above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The file or files that hold one kind of records.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        The parts, in the order of their numbers.
+    names : tuple of str
+        What findings call them.
+    header : bool
+        Whether the first line of each is no record.
+    beside : tuple of Path
+        Files of another kind that complete these records and were checked with them.
+    """
+
+    paths: tuple[Path, ...]
+    names: tuple[str, ...]
+    header: bool = False
+    beside: tuple[Path, ...] = ()
+
+    def places(self, part: int, records: Iterable[int]) -> tuple[int, ...]:
+        """Where records of a part stand in it: rows of Parquet, lines of text, of which blank ones are no records."""
+        wanted = sorted(records)
+        if not self.header or not wanted:
+            return tuple(wanted)
+        return _lines_below_header(self.paths[part], wanted)
+
+
+def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+    """Open what `find_source` found.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    schema : RecordFile
+
+    Returns
+    -------
+    list of Finding
+        Phase 1: what keeps the file from being read as such records. Empty if the relation was made. A Parquet file
+        damaged in its middle shows only when it is read: whoever reads it first must expect an error
+        (`damaged_parts`).
+    """
+    if findings := check_readable(source):
+        return findings
+    return _open_csv(db, source.paths[0], schema) if source.header else _open_parquet(db, source, schema)
+
+
+def check_readable(source: Source) -> list[Finding]:
+    """Find files that cannot be opened or are empty."""
+    findings = []
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            with open(path, "rb", opener=regular) as file:
+                head = file.read(1)
+        except OSError as error:
+            findings.append(Finding("readable", name, error.strerror or "cannot be read"))
+            continue
+        if not head:
+            findings.append(Finding("not_empty", name, "the file is empty: not even a header"))
+    return findings
+
+
+def read_header(path: Path) -> tuple[str, tuple[str, ...]] | None:
+    """Read the separator and the column names of a text file, or None if its first line is not ASCII text."""
+    with open(path, "rb", opener=regular) as file:
+        head = file.read(_HEADER_LIMIT)
+    try:
+        # The head may end within a character, so only its first line must be text.
+        line = head.removeprefix(codecs.BOM_UTF8).splitlines()[0].decode("ascii")
+    except (UnicodeDecodeError, IndexError):
+        return None
+    separator = next((s for s in _SEPARATORS if s in line), _SEPARATORS[0])
+    return separator, tuple(name.strip() for name in next(csv.reader([line], delimiter=separator)))
+
+
+def forms(folder: Path, schema: RecordFile) -> list[Path]:
+    """Which forms of a record file are there: text, Parquet, or a folder of Parquet files under either name."""
+    paths = [folder / f"{schema.name}.{ending}" for ending in schema.endings]
+    there = [path for path in paths if path.is_file() or (path.suffix == PARQUET and path.is_dir())]
+    parts = folder / schema.name
+    try:
+        partitioned = PARQUET[1:] in schema.endings and parts.is_dir() and any(parts.rglob(f"*{PARQUET}"))
+    except OSError:
+        partitioned = False
+    return there + [parts] * partitioned
+
+
+def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
+    """Which form of a record file is there, or what is wrong with that."""
+    there = forms(folder, schema)
+    if len(there) > 1:
+        names = " or ".join(path.name for path in there)
+        return None, [Finding("one_file", names, f"{'both' if len(there) == 2 else 'all'} are there; leave one")]
+    if not there:
+        return None, [Finding("file_present", " or ".join(schema.file_names), f"no such file in {folder}")]
+    path = there[0]
+    return _partitioned(path) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
+
+
+def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
+    """The Parquet files in a folder and the folders in it. Hidden files and marks such as ``_SUCCESS`` are no parts."""
+    marks = ("_", ".")
+    try:
+        found = sorted(path for path in root.rglob("*") if not path.is_dir() and not path.name.startswith(marks))
+    except OSError as error:
+        return None, [Finding("readable", root.name, error.strerror or "cannot be read")]
+    parts = [(path, path.relative_to(root.parent).as_posix()) for path in found]
+    # A part passed over would be a state left out of the tables, so nothing is.
+    findings = [
+        Finding("is_parquet", name, "a part must be a file whose name ends in .parquet; take it out of the folder")
+        for path, name in parts
+        if path.suffix != PARQUET or not path.is_file()
+    ]
+    if not parts:
+        findings = [Finding("not_empty", root.name, "the folder holds no file that ends in .parquet")]
+    if findings:
+        return None, findings
+    return Source(tuple(path for path, _ in parts), tuple(name for _, name in parts)), []
+
+
+def check_header(file: str, header: tuple[str, ...], schema: RecordFile) -> list[Finding]:
+    """Compare column names with the schema: missing, twice, unexpected, or out of order."""
+    expected = schema.header
+    # A name that is not ours could be a record where the header is missing, so unexpected names are placed, not shown.
+    unexpected = [str(place) for place, name in enumerate(header, 1) if name not in expected]
+    missing = [name for name in expected if name not in header]
+    findings = []
+    if missing:
+        findings.append(Finding("columns_present", file, f"missing column {', '.join(missing)} in the header"))
+    if schema.others:
+        twice = [name for name in expected if header.count(name) > 1]
+        return findings + [Finding("columns_present", file, f"column {name} is there twice") for name in twice]
+    if unexpected:
+        text = f"unexpected column at position {', '.join(unexpected)} of the header; expected {', '.join(expected)}"
+        findings.append(Finding("no_other_columns", file, text))
+    if not findings and header != expected:
+        findings.append(Finding("column_order", file, f"columns out of order; expected {', '.join(expected)}"))
+    return findings
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a folder of records that is none, or that the database could not name.
+
+    Raises
+    ------
+    InputError
+    """
+    if not folder.is_dir():
+        raise InputError(f"the data folder {folder} does not exist")
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
+
+
+def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> list[Finding]:
+    if (found := read_header(path)) is None:
+        return [Finding("is_text", path.name, NO_HEADER)]
+    separator, header = found
+    if findings := check_header(path.name, header, schema):
+        return findings
+    # Names that are not ours may be empty, or differ by case alone, which the database does not see.
+    names = [name if name in schema.header else f"column {place}" for place, name in enumerate(header, 1)]
+    typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
+    return load_text(db, path, schema.relation, separator, names, typed)
+
+
+def load_text(
+    db: duckdb.DuckDBPyConnection, path: Path, table: str, separator: str, names: Sequence[str], typed: str
+) -> list[Finding]:
+    """Load the rows below the header of a text file.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    path : Path
+    table : str
+        The relation to make, with the numbers of records in a column ``record``.
+    separator : str
+    names : sequence of str
+        What to call the columns of the file, each by another name.
+    typed : str
+        SQL for the columns of the relation, from texts.
+    """
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
+    try:
+        db.execute(f"""
+            CREATE TABLE {table}_rows AS SELECT {typed} FROM read_csv({source_of(path)},
+                auto_detect = false, hive_partitioning = false, header = false, skip = 1,
+                delim = {quoted(separator)}, quote = '"', escape = '"',
+                columns = {{{columns}}}, strict_mode = true, store_rejects = true,
+                rejects_table = '{table}_rejects', rejects_scan = '{table}_rejects_scan')
+            """)
+    except STOPS:
+        raise
+    except duckdb.Error:
+        text = "not readable as CSV throughout: binary content, or line ends of more than one kind"
+        return [Finding("is_text", path.name, text)]
+    findings = rejected(db, table, path.name, len(names))
+    if not findings:
+        findings = _empty_last_fields(db, path, separator, len(names))
+    if not findings:
+        db.execute(f"CREATE VIEW {table} AS SELECT *, rowid + 1 AS record FROM {table}_rows")
+    return findings
+
+
+def rejected(db: duckdb.DuckDBPyConnection, table: str, file: str, fields: int) -> list[Finding]:
+    """Findings of the rows that the database could not read, which it keeps in ``<table>_rejects``."""
+    rejects = f"FROM {table}_rejects"
+    rules = db.execute(f"SELECT error_type::VARCHAR, count(DISTINCT line) {rejects} GROUP BY 1 ORDER BY 1").fetchall()
+    findings = []
+    for kind, count in rules:
+        query = f"SELECT DISTINCT line {rejects} WHERE error_type::VARCHAR = ? ORDER BY 1 LIMIT {MOST_LINES}"
+        lines = tuple(int(row[0]) for row in db.execute(query, [kind]).fetchall())
+        text = _REJECTED.get(kind, f"is no row of {fields} fields")
+        findings.append(Finding("row_shape", file, text, int(count), lines))
+    return findings
+
+
+def _empty_last_fields(db: duckdb.DuckDBPyConnection, path: Path, separator: str, fields: int) -> list[Finding]:
+    """Find rows with a field too many that is empty: the database forgives them."""
+    read = f"""
+        SELECT line FROM read_csv({source_of(path)}, auto_detect = false, hive_partitioning = false,
+            header = false, skip = 1, delim = '\x01', quote = '', escape = '', columns = {{line: 'VARCHAR'}})"""
+    broken = f"ends_with(line, '{separator}') AND length(line) - length(replace(line, '{separator}', '')) >= {fields}"
+    (count,) = db.execute(f"SELECT count(*) FROM ({read}) WHERE {broken}").fetchone() or (0,)
+    if not count:
+        return []
+    numbered = f"SELECT line, row_number() OVER () AS record FROM ({read})"
+    query = f"SELECT record FROM ({numbered}) WHERE {broken} ORDER BY 1 LIMIT {MOST_LINES}"
+    lines = _lines_below_header(path, [int(row[0]) for row in db.execute(query).fetchall()])
+    return [Finding("row_shape", path.name, _REJECTED["TOO MANY COLUMNS"], int(count), lines)]
+
+
+def _lines_below_header(path: Path, wanted: Sequence[int]) -> tuple[int, ...]:
+    """Lines of a CSV file on which records stand, whose numbers are in order."""
+    found: list[int] = []
+    record = 0
+    # Universal newlines, as the database reads them; the bytes of a record do not matter here.
+    with path.open(encoding="latin-1") as file:
+        for line, text in enumerate(file, 1):
+            if line == 1 or text == "\n":
+                continue
+            record += 1
+            while len(found) < len(wanted) and wanted[len(found)] == record:
+                found.append(line)
+            if len(found) == len(wanted):
+                break
+    return tuple(found)
+
+
+_REJECTED: Final = {
+    "MISSING COLUMNS": "has too few fields",
+    "TOO MANY COLUMNS": "has too many fields",
+    "UNQUOTED VALUE": "has a quotation mark that is not closed",
+    "INVALID ENCODING": "is not UTF-8 text",
+    "LINE SIZE OVER MAXIMUM": "is too long to be a record",
+}
+
+
+def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+    types, findings = stored_types(db, source, schema)
+    if findings:
+        return findings
+    columns = ", ".join(f"{from_stored(column, types[column.name])} AS {column.name}" for column in schema.columns)
+    record = "file_row_number + 1"
+    if len(source.paths) > 1:
+        record += f" + (file_index::BIGINT << {PART_SHIFT})"
+    db.execute(f"CREATE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {parquet(source.paths)}")
+    return []
+
+
+def stored_types(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile
+) -> tuple[dict[str, str], list[Finding]]:
+    """SQL types of the columns, on which all parts of Parquet must agree, or what keeps them from being read so."""
+    findings: list[Finding] = []
+    types: dict[str, str] = {}
+    first = ""
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            described = db.execute(f"DESCRIBE SELECT * FROM {parquet([path])}").fetchall()
+        except STOPS:
+            raise
+        except duckdb.Error:
+            findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
+            continue
+        found = {str(row[0]): str(row[1]) for row in described}
+        wrong = check_header(name, tuple(found), schema) or _check_types(name, found, schema)
+        if not wrong and types and found != types:
+            # The database would cast one to the other, and an integer would lose its leading zeros.
+            columns = ", ".join(column for column, kind in found.items() if kind != types[column])
+            wrong = [Finding("column_type", name, f"column {columns} has another type than in {first}; all must agree")]
+        elif not wrong and not types:
+            types, first = found, name
+        findings += wrong
+    return types, findings
+
+
+def parquet(paths: Iterable[Path]) -> str:
+    """SQL for Parquet files of one schema. What a path says, as in ``TABBLKST=06``, is not read as data."""
+    files = ", ".join(map(source_of, paths))
+    return f"read_parquet([{files}], hive_partitioning = false)"
+
+
+def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
+    integers = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+    findings = []
+    for column in schema.columns:
+        kind = types[column.name]
+        if kind not in {"VARCHAR", *({"BOOLEAN"} if column.words else integers)}:
+            needed = "text or true and false are" if column.words else "text or an integer type is"
+            findings.append(Finding("column_type", file, f"column {column.name} has type {kind}; {needed} needed"))
+    return findings
+
+
+def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
+    """Name the Parquet files whose values cannot all be read, after an error that says that there is one."""
+    text = "damaged: some of its pages cannot be read"
+    findings = []
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            db.execute(f"SELECT max(hash(COLUMNS(*))) FROM {parquet([path])}").fetchall()
+        except STOPS:
+            raise
+        except duckdb.Error:
+            findings.append(Finding("is_parquet", name, text))
+    return findings or [Finding("is_parquet", source.names[0], text)]
+
+
+def from_text(column: Column) -> str:
+    """SQL for a text value as a number of the domain, or NULL. Codes need their leading zeros."""
+    name = column.text or column.name
+    if column.words:
+        return _from_list(column)
+    number = f"TRY_CAST({name} AS {'INTEGER' if column.high < 1 << 31 else 'BIGINT'})"
+    if column.width:
+        written = f"{_written_code(column, number)} = {name}"
+    else:
+        written = f"regexp_full_match({name}, '[0-9]{{1,9}}')"
+    blank = f"WHEN {name} = {quoted(column.blank)} THEN 0::{column.storage} " if column.blank else ""
+    return f"CASE {blank}WHEN {written} THEN {in_domain(column, number)} END"
+
+
+def _written_code(column: Column, number: str) -> str:
+    """SQL for the digits of a code, filled up with zeros where codes begin with some."""
+    text = f"{number}::VARCHAR"
+    return text if column.width and column.low >= 10 ** (column.width - 1) else f"lpad({text}, {column.width}, '0')"
+
+
+def from_stored(column: Column, kind: str) -> str:
+    """SQL for a value as Parquet stores it, of the SQL type `kind`, as a number of the domain, or NULL."""
+    if kind == "BOOLEAN":
+        return f"CAST({column.name} AS {column.storage})"
+    if kind != "VARCHAR":
+        value = in_domain(column, column.name)
+    else:
+        few = column.width is not None and len(column.domain) <= _FEW_CODES and not column.blank
+        value = _from_list(column) if few else from_text(column)
+    return f"CASE WHEN {column.name} IS NULL THEN 0::{column.storage} ELSE {value} END" if column.blank else value
+
+
+def _from_list(column: Column) -> str:
+    """SQL for a text value by a search through the list of those allowed.
+
+    The database evaluates a function of one column once per distinct value where Parquet stores each value once, which
+    makes this ten times as fast as `from_text` there.
+    """
+    values = sorted(column.domain)
+    codes = ", ".join(quoted(column.written(value)) for value in values)
+    return f"([{', '.join(map(str, values))}]::{column.storage}[])[list_position([{codes}], {column.name})]"
+
+
+def in_domain(column: Column, number: str) -> str:
+    """SQL for a number if it lies in the domain, else NULL."""
+    test = f"{number} BETWEEN {column.low} AND {column.high}"
+    if isinstance(column.domain, frozenset):
+        test = f"{number} IN ({', '.join(map(str, sorted(column.domain)))})"
+    return f"CASE WHEN {test} THEN CAST({number} AS {column.storage}) END"
+
+
+def place_finding(
+    db: duckdb.DuckDBPyConnection, source: Source, finding: Finding, relation: str, broken: str
+) -> list[Finding]:
+    """Say in which files, and where in them, the records lie that break a rule: one finding for each file."""
+    query = f"SELECT record FROM {relation} WHERE {broken} ORDER BY record LIMIT {MOST_LINES}"
+    first = [int(row[0]) for row in db.execute(query).fetchall()]
+    if len(source.paths) == 1:
+        return [replace(finding, file=source.names[0], lines=source.places(0, first))]
+    grouped = f"SELECT record >> {PART_SHIFT}, count(*) FROM {relation} WHERE {broken} GROUP BY 1 ORDER BY 1"
+    parts = [(int(part), int(count)) for part, count in db.execute(grouped).fetchall()]
+    findings = []
+    for part, count in parts[:MOST_LINES]:
+        within = f"({broken}) AND record >> {PART_SHIFT} = {part} ORDER BY record LIMIT {MOST_LINES}"
+        found = db.execute(f"SELECT record FROM {relation} WHERE {within}").fetchall()
+        lines = source.places(part, (int(row[0]) & ((1 << PART_SHIFT) - 1) for row in found))
+        findings.append(replace(finding, file=source.names[part], count=count, lines=lines))
+    rest = [replace(finding, file=source.names[part], count=count) for part, count in parts[MOST_LINES:]]
+    return findings + more_files(rest)

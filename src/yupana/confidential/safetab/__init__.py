@@ -1,0 +1,1 @@
+"""SafeTab's records to noisy answers."""

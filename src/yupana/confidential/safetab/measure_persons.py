@@ -1,0 +1,220 @@
+"""SafeTab-P's two stages: totals that choose each group's table, then the table itself. Confidential."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.confidential.tabulate.groups import Areas, SliceCounts, SummedCounts, space_of
+from yupana.plan.ledger import Ledger, Meter
+from yupana.plan.plan import Plan
+from yupana.privacy.entropy import Entropy
+from yupana.products.safetab.iterations import CharacteristicIterations
+from yupana.products.safetab.person_tables import AGE_TABLES, FINEST
+from yupana.products.safetab.persons.configuration import Config
+from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2, measurement_name
+from yupana.products.safetab.persons.tables import NoisyGroups
+from yupana.products.safetab.regions import Level, Run
+
+Details = Callable[[NDArray[np.bool_]], Ints]
+
+_GROUPS_AT_ONCE = 1 << 20
+CROSS_STATES: Final = ("nation", "aiannh")
+"""Kinds of areas that may lie in more than one slice, and so are summed up before they are measured."""
+
+_CELLS = np.array([1, *(table.cells for table in AGE_TABLES)])
+"""Cells of a group by its statistics level."""
+
+
+@dataclass(slots=True)
+class _LevelMeters:
+    """What is measured of a level, and how many of its groups."""
+
+    level: Level
+    thresholds: tuple[int, ...]
+    suppressed_up_to: int | None
+    common: Ints
+    detailed_only: Ints
+    stages: tuple[Meter, Meter] | None = None
+    total: Meter | None = None
+
+
+@dataclass(slots=True)
+class Measurer:
+    """Passes the counts of one pass through the door, level by level and slice by slice."""
+
+    config: Config
+    iterations: CharacteristicIterations
+    areas: Areas
+    ledger: Ledger
+    entropy: Entropy
+    run: Run
+    _meters: dict[str, list[_LevelMeters]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for level in self.config.settings.levels:
+            if level.region.run == self.run and self.config.budgets[level] > 0:
+                meters = self._open(level)
+                self._meters.setdefault(level.region.base, []).append(meters)
+
+    def measure(self, slices: Iterable[SliceCounts]) -> Iterable[NoisyGroups]:
+        """Measure every group of the pass, in the order of the slices; areas that cross them come last."""
+        sums = {}
+        for base in CROSS_STATES:
+            if base in self._meters:
+                granularity = self._meters[base][0].level.region.granularity
+                space = space_of(self.iterations, granularity)
+                sums[base] = SummedCounts(len(self.areas.ids[base]), space, FINEST.cells)
+        for part in slices:
+            for base, meters in self._meters.items():
+                granularity = meters[0].level.region.granularity
+                if base in sums:
+                    sums[base].add(part, base, granularity)
+                else:
+                    totals = part.totals(base, granularity)
+                    first, _ = part.range_of(base)
+                    yield from self._measure_area_kind(
+                        meters,
+                        first,
+                        totals,
+                        lambda chosen, p=part, b=base, g=granularity: p.details(b, g, chosen),  # type: ignore[misc]
+                    )
+        for base, summed in sums.items():
+            yield from self._measure_area_kind(self._meters[base], 0, summed.totals(), summed.details)
+
+    def _open(self, level: Level) -> _LevelMeters:
+        eligible = self.iterations.eligible(level.iteration_level, level.region.granularity).iterations
+        detailed_only = np.array([i.detailed_only for i in eligible], dtype=bool)
+        areas = len(self.areas.ids[level.region.base])
+        plan = self.ledger.plan
+        meters = _LevelMeters(
+            level,
+            self.config.thresholds[level][: len(AGE_TABLES)],
+            self._suppressed_up_to(plan, level),
+            np.flatnonzero(~detailed_only),
+            np.flatnonzero(detailed_only),
+        )
+        if len(meters.common):
+            groups = areas * len(meters.common)
+            stage_1, stage_2 = (plan[measurement_name(stage, level)] for stage in (STAGE_1, STAGE_2))
+            meters.stages = self.ledger.open(stage_1, groups), self.ledger.open(stage_2, groups)
+        if len(meters.detailed_only):
+            total = plan[measurement_name(DETAILED_ONLY, level)]
+            meters.total = self.ledger.open(total, areas * len(meters.detailed_only))
+        return meters
+
+    def _suppressed_up_to(self, plan: Plan, level: Level) -> int | None:
+        """The largest noisy total that is left out, or None where none is.
+
+        It is the quantile of the noise: the total of an empty group passes it with one minus the configured chance.
+        """
+        if not self.config.zero_suppression or level.region.base in {"nation", "state"}:
+            return None
+        names = {m.name for m in plan.measurements}
+        name = measurement_name(STAGE_2, level)
+        return plan[name].law.quantile(float(self.config.zero_suppression)) if name in names else None
+
+    def _measure_area_kind(
+        self, meters: list[_LevelMeters], first: int, totals: Ints, details: Details
+    ) -> Iterable[NoisyGroups]:
+        space = space_of(self.iterations, meters[0].level.region.granularity)
+        for of_level in meters:
+            columns = space.columns(of_level.level.iteration_level)
+            if of_level.total is not None:
+                of_detailed = totals[:, columns][:, of_level.detailed_only]
+                yield self._measure_totals(of_level, of_level.total, first, of_detailed)
+            if of_level.stages is not None:
+                common = columns.start + of_level.common
+                exact = totals[:, common]
+                yield from self._measure_stages(of_level, *of_level.stages, first, exact, common, totals.shape, details)
+
+    def _measure_totals(self, meters: _LevelMeters, meter: Meter, first: int, totals: Ints) -> NoisyGroups:
+        areas, width = totals.shape
+        ones = np.ones(totals.size, dtype=np.int64)
+        noisy = self._clamped(meter.measure(first * width, ones, totals.ravel(), self.entropy))
+        return NoisyGroups(
+            meters.level,
+            0,
+            np.repeat(np.arange(first, first + areas), width),
+            np.tile(meters.detailed_only, areas),
+            noisy[:, None],
+            meter.measurement,
+        )
+
+    def _measure_stages(
+        self,
+        meters: _LevelMeters,
+        stage_1: Meter,
+        stage_2: Meter,
+        first: int,
+        totals: Ints,
+        columns: Ints,
+        shape: tuple[int, ...],
+        details: Details,
+    ) -> Iterable[NoisyGroups]:
+        width = totals.shape[1]
+        flat = totals.ravel()
+        levels = np.zeros(len(flat), dtype=np.int8)
+        for some in _stretches(len(flat), width):
+            ones = np.ones(some.stop - some.start, dtype=np.int64)
+            noisy = stage_1.measure(first * width + some.start, ones, flat[some], self.entropy)
+            # As many thresholds as the noisy total reaches.
+            levels[some] = np.searchsorted(meters.thresholds, noisy, side="right")
+        large = np.flatnonzero(levels)
+        selected = np.zeros(shape, dtype=bool)
+        selected[large // width, columns[large % width]] = True
+        finest = details(selected) if len(large) else np.zeros((0, FINEST.cells), dtype=np.int64)
+        for some in _stretches(len(flat), width):
+            yield from self._measure_stretch(meters, stage_2, first, width, some, flat, levels, large, finest)
+
+    def _measure_stretch(
+        self,
+        meters: _LevelMeters,
+        stage_2: Meter,
+        first: int,
+        width: int,
+        some: slice,
+        flat: Ints,
+        levels: NDArray[np.int8],
+        large: Ints,
+        finest: Ints,
+    ) -> Iterable[NoisyGroups]:
+        """Stage 2 of some groups: a group is counted in the cells of its table, however many."""
+        of_group = levels[some]
+        cells = _CELLS[of_group]
+        starts = np.cumsum(cells) - cells
+        counts = np.zeros(int(cells.sum()), dtype=np.int64)
+        small = np.flatnonzero(of_group == 0)
+        counts[starts[small]] = flat[some][small]
+        for k, table in enumerate(AGE_TABLES, 1):
+            groups = np.flatnonzero(of_group == k)
+            exact = finest[np.searchsorted(large, groups + some.start)]
+            for cell, of_finest in enumerate(table.of_finest):
+                counts[starts[groups] + of_finest] += exact[:, cell]
+        noisy = stage_2.measure(first * width + some.start, cells, counts, self.entropy)
+        kept = small
+        if meters.suppressed_up_to is not None:
+            kept = small[noisy[starts[small]] > meters.suppressed_up_to]
+        noisy = self._clamped(noisy)
+        for k, groups in enumerate([kept, *(np.flatnonzero(of_group == k) for k in range(1, len(_CELLS)))]):
+            area, iteration = np.divmod(groups + some.start, width)
+            yield NoisyGroups(
+                meters.level,
+                k,
+                first + area,
+                meters.common[iteration],
+                noisy[starts[groups, None] + np.arange(_CELLS[k])],
+                stage_2.measurement,
+            )
+
+    def _clamped(self, noisy: Ints) -> Ints:
+        return noisy if self.config.settings.allow_negative_counts else np.maximum(noisy, 0)
+
+
+def _stretches(groups: int, width: int) -> Iterable[slice]:
+    step = max(1, _GROUPS_AT_ONCE // width) * width
+    for start in range(0, groups, step):
+        yield slice(start, min(start + step, groups))

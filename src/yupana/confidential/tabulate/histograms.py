@@ -1,0 +1,291 @@
+"""The records of a census as TopDown counts them: a histogram over the cells of a schema for each block."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.confidential.records.cef import is_cef
+from yupana.confidential.records.census import FILES, RULES, Census, open_census
+from yupana.confidential.records.database import numbers, open_database
+from yupana.confidential.records.findings import Finding, refusal, require_none
+from yupana.confidential.records.histogram_file import (
+    HISTOGRAM,
+    UNKNOWN_BLOCK,
+    find_strangers,
+    open_histogram,
+    place_repetitions,
+)
+from yupana.confidential.records.quarters import QUARTERS, type_quarters
+from yupana.confidential.records.reader import Source, find_source, forms, place_finding, require_folder
+from yupana.errors import InputError
+from yupana.files.delimited import positions
+from yupana.topdown.constraints import MOST_PERSONS
+from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.schema import Schema
+
+QUARTERS_ATTRIBUTE: Final = "hhgq"
+
+_RECODES: Final = MappingProxyType(
+    {
+        QUARTERS_ATTRIBUTE: (8, "CASE WHEN RTYPE = 3 THEN 0 ELSE major END"),
+        "votingage": (2, "CASE WHEN QAGE >= 18 THEN 1 ELSE 0 END"),
+        "hispanic": (2, "CENHISP - 1"),
+        "cenrace": (63, "CENRACE - 1"),
+    }
+)
+"""How many levels an attribute of persons has, and SQL for the level, as in PL 94-171 of 2020."""
+
+UNITS_ATTRIBUTE: Final = ("h1", 2)
+"""The one attribute of housing units: 0 for vacant, 1 for occupied."""
+
+_CHECKED: Final = tuple(
+    rule
+    for rule in RULES
+    if rule.name in {"record_types", "group_quarters_relationship", "final_pop", "geo_record_type"}
+)
+"""Rules of PHSafe on what TopDown counts; families and relationships are none of its business."""
+
+_EVERY_STATE: Final = frozenset(range(100))
+
+_BLOCK: Final = (
+    "(TABBLKST::BIGINT * 100_000_000_000_000 + TABBLKCOU::BIGINT * 100_000_000_000 + TABTRACTCE::BIGINT * 100_000"
+    " + TABBLKGRPCE * 10_000 + TABBLK)"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockCounts:
+    """Confidential counts of blocks.
+
+    Attributes
+    ----------
+    blocks : ndarray of int64, shape (blocks,)
+        Their 16 digits as numbers, in the order asked for.
+    histogram : Histogram
+        A unit for each block.
+    files : mapping of str to Source
+        What was read, for the confidential log.
+    """
+
+    blocks: Ints
+    histogram: Histogram
+    files: Mapping[str, Source]
+
+
+def read_block_counts(
+    folder: Path, schema: Schema, blocks: Ints, facilities: Ints | None = None, *, memory: int | None = None
+) -> BlockCounts:
+    """Count the records of a data folder, a histogram or microdata, by block; a block without records has zeros.
+
+    Parameters
+    ----------
+    folder : Path
+        With ``histogram``, as CSV or Parquet, or with the files of PHSafe or of the CEF.
+    schema : Schema
+    blocks : ndarray of int64, shape (blocks,)
+        The 16 digits of the blocks of the spine, in any order, each once.
+    facilities : ndarray of int64, shape (blocks, 8), optional
+        Housing units and facilities by major type in each of these blocks (`read_facilities`). Where microdata do not
+        tell the type of group quarters, it is read off these.
+    memory : int, optional
+        Bytes to get along with.
+
+    Raises
+    ------
+    InputError
+        If the records break a rule, or have a block that is not among those given.
+    """
+    require_folder(folder)
+    if not forms(folder, HISTOGRAM):
+        return _count_microdata(folder, schema, blocks, facilities, memory)
+    if is_cef(folder, (HISTOGRAM,)) or any(forms(folder, schema) for schema in FILES):
+        raise InputError(f"{folder} holds a histogram and microdata; leave one of them")
+    return _read_histogram(folder, schema, blocks, memory)
+
+
+def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facilities: Ints) -> None:
+    """Refuse counts that contradict the list of housing units and group quarters.
+
+    Parameters
+    ----------
+    counts : BlockCounts
+    schema : Schema
+    attribute : str
+        Of which 0 is households, and g the group quarters of major type g.
+    facilities : ndarray of int64, shape (blocks, 8)
+        In the order of the counts; read as far as the attribute has levels.
+
+    Raises
+    ------
+    InputError
+        If a block has persons where nothing stands, fewer persons than facilities of a type, or more than
+        `MOST_PERSONS` for each unit or facility. With such data the constraints of the configuration would keep out
+        the truth.
+    """
+    axis = schema.names.index(attribute)
+    inner = int(np.prod(schema.shape[axis + 1 :], dtype=np.int64))
+    size = schema.shape[axis]
+    found = counts.histogram
+    people = np.zeros((found.units, size), dtype=np.int64)
+    np.add.at(people, (found.owners(), found.cells // inner % size), found.counts)
+    standing = facilities[:, :size]
+    least = np.where(np.arange(size) == 0, 0, standing)
+    rules = {
+        "has persons in households or a type of group quarters of which it has none": (people > 0) & (standing == 0),
+        "has fewer persons than facilities of a type of group quarters": people < least,
+        f"has more than {MOST_PERSONS:,} persons for each housing unit or facility of a type": (standing > 0)
+        & (people > standing * MOST_PERSONS),
+    }
+    broken = {text: np.flatnonzero(wrong.any(axis=1)) for text, wrong in rules.items() if wrong.any()}
+    if broken:
+        lines = [
+            f"  {len(at):,} block{'s' * (len(at) > 1)}, such as {counts.blocks[at[0]]:016d}: the block {text}"
+            for text, at in broken.items()
+        ]
+        raise InputError(
+            "\n".join(
+                [
+                    "the records contradict group_quarters.csv (confidential: it tells of records):",
+                    *lines,
+                    "correct the list, or leave group_quarters out of [constraints]",
+                ]
+            )
+        )
+
+
+def check_structural_zeros(counts: BlockCounts, impossible: NDArray[np.bool_]) -> None:
+    """Refuse counts in cells that can hold no record.
+
+    Parameters
+    ----------
+    counts : BlockCounts
+    impossible : ndarray of bool, shape (cells,)
+
+    Raises
+    ------
+    InputError
+        If a block counts records there. The estimate would move them to other cells without a word.
+    """
+    found = counts.histogram
+    wrong = np.unique(found.owners()[impossible[found.cells]])
+    if len(wrong):
+        raise InputError(
+            "the records contradict structural_zeros (confidential: it tells of records):\n"
+            f"  {len(wrong):,} block{'s' * (len(wrong) > 1)}, such as {counts.blocks[wrong[0]]:016d}: the block has "
+            "records in a combination that no record can have\n"
+            "correct the records, or leave the combination out of structural_zeros in [constraints]"
+        )
+
+
+def _read_histogram(folder: Path, schema: Schema, blocks: Ints, memory: int | None) -> BlockCounts:
+    source, findings = find_source(folder, HISTOGRAM)
+    with open_database(memory) as db:
+        if source is None or (findings := open_histogram(db, source, schema)):
+            raise refusal(findings)
+        require_none(find_strangers(db, source, blocks))
+        unit, cell, count = _fetch(db, "SELECT block, cell, count FROM histogram")
+        unit = _places(unit, blocks)
+        key = unit * schema.cells + cell
+        if not bool((key[1:] > key[:-1]).all()):
+            order = np.argsort(key, kind="stable")
+            if bool((key[order][1:] == key[order][:-1]).any()):
+                require_none(place_repetitions(db, source))
+            unit, cell, count = unit[order], cell[order], count[order]
+    return BlockCounts(blocks, count_entries(unit, cell, count, len(blocks)), {HISTOGRAM.name: source})
+
+
+def _count_microdata(
+    folder: Path, schema: Schema, blocks: Ints, facilities: Ints | None, memory: int | None
+) -> BlockCounts:
+    counted = _what_is_counted(schema)
+    with open_census(folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED) as census:
+        census.require_valid()
+        require_none(_place_units(census, blocks))
+        entries = counted(census, schema, facilities)
+        files = dict(census.files)
+        if QUARTERS_ATTRIBUTE in schema.names and forms(folder, QUARTERS):
+            source, _ = find_source(folder, QUARTERS)
+            files |= {QUARTERS.name: source} if source else {}
+    return BlockCounts(blocks, count_entries(*entries, len(blocks)), files)
+
+
+_Count = Callable[[Census, Schema, Ints | None], tuple[Ints, Ints, Ints]]
+
+
+def _what_is_counted(schema: Schema) -> _Count:
+    if [(a.name, a.size) for a in schema.attributes] == [UNITS_ATTRIBUTE]:
+        return _count_units
+    if all(a.name in _RECODES and _RECODES[a.name][0] == a.size for a in schema.attributes):
+        return _count_persons
+    known = ", ".join(f"{name} ({size} levels)" for name, (size, _) in _RECODES.items())
+    raise InputError(
+        f"the schema {', '.join(f'{a.name} ({a.size} levels)' for a in schema.attributes)} cannot be counted from "
+        f"persons and units: they tell of persons {known}, and of housing units {UNITS_ATTRIBUTE[0]} (2 levels) alone; "
+        "give a histogram.csv, or name the attributes so"
+    )
+
+
+def _place_units(census: Census, blocks: Ints) -> list[Finding]:
+    """Make the relation ``placed``: MAFID of every unit and the ``place``, the position of its block."""
+    db = census.db
+    _table(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
+    db.execute(
+        f"CREATE TABLE placed AS SELECT MAFID, place "
+        f"FROM (SELECT MAFID, {_BLOCK} AS block FROM geo) JOIN known USING (block)"
+    )
+    (strangers,) = numbers(db, "SELECT (SELECT count(*) FROM geo) - (SELECT count(*) FROM placed)")
+    if not strangers:
+        return []
+    finding = Finding("block_in_geography", "", UNKNOWN_BLOCK, strangers)
+    return place_finding(db, census.files["geo"], finding, "geo", f"{_BLOCK} NOT IN (SELECT block FROM known)")
+
+
+def _count_persons(census: Census, schema: Schema, facilities: Ints | None) -> tuple[Ints, Ints, Ints]:
+    people = "persons"
+    if QUARTERS_ATTRIBUTE in schema.names:
+        if facilities is not None:
+            place, kind = np.nonzero(facilities[:, 1:])
+            _table(census.db, "facilities", {"place": place, "major": kind + 1})
+        require_none(type_quarters(census, listed=facilities is not None))
+        people = "persons LEFT JOIN typed_quarters USING (MAFID)"
+    cell = "0"
+    for attribute in schema.attributes:
+        cell = f"({cell} * {attribute.size} + {_RECODES[attribute.name][1]})"
+    query = f"""
+        SELECT place, cell, count(*) AS count FROM (SELECT MAFID, {cell}::INTEGER AS cell FROM {people})
+        JOIN placed USING (MAFID) GROUP BY place, cell"""
+    return _fetch(census.db, query)
+
+
+def _count_units(census: Census, _schema: Schema, _facilities: Ints | None) -> tuple[Ints, Ints, Ints]:
+    query = """
+        SELECT place, CASE WHEN FINAL_POP > 0 THEN 1 ELSE 0 END AS cell, count(*) AS count
+        FROM units JOIN placed USING (MAFID) WHERE RTYPE = 2 GROUP BY ALL"""
+    return _fetch(census.db, query)
+
+
+def _table(db: duckdb.DuckDBPyConnection, name: str, columns: dict[str, Ints]) -> None:
+    db.register("arrays_now", columns)
+    db.execute(f"CREATE TABLE {name} AS SELECT * FROM arrays_now")
+    db.unregister("arrays_now")
+
+
+def _fetch(db: duckdb.DuckDBPyConnection, query: str) -> tuple[Ints, Ints, Ints]:
+    columns: Sequence[NDArray[np.integer]] = list(db.execute(query).fetchnumpy().values())
+    unit, cell, count = (np.asarray(column, dtype=np.int64) for column in columns)
+    return unit, cell, count
+
+
+def _places(block: Ints, blocks: Ints) -> Ints:
+    """The position of each block among some that are in any order."""
+    if bool((blocks[1:] > blocks[:-1]).all()):
+        return positions(block, blocks)
+    order = np.argsort(blocks)
+    return np.asarray(order[positions(block, blocks[order])], dtype=np.int64)

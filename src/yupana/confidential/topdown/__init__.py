@@ -1,0 +1,1 @@
+"""TopDown's records to noisy measurements, and its runs."""

@@ -1,0 +1,232 @@
+"""How far released counts are from the truth, by kind of area, query and population. Confidential by construction."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats, Ints
+from yupana.geography.spine import Spine
+from yupana.release.tables import ReleaseTable, write_table
+from yupana.topdown.disk import Areas
+from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.queries import Query
+
+ACCURACY: Final = "accuracy"
+
+QUANTILES: Final = (5, 25, 50, 250, 500, 750, 950, 975, 995)
+"""In thousandths, as the Bureau's metrics have them."""
+
+BINS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000)
+"""Least population of the areas of each bin."""
+
+_EVERYTHING: Final = "all"
+_WITHIN: Final = 20  # one part in so many is 5 percent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AreaSet:
+    """Areas of one kind.
+
+    Attributes
+    ----------
+    name : str
+    index : ndarray of int, shape (blocks,)
+        The area of each block, or -1 for none.
+    number : int
+        How many areas there are.
+    """
+
+    name: str
+    index: NDArray[np.integer]
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyRow:
+    """The errors, released less true, of one query in areas of one kind and size.
+
+    Attributes
+    ----------
+    geolevel, query : str
+    population : str
+        The areas' true population, such as ``"10-99"``, or ``"all"``.
+    areas : int
+    answers : int
+        Of the query in each area; what follows is over areas, answers and replicates, zeros included.
+    mae, rmse, bias : float
+        Mean absolute error, root mean squared error, and mean error.
+    quantiles : tuple of int
+        Of the errors, at `QUANTILES`: the least value that so large a part does not exceed.
+    within_5_percent : float or None
+        Share of areas whose total is at most 5 percent off; of the query of totals only.
+    largest_within_5_points : float or None
+        Share of areas with people in which the share of the truly largest answer is at most 5 percentage points off;
+        of queries with several answers.
+    """
+
+    geolevel: str
+    query: str
+    population: str
+    areas: int
+    answers: int
+    mae: float
+    rmse: float
+    bias: float
+    quantiles: tuple[int, ...]
+    within_5_percent: float | None
+    largest_within_5_points: float | None
+
+
+def area_sets(spine: Spine, areas: Sequence[Areas]) -> list[AreaSet]:
+    """The geolevels of a spine and the published geography of its blocks, as kinds of areas."""
+    found = [
+        AreaSet(f"spine {level.name}", spine.tree.ancestors(i), len(level.code)) for i, level in enumerate(spine.levels)
+    ]
+    indices: dict[str, Ints] = {}
+    for kind in areas:
+        indices[kind.name] = kind.index[indices[kind.below]] if kind.below else kind.index
+        found.append(AreaSet(kind.name, indices[kind.name], len(kind.code)))
+    return found
+
+
+def accuracy(
+    truth: Histogram, released: Sequence[Histogram], queries: Sequence[Query], areas: Sequence[AreaSet]
+) -> list[AccuracyRow]:
+    """Compare one or more releases with the truth.
+
+    Parameters
+    ----------
+    truth : Histogram
+        Of the blocks.
+    released : sequence of Histogram
+        Of the same blocks: replicates, whose errors are pooled.
+    queries : sequence of Query
+    areas : sequence of AreaSet
+    """
+    rows: list[AccuracyRow] = []
+    for kind in areas:
+        true = truth.sum_to(kind.index, kind.number)
+        copies = [copy.sum_to(kind.index, kind.number) for copy in released]
+        population = true.totals()
+        for query in queries:
+            answers = query.answers()
+            rows += _compare(
+                kind, query, population, _answered(true, answers), [_answered(copy, answers) for copy in copies]
+            )
+    return rows
+
+
+def write_accuracy(folder: Path, rows: Sequence[AccuracyRow]) -> Path:
+    """Write accuracy.csv: the fields of the rows, a column for each quantile; empty where a figure has no meaning."""
+    columns: dict[str, list[str | int | float]] = {}
+    for field in fields(AccuracyRow):
+        values = [getattr(row, field.name) for row in rows]
+        if field.name == "quantiles":
+            columns |= {f"q{q / 10:g}": [value[i] for value in values] for i, q in enumerate(QUANTILES)}
+        else:
+            columns[field.name] = ["" if value is None else value for value in values]
+    return write_table(folder, ReleaseTable(ACCURACY, columns), "csv")
+
+
+def _answered(counts: Histogram, answers: NDArray[np.int32]) -> Histogram:
+    return count_entries(counts.owners(), answers[counts.cells], counts.counts, counts.units)
+
+
+def _compare(
+    kind: AreaSet, query: Query, population: Ints, true: Histogram, copies: Sequence[Histogram]
+) -> Iterator[AccuracyRow]:
+    of_area = np.searchsorted(BINS, population, side="right") - 1
+    unit, error = _errors(true, copies, query.size)
+    of_error = of_area[unit]
+    totals = [copy.totals() for copy in copies]
+    close = largest = None
+    if query.size == 1:
+        close = np.mean([_WITHIN * np.abs(total - population) <= population for total in totals], axis=0)
+    else:
+        largest = _largest(true, copies, population, totals, query.size)
+    for number in (-1, *range(len(BINS))):
+        inside = of_area == number if number >= 0 else np.ones(len(of_area), dtype=np.bool_)
+        areas = int(inside.sum())
+        if not areas:
+            continue
+        some = error[of_error == number] if number >= 0 else error
+        size = areas * query.size * len(copies)
+        inhabited = inside & (population > 0)
+        yield AccuracyRow(
+            kind.name,
+            query.name,
+            _bin_name(number),
+            areas,
+            query.size,
+            float(np.abs(some).sum()) / size,
+            float(np.sqrt((some.astype(np.float64) ** 2).sum() / size)),
+            float(some.sum()) / size,
+            _quantiles(some, size),
+            None if close is None else float(close[inside].mean()),
+            None if largest is None or not inhabited.any() else float(largest[inhabited].mean()),
+        )
+
+
+def _bin_name(number: int) -> str:
+    if number < 0:
+        return _EVERYTHING
+    if number + 1 == len(BINS):
+        return f"{BINS[number]}+"
+    low, high = BINS[number], BINS[number + 1] - 1
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _errors(true: Histogram, copies: Sequence[Histogram], size: int) -> tuple[Ints, Ints]:
+    """The unit and the size of every error that is not zero, of all copies."""
+    units, errors = [], []
+    owner = true.owners() * size + true.cells
+    for copy in copies:
+        key = np.concatenate([owner, copy.owners() * size + copy.cells])
+        change = np.concatenate([-true.counts, copy.counts])
+        order = np.argsort(key, kind="stable")
+        key, change = key[order], change[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        error = np.add.reduceat(change, first) if len(first) else change
+        units.append(key[first][error != 0] // size)
+        errors.append(error[error != 0])
+    return np.concatenate(units), np.concatenate(errors)
+
+
+def _quantiles(errors: Ints, size: int) -> tuple[int, ...]:
+    """Quantiles of so many errors, those not listed being zero."""
+    ordered = np.sort(errors)
+    negative = int((ordered < 0).sum())
+    zeros = size - len(ordered)
+    found = []
+    for q in QUANTILES:
+        place = -(-q * size // 1000) - 1
+        if place < negative:
+            found.append(int(ordered[place]))
+        else:
+            found.append(0 if place < negative + zeros else int(ordered[place - zeros]))
+    return tuple(found)
+
+
+def _largest(
+    true: Histogram, copies: Sequence[Histogram], population: Ints, totals: Sequence[Ints], size: int
+) -> Floats:
+    """In what part of the copies the largest answer's share is close, for each area, of shape (areas,)."""
+    # The first entry of each unit in the order of falling counts, then of answers.
+    owner = true.owners()
+    order = np.lexsort((true.cells, -true.counts, owner))
+    some = np.flatnonzero(population > 0)
+    first = order[true.starts[some]]
+    close = np.zeros((len(copies), len(population)))
+    for number, (copy, total) in enumerate(zip(copies, totals, strict=True)):
+        key = copy.owners() * size + copy.cells
+        wanted = some * size + true.cells[first]
+        at = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+        count = np.where(key[at] == wanted, copy.counts[at], 0) if len(key) else np.zeros(len(some), dtype=np.int64)
+        # Both shares times both totals, so that nothing is rounded. An area that lost all its people is not close.
+        apart = np.abs(count * population[some] - true.counts[first] * total[some])
+        close[number, some] = (total[some] > 0) & (_WITHIN * apart <= population[some] * total[some])
+    return np.asarray(close.mean(axis=0), dtype=np.float64)

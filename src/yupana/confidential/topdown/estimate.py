@@ -1,0 +1,228 @@
+"""From a world to estimates of all its geounits: the door, the evidence, the descent. Confidential."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.confidential.topdown.door import Door
+from yupana.confidential.topdown.world import World
+from yupana.errors import ConfigError, InputError
+from yupana.geography.spine import Spine
+from yupana.plan.ledger import Ledger
+from yupana.privacy.entropy import Entropy
+from yupana.privacy.exact import INFINITE
+from yupana.progress import Stopwatch
+from yupana.topdown.budget import Spending, spend
+from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
+from yupana.topdown.descend import Descent, Evidence, Rules, descend
+from yupana.topdown.divide import Family
+from yupana.topdown.invariants import Known, known_totals
+from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.on_demand import MeasuredOnDemand
+from yupana.topdown.root import estimate_root, root_families
+from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.tree.basis import Basis
+from yupana.topdown.tree.full_information import full_information
+
+Progress = Callable[[str, int, int], None]
+"""Called with a geolevel, how many of its geounits are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a run is made, apart from what it measures.
+
+    Attributes
+    ----------
+    estimator : "topdown" or "full-information"
+    resume : bool
+        Go on with an interrupted run.
+    noisy_measurements : Path or None
+        Where to write all noisy measurements.
+    spine : Path or None
+        The folder of a spine that was built before; the configuration has its settings (`on_given`).
+    """
+
+    estimator: Estimator = "topdown"
+    resume: bool = False
+    noisy_measurements: Path | None = None
+    spine: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimated:
+    """What came of a run. All of it was made of noisy values, invariants and public lists.
+
+    Attributes
+    ----------
+    spending : Spending
+    ledger : Ledger
+    evidence : Evidence
+    descent : Descent
+    """
+
+    spending: Spending
+    ledger: Ledger
+    evidence: Evidence
+    descent: Descent
+
+
+def estimate(
+    configuration: Configuration,
+    world: World,
+    options: Options,
+    checkpoint: Checkpoint,
+    entropy: Entropy,
+    clock: Stopwatch,
+    progress: Progress,
+) -> Estimated:
+    """Measure and estimate; what the checkpoint holds is taken from there.
+
+    Raises
+    ------
+    InputError
+        If the constraints leave no counts for the root.
+    """
+    spending = spend(configuration, world.spine)
+    known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
+    door = Door(world.exact, spending, entropy)
+    evidence = _evidence(configuration, world, known, door, checkpoint, options, clock, progress)
+    clock.start("estimating")
+    descent = _descend(configuration, world, _rules(configuration, world, known), evidence, checkpoint, progress)
+    return Estimated(spending, door.ledger, evidence, descent)
+
+
+def check_run(configuration: Configuration, world: World, options: Options) -> None:
+    """Refuse what could not be estimated, before anything is charged or drawn.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration does not go with the spine.
+    """
+    _check_noiseless(configuration, world.spine)
+    _check_root(configuration, world.spine, options)
+
+
+def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
+    """Without noise the output is to be the input; that takes the detailed query wherever units have siblings.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if configuration.budget != INFINITE:
+        return
+    missing = [level for level in configuration.without_detail() if _has_siblings(spine, spine.tree.names.index(level))]
+    if missing:
+        raise ConfigError(
+            f"the budget is infinite, but {', '.join(missing)} measures no detailed query, so its counts would not be "
+            "the input's; give it a share and the detailed query"
+        )
+
+
+def _check_root(configuration: Configuration, spine: Spine, options: Options) -> None:
+    """Refuse a root of which nothing would be known: no measurement of its own, and no total kept anywhere.
+
+    Raises
+    ------
+    ConfigError
+    """
+    top = spine.levels[0]
+    if options.estimator == "topdown" and not configuration.invariants and not spine.shares[top.share[0]]:
+        raise ConfigError(
+            f"[shares] {top.name} has no share, so nothing tells how many records there are; give it a share, keep the "
+            "totals of a geolevel in [invariants], or use --estimator full-information, which adds up what is below"
+        )
+
+
+def _has_siblings(spine: Spine, number: int) -> bool:
+    return number > 0 and spine.tree.units(number) > spine.tree.units(number - 1)
+
+
+def _evidence(
+    configuration: Configuration,
+    world: World,
+    known: Mapping[int, Known],
+    door: Door,
+    checkpoint: Checkpoint,
+    options: Options,
+    clock: Stopwatch,
+    progress: Progress,
+) -> Evidence:
+    """Where the estimate learns from: what is drawn as it is asked for, or everything drawn beforehand."""
+    if options.estimator == "topdown" and options.noisy_measurements is None:
+        return MeasuredOnDemand(door.spending, checkpoint, door)
+    clock.start("measuring")
+    stored = StoredMeasurements(door.spending, checkpoint)
+    for level, done, units in stored.draw(door):
+        progress(f"measuring {world.spine.tree.names[level]}", done, units)
+    if options.estimator == "topdown":
+        return stored
+    clock.start("least squares on the tree")
+    totals = {level: one.totals for level, one in known.items() if one.of_each is not None}
+    return full_information(Basis(configuration.schema.shape), world.spine.tree, stored, totals)
+
+
+def _rules(configuration: Configuration, world: World, known: Mapping[int, Known]) -> list[Rules]:
+    limits: tuple[Limits, ...] | None = None
+    if configuration.group_quarters and world.facilities is not None:
+        totals = {level: one.totals for level, one in known.items()}
+        joint = {level: one.joint for level, one in known.items()}
+        bounded = world.facilities[:, : configuration.schema.shape[0]]
+        limits = limits_by_level(world.spine.tree, facility_limits(bounded), totals, joint)
+    return [
+        Rules(
+            configuration.passes[level.name].round,
+            limits[number] if limits else None,
+            known[number].of_each if number in known else None,
+            known[number].in_sets if number in known else (),
+        )
+        for number, level in enumerate(world.spine.levels)
+    ]
+
+
+def _descend(
+    configuration: Configuration,
+    world: World,
+    rules: list[Rules],
+    evidence: Evidence,
+    checkpoint: Checkpoint,
+    progress: Progress,
+) -> Descent:
+    possible = ~configuration.impossible()
+    root = checkpoint.load(0, 0)
+    if root is None:
+        families = root_families(possible)
+        gathered = evidence.gather(0, families)
+        family = _root_family(configuration, rules[0], families.live)
+        try:
+            root = estimate_root(family, families.live, gathered.passes(0))
+        except InfeasibleNode:
+            raise InputError(
+                "the constraints contradict the invariants at the root; correct group_quarters.csv"
+            ) from None
+        checkpoint.save(0, 0, root)
+    return descend(world.spine.tree, root, rules, possible, evidence, checkpoint, os.cpu_count() or 1, progress)
+
+
+def _root_family(configuration: Configuration, rules: Rules, live: NDArray[np.int32]) -> Family:
+    bounded = rules.limits is not None
+    first = len(configuration.schema.attributes[0].labels)
+    groups = (np.arange(configuration.schema.cells) // (configuration.schema.cells // first)).astype(np.int32)
+    return Family(
+        np.zeros(len(live), dtype=np.int64),
+        1,
+        tuple(tuple(None if q.is_detailed else q.answers()[live] for q in queries) for queries in rules.rounding),
+        groups[live] if bounded else None,
+        rules.limits.lower if rules.limits else None,
+        rules.limits.upper if rules.limits else None,
+        rules.totals,
+        (),
+    )

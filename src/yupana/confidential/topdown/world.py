@@ -1,0 +1,177 @@
+"""What a TopDown run knows before it measures: geography, spine, exact counts. Confidential."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.confidential.request import input_checksums
+from yupana.confidential.tabulate.histograms import (
+    BlockCounts,
+    check_facilities,
+    check_structural_zeros,
+    read_block_counts,
+)
+from yupana.errors import ConfigError, InputError
+from yupana.geography.attributes import attributes_of, read_facilities
+from yupana.geography.blocks import Reference, read_reference
+from yupana.geography.build import make
+from yupana.geography.given import read_given
+from yupana.geography.levels import ROOT
+from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
+from yupana.geography.spine import Spine
+from yupana.geography.verify import check_spine
+from yupana.products.safetab.regions import PUERTO_RICO
+from yupana.progress import Stopwatch
+from yupana.release.tables import checksum
+from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.given import check_given
+from yupana.topdown.histogram import Histogram
+from yupana.topdown.invariants import Kept, kept_areas
+
+GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
+"""Names the reference file may have; the second is that of the Bureau's."""
+
+FACILITIES: Final = "group_quarters.csv"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """What a run knows before it measures. Confidential.
+
+    Attributes
+    ----------
+    reference : Reference
+        All blocks, those that the spine leaves out because nobody can live there included.
+    spine : Spine
+    given : dict of str to str
+        SHA-256 of the files of a spine that was built before; empty if the run built its own.
+    kept : Kept or None
+        Which totals are kept exactly.
+    facilities : ndarray of int64, shape (blocks, 8), or None
+        In the order of the spine.
+    counts : BlockCounts
+        In the order of the spine.
+    exact : tuple of Histogram
+        Counts of each geolevel.
+    """
+
+    reference: Reference
+    spine: Spine
+    given: dict[str, str]
+    kept: Kept | None
+    facilities: Ints | None
+    counts: BlockCounts
+    exact: tuple[Histogram, ...]
+
+
+def open_world(
+    configuration: Configuration,
+    data: Path,
+    memory: int | None,
+    clock: Stopwatch,
+    estimator: Estimator = "topdown",
+    folder: Path | None = None,
+) -> World:
+    """Read geography and records, and build the spine, or read it from a folder.
+
+    Raises
+    ------
+    ConfigError, InputError
+        If they do not go together.
+    """
+    clock.start("reading the geography")
+    settings = configuration.spine_for(estimator)
+    needed = settings.classes if folder is None else ()
+    classes = tuple(name for name in needed if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
+    reference = read_reference(_geography(data), classes, schools=SCHOOLS in needed)
+    listed = data / FACILITIES
+    facilities = read_facilities(listed, reference) if listed.exists() else None
+    if facilities is None:
+        needs = [
+            *(["constraints.group_quarters"] if configuration.group_quarters else []),
+            *(["spine.live"] if settings.live else []),
+            *(["the class gq of the spine"] if QUARTERS in needed else []),
+        ]
+        if needs:
+            raise InputError(f"{listed}: no such file; {' and '.join(needs)} need block, housing_units and gq1 to gq7")
+    else:
+        _require_types(configuration, listed, reference, facilities)
+    counted = reference
+    if facilities is not None and settings.live:
+        live = np.asarray(facilities.any(axis=1))
+        counted, facilities = reference.keep(live), facilities[live]
+    given: dict[str, str] = {}
+    if folder is None:
+        quarters = None if facilities is None else attributes_of(facilities).quarters
+        spine = make(settings, counted, quarters, clock)
+    else:
+        clock.start("reading the spine")
+        read = read_given(folder)
+        spine, given = read.spine, read.checksums
+        check_given(configuration, spine, counted.block, estimator, folder)
+    if spine.tree.units(0) != 1:
+        raise ConfigError(
+            f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
+            "begin with US"
+        )
+    if spine.levels[0].name == ROOT and (reference.block // 10**14 == int(PUERTO_RICO)).all():
+        raise ConfigError(
+            "[shares]: all blocks lie in Puerto Rico (72), which is part of no nation's total, so that US would only "
+            "count the State again; begin with State, as pl94-2020-pr does"
+        )
+    if wrong := check_spine(spine, counted.block):
+        raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
+    kept = kept_areas(configuration, spine)
+    order = np.searchsorted(counted.block, spine.blocks)
+    facilities = None if facilities is None else facilities[order]
+    clock.start("reading and checking the records")
+    counts = read_block_counts(data, configuration.schema, spine.blocks, facilities, memory=memory)
+    check_structural_zeros(counts, configuration.impossible())
+    if configuration.group_quarters and facilities is not None:
+        check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)
+    exact = [counts.histogram]
+    for level in range(len(spine.levels) - 1, 0, -1):
+        exact.append(exact[-1].sum_to(spine.tree.parents[level], spine.tree.units(level - 1)))
+    return World(reference, spine, given, kept, facilities, counts, tuple(reversed(exact)))
+
+
+def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Ints) -> None:
+    """Refuse facilities of types that the bounded attribute has no level for: nobody could be counted there.
+
+    Raises
+    ------
+    InputError
+    """
+    if configuration.group_quarters is None:
+        return
+    types = len(configuration.schema.attributes[0].labels) - 1
+    block, kind = np.nonzero(facilities[:, 1 + types :])
+    if len(block):
+        raise InputError(
+            f"{listed}, column gq{1 + types + kind[0]}: block {reference.block[block[0]]:016d} has facilities of a "
+            f"type that the schema has no level for: {configuration.group_quarters} has households and "
+            f"{types} major type{'s' * (types > 1)}; add a level, or leave group_quarters out of [constraints]"
+        )
+
+
+def _geography(data: Path) -> Path:
+    found = [data / name for name in GEOGRAPHY if (data / name).exists()]
+    if len(found) > 1:
+        raise InputError(f"{data} holds {' and '.join(GEOGRAPHY)}; leave one of them")
+    return found[0] if found else data / GEOGRAPHY[0]
+
+
+def checksums(data: Path, world: World) -> dict[str, str]:
+    """SHA-256 of every input file, for the confidential log."""
+    return input_checksums(data, world.counts.files) | public_checksums(data, world)
+
+
+def public_checksums(data: Path, world: World) -> dict[str, str]:
+    """SHA-256 of a run's public files by name: reference file, housing units with facilities, a given spine."""
+    return {
+        **{name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()},
+        **{f"spine/{name}": digest for name, digest in world.given.items()},
+    }

@@ -1,0 +1,1 @@
+"""True counts beside a release, for audits."""

@@ -1,0 +1,29 @@
+"""What goes wrong through a user's request or data, as opposed to a fault of the program.
+
+A message names the file, the line, the column and the rule, and says what to do. It never holds a
+value of a confidential record: whoever raises one of these for a record gives its place, not its content.
+"""
+
+
+class YupanaError(Exception):
+    """A request or an input that cannot be served; the command line prints it and exits with 2."""
+
+
+class ConfigError(YupanaError):
+    """A configuration that says something impossible, unknown or contradictory."""
+
+
+class InputError(YupanaError):
+    """A data file that is missing, unreadable or breaks a rule."""
+
+
+class OutputError(YupanaError):
+    """An output place that cannot be used, or a release that does not hold together."""
+
+
+class BudgetError(YupanaError):
+    """A measurement or a run that the plan or the ledger does not allow."""
+
+
+class EntropyError(YupanaError):
+    """A source of random bits that fails, so that no noise can be drawn."""

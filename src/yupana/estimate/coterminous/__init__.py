@@ -1,0 +1,1 @@
+"""Tables of areas that cover the same blocks, combined into one."""

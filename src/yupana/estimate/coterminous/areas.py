@@ -1,0 +1,271 @@
+"""Areas of different summary levels that are made of the same blocks, found in the reference file of blocks. Public."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.errors import InputError
+from yupana.files.regular import must_be_regular, regular
+from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE, PR, PUERTO_RICO, REGION_TYPES, US
+
+Codes = NDArray[np.int64]
+
+NO_AREA: Final = -1
+
+_SUMMARY_LEVELS: Final = tuple(region for region in REGION_TYPES if region.run == US)
+_OF_PUERTO_RICO: Final = {region.base: region for region in REGION_TYPES if region.run == PR}
+
+_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
+_REFERENCE: Final = {**_BLOCK, "PLACEFP": 5, "AIANNHCE": 4}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Area:
+    """A region of a summary level, named as the tables name it."""
+
+    region_type: str
+    region_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The reference file as columns, a row per block.
+
+    Attributes
+    ----------
+    block : int array, shape (blocks,)
+        State, county, tract and block as one number of 15 digits.
+    place, aiannh : int arrays, shape (blocks,)
+        State and place, and AIANNH area; -1 for none.
+    """
+
+    block: Codes
+    place: Codes
+    aiannh: Codes
+
+    @property
+    def state(self) -> Codes:
+        """The state of each block."""
+        return self.block // 10**13
+
+
+def coterminous_sets(blocks: Blocks, live: NDArray[np.bool_] | None = None) -> tuple[tuple[Area, ...], ...]:
+    """All sets of two or more areas of different summary levels with the same blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    live : bool array, shape (blocks,), optional
+        Blocks with housing units. Then only they are compared, and areas without any are compared by all their blocks.
+
+    Returns
+    -------
+    tuple of tuples of Area
+        Each set from the coarsest summary level to the finest.
+    """
+    puerto_rico = blocks.state == int(PUERTO_RICO)
+    of_base = {
+        "nation": np.where(puerto_rico, NO_AREA, 1),
+        "state": blocks.state,
+        "county": blocks.block // 10**10,
+        "tract": blocks.block // 10**4,
+        "place": blocks.place,
+        "aiannh": np.where(puerto_rico, NO_AREA, blocks.aiannh),
+    }
+    levels = [of_base[region.base] for region in _SUMMARY_LEVELS]
+    if live is None or not live.any():
+        found = same_blocks(levels)
+    else:
+        found = same_blocks([level[live] for level in levels])
+        alive = [_distinct(level[live]) for level in levels]
+        # Areas without housing units can only equal each other. All blocks of such areas, and of others a part:
+        rest = [level[~live] for level in levels]
+        without = [~np.isin(level, codes) & (level >= 0) for level, codes in zip(rest, alive, strict=True)]
+        for members in same_blocks([level[np.logical_or.reduce(without)] for level in rest]):
+            empty = [(level, code) for level, code in members if not np.isin(code, alive[level])]
+            found += [empty] if len(empty) > 1 else []
+    return tuple(sorted(tuple(_area(level, code) for level, code in members) for members in found))
+
+
+def _area(level: int, code: int) -> Area:
+    region = _SUMMARY_LEVELS[level]
+    text = f"{code:0{region.width}d}"
+    if text.startswith(PUERTO_RICO):
+        region = _OF_PUERTO_RICO.get(region.base, region)
+    return Area(region.name, text)
+
+
+def same_blocks(levels: Sequence[Codes]) -> list[list[tuple[int, int]]]:
+    """Find areas of different levels that hold the same rows.
+
+    Exact: A equals B if and only if all rows of A are in B and B has as many rows as A. An area of a level lies in one
+    area of another if all its rows do, so A needs to be compared only with the area of that level that its first
+    row is in.
+
+    Parameters
+    ----------
+    levels : sequence of int arrays, shape (rows,)
+        The area each row belongs to; -1 for none. Areas of one level are disjoint.
+
+    Returns
+    -------
+    list of lists of (level, code)
+    """
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    coded = [_coded(level) for level in levels]
+    taken = [np.zeros(len(codes), dtype=bool) for codes, *_ in coded]
+    for one, (codes, of_row, first, size) in enumerate(coded):
+        for other in range(one + 1, len(coded)):
+            other_codes, other_of_row, _, other_size = coded[other]
+            if not other_codes.size:
+                continue
+            twin = other_of_row[first]
+            alike = (twin >= 0) & (other_size[twin] == size) & ~taken[one]
+            candidates = np.flatnonzero(alike)
+            if not candidates.size:
+                continue
+            twin = np.where(alike, twin, -2)
+            together = np.bincount(of_row[(of_row >= 0) & (twin[of_row] == other_of_row)], minlength=len(codes))
+            for area in candidates[together[candidates] == size[candidates]].tolist():
+                key = (one, int(codes[area]))
+                found.setdefault(key, [key]).append((other, int(other_codes[twin[area]])))
+                # It is in this set, and needs not begin one of its own.
+                taken[other][twin[area]] = True
+    return list(found.values())
+
+
+def _distinct(values: Codes) -> Codes:
+    """Sorted distinct values; by sorting, which is faster here than numpy's hashing."""
+    ordered = np.sort(values)
+    return ordered[np.diff(ordered, prepend=NO_AREA - 1) > 0]
+
+
+def _coded(level: Codes) -> tuple[Codes, Codes, NDArray[np.intp], NDArray[np.intp]]:
+    """Areas of a level; the area of each row as an index into them (-1 for none); their first rows and sizes."""
+    codes, first, of_row = np.unique(level, return_index=True, return_inverse=True)
+    if codes.size and codes[0] == NO_AREA:
+        codes, first, of_row = codes[1:], first[1:], of_row - 1
+    return codes, of_row, first, np.bincount(of_row[of_row >= 0], minlength=codes.size)
+
+
+def read_blocks(path: Path, states: Iterable[str] | None = None) -> Blocks:
+    """Read the reference file of blocks, GRF-C: TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK, PLACEFP, AIANNHCE and others.
+
+    Parameters
+    ----------
+    path : Path
+        Separated by `|` or `,`, or Parquet with text.
+    states : iterable of str, optional
+        Leave out the blocks of all other states.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, lacks a column, has a value of the wrong form, or lists a block twice.
+    """
+    wrong = " OR ".join(
+        f"{name} IS NULL OR NOT regexp_full_match({name}, '[0-9]{{{n}}}')" for name, n in _REFERENCE.items()
+    )
+    with duckdb.connect(":memory:") as db:
+        _load(db, path, tuple(_REFERENCE))
+        _refuse_rows(db, path, wrong, "; ".join(f"{name} has {n} digits" for name, n in _REFERENCE.items()))
+        chosen = "" if states is None else "WHERE list_contains(?, TABBLKST)"
+        rows = db.execute(
+            "SELECT CAST(concat(TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK) AS BIGINT) AS block,"
+            f" CASE PLACEFP WHEN '{NO_PLACE}' THEN {NO_AREA}"
+            " ELSE CAST(concat(TABBLKST, PLACEFP) AS BIGINT) END AS place,"
+            f" CASE AIANNHCE WHEN '{NO_AIANNH}' THEN {NO_AREA} ELSE CAST(AIANNHCE AS BIGINT) END AS aiannh"
+            f" FROM rows {chosen}",
+            [] if states is None else [sorted(states)],
+        ).fetchnumpy()
+    blocks = Blocks(*(np.asarray(rows[name], dtype=np.int64) for name in ("block", "place", "aiannh")))
+    ordered = np.sort(blocks.block)
+    if (twice := ordered[1:] == ordered[:-1]).any():
+        block = int(ordered[1:][twice][0])
+        raise InputError(
+            f"{path} lists block {block:015d} more than once, and {int(twice.sum())} times in all too often"
+        )
+    return blocks
+
+
+def read_live(path: Path, blocks: Blocks) -> NDArray[np.bool_]:
+    """Which blocks have housing units, by a list of housing units.
+
+    Parameters
+    ----------
+    path : Path
+        Columns BLOCK (state, county, tract, block: 15 digits; or 16, with the block group before the block) or
+        TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK, and HOUSING_UNITS; upper or lower case; separated by `|` or `,`, or
+        Parquet. A block that is not listed has none.
+    blocks : Blocks
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, a value has the wrong form, or none of the blocks has a housing unit by it.
+    """
+    with duckdb.connect(":memory:") as db:
+        names = _load(db, path, ("HOUSING_UNITS",))
+        if "BLOCK" in names:
+            block, form = "BLOCK", "NOT regexp_full_match(BLOCK, '[0-9]{15,16}')"
+        elif names.issuperset(_BLOCK):
+            block = f"concat({', '.join(_BLOCK)})"
+            form = " OR ".join(f"NOT regexp_full_match({name}, '[0-9]{{{n}}}')" for name, n in _BLOCK.items())
+        else:
+            raise InputError(f"{path} must have a column BLOCK, or {', '.join(_BLOCK)}")
+        number = "NOT regexp_full_match(HOUSING_UNITS, '[0-9]{1,9}')"
+        rule = "a block has 15 digits (16 with its block group), or 2, 3, 6 and 4; HOUSING_UNITS is a whole number"
+        _refuse_rows(db, path, f"({block}) IS NULL OR {form} OR HOUSING_UNITS IS NULL OR {number}", rule)
+        rows = db.execute(
+            f"SELECT CAST(left({block}, 11) || right({block}, 4) AS BIGINT) AS block FROM rows"
+            " WHERE CAST(HOUSING_UNITS AS BIGINT) > 0"
+        ).fetchnumpy()
+    listed = np.append(np.sort(np.asarray(rows["block"], dtype=np.int64)), NO_AREA)
+    live: NDArray[np.bool_] = listed[np.searchsorted(listed[:-1], blocks.block)] == blocks.block
+    if not live.any():
+        raise InputError(f"{path} gives no block of the reference file a housing unit; it may be of another state")
+    return live
+
+
+def _load(db: duckdb.DuckDBPyConnection, path: Path, needed: tuple[str, ...]) -> set[str]:
+    """Load a file as text with column names in upper case; return them."""
+    try:
+        if path.suffix == ".parquet":
+            must_be_regular(path)
+            db.execute("CREATE VIEW file AS SELECT * FROM read_parquet($path)".replace("$path", _quoted(path)))
+        else:
+            with open(path, "rb", opener=regular) as file:
+                header = file.readline()
+            separator = "|" if b"|" in header else ","
+            db.execute(
+                f"CREATE VIEW file AS SELECT * FROM read_csv({_quoted(path)}, delim = '{separator}', header = true,"
+                " all_varchar = true, auto_detect = true, quote = '\"')"
+            )
+        names = {str(row[0]) for row in db.execute("DESCRIBE file").fetchall()}
+        if missing := [name for name in needed if name not in {known.upper() for known in names}]:
+            raise InputError(f"{path} has no column {', '.join(missing)}")
+        wanted = {name for name in names if name.upper() in {*needed, *_BLOCK, "BLOCK"}}
+        chosen = ", ".join(f'CAST("{name}" AS VARCHAR) AS {name.upper()}' for name in sorted(wanted))
+        db.execute(f"CREATE TABLE rows AS SELECT {chosen} FROM file")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except duckdb.Error:
+        raise InputError(f"{path} cannot be read as a table with a header") from None
+    return {name.upper() for name in wanted}
+
+
+def _refuse_rows(db: duckdb.DuckDBPyConnection, path: Path, wrong: str, rule: str) -> None:
+    if db.execute("SELECT count(*) FROM rows").fetchall() == [(0,)]:
+        raise InputError(f"{path} has no rows")
+    first = db.execute(f"SELECT min(rowid) FROM rows WHERE {wrong}").fetchall()[0][0]
+    if first is not None:
+        raise InputError(f"{path}, line {int(first) + 2}: {rule}")
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

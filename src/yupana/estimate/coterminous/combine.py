@@ -1,0 +1,553 @@
+"""Areas of the same blocks show the same numbers: combined by least squares, shown all or not at all. Public.
+
+The rules and their proofs are in docs/coterminous.md. Everything here is a function of published tables and the
+reference file of blocks, so it costs no privacy.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Flags
+from yupana.errors import ConfigError, InputError, OutputError
+from yupana.estimate.coterminous.areas import Area, coterminous_sets, read_blocks, read_live
+from yupana.estimate.coterminous.least_squares import average, estimate, non_negative, whole
+from yupana.estimate.coterminous.nested import CELL_COLUMNS, FAMILIES, KEY, NUMBERS, Family
+from yupana.estimate.source import Source, open_source, write_release
+from yupana.estimate.suppression.zeros import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
+from yupana.plan.margin import z_value
+from yupana.products.safetab.iterations import CharacteristicIterations
+from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.person_tables import TOTALS
+from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
+from yupana.progress import Announce
+from yupana.release.processing import COTERMINOUS
+from yupana.release.tables import checksum
+
+_REGIONS: Final = {region.name: region for region in REGION_TYPES}
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of one table, all of areas that lie in sets.
+
+    Attributes
+    ----------
+    area, iteration, cell : int arrays, shape (rows,)
+        Indices; a cell is an index into the rows that a group has in the table (`Family.rows`).
+    count, variance : float arrays, shape (rows,)
+    """
+
+    area: Indices
+    iteration: Indices
+    cell: Indices
+    count: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Who is in which set, and what may be shown where.
+
+    Attributes
+    ----------
+    set_of : int array, shape (areas,)
+        The set of each area; the areas of a set are neighbours.
+    kept : bool array, shape (areas,)
+        Areas whose groups are never suppressed: nation and states.
+    shown : bool array, shape (areas, iterations)
+        Whether an iteration is tabulated for the summary level of the area.
+    """
+
+    set_of: Indices
+    kept: Flags
+    shown: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What became of the groups of a family.
+
+    Attributes
+    ----------
+    rows : mapping of table name to Rows
+        All rows of the groups that were combined, counts whole.
+    replaced : int array, shape (groups, 2)
+        Areas and iterations of the groups whose earlier rows are to be removed: combined or dropped.
+    dropped : int
+        How many of them were dropped.
+    added : int
+        How many groups were combined in whose area there had been no row.
+    """
+
+    rows: Mapping[str, Rows]
+    replaced: Indices
+    dropped: int
+    added: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Population groups of one detail: their measured cells, shape (groups, cells)."""
+
+    detail: int
+    area: Indices
+    iteration: Indices
+    count: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+def combine(family: Family, tables: Mapping[str, Rows], world: World, *, non_negative_counts: bool) -> Combined:
+    """Give all areas of each set the same numbers, iteration by iteration.
+
+    Parameters
+    ----------
+    family : Family
+    tables : mapping of table name to Rows
+    world : World
+    non_negative_counts : bool
+        Whether the release shows no negative counts, so that none may arise.
+
+    Raises
+    ------
+    OutputError
+        If a group lacks a row or has one twice, or its marginals are not the sums of its cells.
+    """
+    iterations = world.shown.shape[1]
+    details = [_eligible(groups, world) for groups in _groups(family, tables, iterations)]
+    unit = np.concatenate([world.set_of[g.area] * iterations + g.iteration for g in details])
+    units, unit_of = np.unique(unit, return_inverse=True)
+    area = np.concatenate([g.area for g in details])
+    detail = np.concatenate([np.full(g.area.size, g.detail) for g in details])
+    finest = np.zeros(units.size, dtype=np.intp)
+    np.maximum.at(finest, unit_of, detail)
+    safe = np.zeros(units.size, dtype=bool)
+    np.logical_or.at(safe, unit_of, world.kept[area] | (detail > 0))
+    member_unit, member_area = _members(units, iterations, world)
+    eligible = np.bincount(member_unit, minlength=units.size)
+    present = np.bincount(unit_of, minlength=units.size)
+    show = (eligible > 1) & ((present == eligible) | safe)
+    drop = (eligible > 1) & ~show
+
+    gathered: dict[str, list[Rows]] = {table: [] for table in family.tables}
+    places = np.split(unit_of, np.cumsum([g.area.size for g in details])[:-1])
+    for level in range(len(family.tables)):
+        chosen = np.flatnonzero(show & (finest == level))
+        if not chosen.size:
+            continue
+        counts, variances = _fit(family, level, details, places, chosen, units.size, non_negative_counts)
+        place = np.full(units.size, -1)
+        place[chosen] = np.arange(chosen.size)
+        member = place[member_unit]
+        area_of, of = member_area[member >= 0], member[member >= 0]
+        iteration = units[chosen][of] % iterations
+        for table in dict.fromkeys(row.table for row in family.rows[level]):
+            shown = [row for row in family.rows[level] if row.table == table]
+            parts = [(counts[row.depth][of, row.node], variances[row.depth][of, row.node]) for row in shown]
+            gathered[table].append(
+                Rows(
+                    np.repeat(area_of, len(shown)),
+                    np.repeat(iteration, len(shown)),
+                    np.tile(np.arange(len(shown)), of.size),
+                    np.stack([count for count, _ in parts], axis=1).astype(np.float64).ravel(),
+                    np.stack([variance for _, variance in parts], axis=1).ravel(),
+                )
+            )
+    touched = (show | drop)[unit_of]
+    iteration = np.concatenate([g.iteration for g in details])
+    return Combined(
+        {table: _concatenated(parts) for table, parts in gathered.items()},
+        np.stack([area[touched], iteration[touched]], axis=1),
+        int(drop[unit_of].sum()),
+        int((eligible - present)[show].sum()),
+    )
+
+
+def _fit(
+    family: Family,
+    level: int,
+    details: Sequence[_Groups],
+    places: Sequence[Indices],
+    chosen: Indices,
+    units: int,
+    non_negative_counts: bool,  # noqa: FBT001 (private, and passed on as it came)
+) -> tuple[Sequence[NDArray[np.int64]], Sequence[NDArray[np.float64]]]:
+    """Whole counts and variances of the nodes, by depth, of the units whose finest table is of ``level``."""
+    last = family.basis[level]
+    parents = family.parents[:last]
+    values = [np.zeros((chosen.size, n)) for n in _widths(family)[: last + 1]]
+    variances = [np.full(v.shape, np.inf) for v in values]
+    for groups, unit_of in zip(details, places, strict=True):
+        if groups.detail <= level:
+            place = np.full(units, -1)
+            place[chosen] = np.arange(chosen.size)
+            of = place[unit_of]
+            depth = family.basis[groups.detail]
+            values[depth], variances[depth] = average(
+                groups.count[of >= 0], groups.variance[of >= 0], of[of >= 0], chosen.size
+            )
+    found = estimate(parents, values, variances)
+    return whole(parents, non_negative(parents, found) if non_negative_counts else found.values), found.variances
+
+
+def _widths(family: Family) -> tuple[int, ...]:
+    return (1, *(parent.size for parent in family.parents))
+
+
+_INCOMPLETE: Final = "table {} has a population group that lacks a cell or has one twice"
+
+
+def _groups(family: Family, tables: Mapping[str, Rows], iterations: int) -> list[_Groups]:
+    """The groups of a family by detail, checked to have each cell once and marginals that are sums."""
+    total = family.tables[0]
+    finer = [tables[table] for table in family.tables[1:] if table in tables]
+    taken = np.concatenate([np.empty(0, dtype=np.intp), *(rows.area * iterations + rows.iteration for rows in finer)])
+    found = []
+    for detail, table in enumerate(family.tables):
+        if table not in tables:
+            continue
+        shown = [row for row in family.rows[detail] if row.table == table]
+        rows = tables[table]
+        key = rows.area * iterations + rows.iteration
+        order = np.lexsort((rows.cell, key))
+        if rows.cell.size % len(shown):
+            raise OutputError(_INCOMPLETE.format(table))
+        whose, cells = key[order].reshape(-1, len(shown)), rows.cell[order].reshape(-1, len(shown))
+        groups = whose[:, 0]
+        if (whose != groups[:, None]).any() or (cells != np.arange(len(shown))).any() or (np.diff(groups) == 0).any():
+            raise OutputError(_INCOMPLETE.format(table))
+        counts, variances = rows.count[order].reshape(-1, len(shown)), rows.variance[order].reshape(-1, len(shown))
+        basis = [i for i, row in enumerate(shown) if row.depth == family.basis[detail]]
+        nodes = _sums(family.parents[: family.basis[detail]], counts[:, basis])
+        for i, row in enumerate(shown):
+            if not np.array_equal(nodes[row.depth][:, row.node], counts[:, i]):
+                raise OutputError(f"table {table} has a marginal that is not the sum of its cells")
+        if table != total and family.rows[detail][0].table == total and total in tables:
+            _check_totals(tables[total], groups, nodes[0][:, 0], iterations, total, table)
+        own = ~np.isin(groups, taken) if table == total else np.ones(groups.size, dtype=bool)
+        found.append(
+            _Groups(
+                detail,
+                groups[own] // iterations,
+                groups[own] % iterations,
+                counts[own][:, basis],
+                variances[own][:, basis],
+            )
+        )
+    return found
+
+
+def _sums(parents: Sequence[Indices], cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """The sums of cells at every depth above them, then themselves."""
+    nodes = [cells]
+    for parent in reversed(parents):
+        starts = np.flatnonzero(np.diff(parent, prepend=-1))
+        nodes.insert(0, np.add.reduceat(nodes[0], starts, axis=1))
+    return nodes
+
+
+def _check_totals(
+    totals: Rows, groups: Indices, sums: NDArray[np.float64], iterations: int, total: str, table: str
+) -> None:
+    key = totals.area * iterations + totals.iteration
+    order = np.argsort(key, kind="stable")
+    place = np.searchsorted(key[order], groups)
+    found = np.append(key[order], -1)[place] == groups
+    if not found.all() or not np.array_equal(totals.count[order][place], sums):
+        raise OutputError(f"table {total} lacks the total of a population group of {table}, or has another number")
+
+
+def _eligible(groups: _Groups, world: World) -> _Groups:
+    own = world.shown[groups.area, groups.iteration]
+    return _Groups(groups.detail, groups.area[own], groups.iteration[own], groups.count[own], groups.variance[own])
+
+
+def _members(units: Indices, iterations: int, world: World) -> tuple[Indices, Indices]:
+    """The areas of each unit (a set and an iteration) that may show it, as pairs of unit and area."""
+    sizes = np.bincount(world.set_of)
+    starts = np.cumsum(sizes) - sizes
+    sets, iteration = units // iterations, units % iterations
+    repeats = sizes[sets]
+    unit = np.repeat(np.arange(units.size), repeats)
+    within = np.arange(unit.size) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    area = starts[sets][unit] + within
+    own = world.shown[area, iteration[unit]]
+    return unit[own], area[own]
+
+
+def _concatenated(parts: Sequence[Rows]) -> Rows:
+    none = np.empty(0, dtype=np.intp)
+    empty = Rows(none, none, none, np.empty(0), np.empty(0))
+    names = Rows.__slots__
+    return Rows(*(np.concatenate([getattr(part, name) for part in (empty, *parts)]) for name in names))
+
+
+def make_coterminous(
+    release: Path,
+    reference: Path,
+    out: Path,
+    *,
+    housing_units: Path | None,
+    parameters: Path | None,
+    zero_suppression: Fraction | None = None,
+    overwrite: bool,
+    announce: Announce,
+) -> dict[str, Any]:
+    """Write a release whose coterminous areas show the same numbers; return its manifest.
+
+    Parameters
+    ----------
+    release : Path
+        A folder with a manifest, or T01001 alone.
+    reference : Path
+        GRF-C.
+    out : Path
+    housing_units : Path, optional
+        A list of housing units by block: areas are compared by the blocks that have some.
+    parameters : Path, optional
+        The Bureau's parameter folder, which says at which summary levels an iteration is shown. Without it an iteration
+        counts as shown for a summary level if any area of the level has a row of it.
+    zero_suppression : Fraction, optional
+        The chance with which the total of an empty group is to be left out, once areas are combined
+        (`yupana.estimate.suppression.zeros`). Needs ``parameters``.
+    overwrite : bool
+    announce : callable
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        If an input breaks a rule, or the release was made coterminous by other sets, or was suppressed.
+    """
+    announce("reading the release")
+    if zero_suppression is not None and parameters is None:
+        raise ConfigError("zero suppression needs to know the iterations of each level; name --parameters FOLDER")
+    with open_source(release) as source:
+        if zero_suppression is not None:
+            refuse_suppressed(source.manifest, str(release))
+        families = [family for family in FAMILIES if _has(family, source, release)]
+        announce("finding coterminous areas")
+        sets = _find_sets(source, reference, housing_units)
+        iterations = read_iterations(parameters) if parameters else None
+        record: dict[str, Any] = {
+            "rule": COTERMINOUS,
+            "housing_units": housing_units is not None,
+            "public_inputs": {
+                **{path.name: checksum(path) for path in (reference, housing_units) if path is not None},
+                **(iterations.files if iterations else {}),
+            },
+            "sets": len(sets),
+            "sets_sha256": hashlib.sha256(repr(sets).encode()).hexdigest(),
+            **({CHANCE_OF_RUN: str(zero_suppression)} if zero_suppression is not None else {}),
+        }
+        earlier = next((entry for entry in source.records if entry.get("rule") == COTERMINOUS), None)
+        selects = {table: f"SELECT * FROM {table}" for table in source.paths}
+        if earlier is not None:
+            if earlier.get("sets_sha256") != record["sets_sha256"]:
+                raise OutputError(f"{release} was made coterminous for other areas; begin with the release before that")
+            if zero_suppression is not None:
+                raise OutputError(f"{release} was made coterminous already; begin with the release before that")
+            return write_release(source, out, selects, None, overwrite=overwrite)
+        areas = [area for members in sets for area in members]
+        set_of = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
+        record["groups"] = {"combined": 0, "added": 0, "dropped": 0}
+        for family in families if sets else ():
+            announce(f"combining {family.tables[0]}")
+            selects |= _combine_in(source, family, areas, set_of.astype(np.intp), iterations, record["groups"])
+        if zero_suppression is not None and iterations is not None:
+            plan = source.manifest["plan"]
+            selects[TOTALS] = without_small_totals(source.db, selects, sets, iterations, plan, zero_suppression)
+        announce("writing the release")
+        return write_release(source, out, selects, record, overwrite=overwrite)
+
+
+def _has(family: Family, source: Source, release: Path) -> bool:
+    found = [table for table in family.tables if table in source.paths]
+    whole_family = family.tables[0] in found and (release.is_dir() or family.tables[0] == "T01001")
+    if found and not whole_family:
+        raise OutputError(
+            f"{release} has {', '.join(found)} without all of {', '.join(family.tables)}; give the folder"
+        )
+    return bool(found)
+
+
+def _find_sets(source: Source, reference: Path, housing_units: Path | None) -> tuple[tuple[Area, ...], ...]:
+    """Sets by the blocks of the states of the release: of the others it says nothing, not even in its nation."""
+    regions = " UNION ".join(f"SELECT DISTINCT REGION_TYPE, left(REGION_ID, 2) FROM {table}" for table in source.paths)
+    found = {(str(kind), str(state)) for kind, state in source.db.execute(regions).fetchall()}
+    base = {name: region.base for name, region in _REGIONS.items()}
+    states = {state for kind, state in found if base.get(kind) not in {"nation", "aiannh"}}
+    has_states = any(base.get(kind) == "state" for kind, _ in found)
+    blocks = read_blocks(reference, states if has_states else None)
+    if not blocks.block.size:
+        raise InputError(f"{reference} holds no block of the states of the release, {', '.join(sorted(states))}")
+    return coterminous_sets(blocks, read_live(housing_units, blocks) if housing_units else None)
+
+
+def _combine_in(
+    source: Source,
+    family: Family,
+    areas: Sequence[Area],
+    set_of: Indices,
+    iterations: CharacteristicIterations | None,
+    tally: dict[str, int],
+) -> dict[str, str]:
+    """Combine a family within the database; return what each of its tables is to hold."""
+    db = source.db
+    tables = [table for table in family.tables if table in source.paths]
+    keys = " UNION ALL ".join(f"SELECT {', '.join(KEY)}, COUNT FROM {table}" for table in tables)
+    kinds = db.execute(f"SELECT DISTINCT REGION_TYPE, ITERATION_CODE FROM ({keys})").fetchall()
+    least = db.execute(f"SELECT min(CAST(COUNT AS BIGINT)) FROM ({keys})").fetchall()[0][0]
+    shown_for = _shown({(str(kind), str(code)) for kind, code in kinds}, iterations)
+    codes = sorted({str(code) for _, code in kinds})
+    if not codes:
+        return {}
+    world = World(
+        set_of,
+        np.array([_REGIONS[area.region_type].base in {"nation", "state"} for area in areas]),
+        np.array([[(area.region_type, code) in shown_for for code in codes] for area in areas], dtype=bool),
+    )
+    place = {"REGION_ID": [a.region_id for a in areas], "REGION_TYPE": [a.region_type for a in areas]}
+    db.register("areas", {name: np.array(values, dtype=object) for name, values in place.items()})
+    db.execute("CREATE OR REPLACE TABLE area AS SELECT row_number() OVER () - 1 AS area, * FROM areas")
+    db.register("codes", {"ITERATION_CODE": np.array(codes, dtype=object)})
+    db.execute("CREATE OR REPLACE TABLE code AS SELECT row_number() OVER () - 1 AS iteration, * FROM codes")
+    read = {table: _read(source, family, table) for table in tables}
+    combined = combine(family, read, world, non_negative_counts=int(least) >= 0)
+    tally["combined"] += len(combined.replaced) - combined.dropped
+    tally["added"] += combined.added
+    tally["dropped"] += combined.dropped
+    db.register("gone_arrays", {"area": combined.replaced[:, 0], "iteration": combined.replaced[:, 1]})
+    db.execute(
+        f"CREATE TABLE gone_{family.tables[0]} AS SELECT REGION_ID, REGION_TYPE, ITERATION_CODE"
+        " FROM gone_arrays JOIN area USING (area) JOIN code USING (iteration)"
+    )
+    z = _z(source, tables)
+    return {table: _rewrite(source, family, table, combined.rows[table], z) for table in tables}
+
+
+def _shown(kinds: set[tuple[str, str]], iterations: CharacteristicIterations | None) -> set[tuple[str, str]]:
+    """Region types and iterations that are tabulated together."""
+    if iterations is None:
+        return kinds
+    by_code = {iteration.code: iteration for iteration in iterations.iterations}
+    if unknown := sorted({code for _, code in kinds} - set(by_code)):
+        raise InputError(
+            f"the parameters do not hold iteration {unknown[0]} of the release, and {len(unknown) - 1} more"
+        )
+    # A level without a budget is not tabulated at all, such as regional groups of AIANNH areas in 2020.
+    levels = {(kind, by_code[code].level) for kind, code in kinds if kind in _REGIONS}
+    codes = {code for _, code in kinds}
+    return {
+        (kind, code)
+        for kind, level in levels
+        for code in codes
+        if level in ITERATION_LEVELS
+        and by_code[code].level == level
+        and by_code[code].is_eligible(_REGIONS[kind].granularity)
+    }
+
+
+def _read(source: Source, family: Family, table: str) -> Rows:
+    """The rows of a table that belong to areas in sets."""
+    db = source.db
+    shown = next([row for row in rows if row.table == table] for rows in family.rows if rows[-1].table == table)
+    cells = CELL_COLUMNS[table]
+    arrays = {name: np.array([row.cell[i] for row in shown], dtype=object) for i, name in enumerate(cells)}
+    db.register("cell_arrays", {"one": np.zeros(len(shown), dtype=np.int64), **arrays})
+    db.execute(f"CREATE OR REPLACE TABLE cell_{table} AS SELECT row_number() OVER () - 1 AS cell, * FROM cell_arrays")
+    alike = " AND ".join(["true", *(f"CAST(t.{name} AS VARCHAR) = c.{name}" for name in cells)])
+    found = db.execute(
+        "SELECT area, iteration, coalesce(cell, -1) AS cell, CAST(COUNT AS DOUBLE) AS count,"
+        f" CAST(VARIANCE AS DOUBLE) AS variance FROM {table} t"
+        " JOIN area USING (REGION_ID, REGION_TYPE) JOIN code USING (ITERATION_CODE)"
+        f" LEFT JOIN cell_{table} c ON {alike}"
+    ).fetchnumpy()
+    area, iteration, cell = (np.asarray(found[name], dtype=np.intp) for name in ("area", "iteration", "cell"))
+    count, variance = (np.asarray(found[name], dtype=np.float64) for name in ("count", "variance"))
+    return Rows(area, iteration, cell, count, variance)
+
+
+def _z(source: Source, tables: Sequence[str]) -> float:
+    """What a standard deviation is multiplied by: a combined count is no sum of cells, and has no margin of its law.
+
+    That of the plan's confidence; of a single table without a plan, that of its first row that has noise, unless its
+    margin is a whole number by the exact law.
+    """
+    if "plan" in source.manifest:
+        return z_value(_confidence(source.manifest))
+    for table in tables:
+        rows = source.db.execute(
+            "SELECT CAST(VARIANCE AS DOUBLE), TRY_CAST(MOE AS DOUBLE)"
+            f" FROM {table} WHERE CAST(VARIANCE AS DOUBLE) > 0 ORDER BY rowid LIMIT 1"
+        ).fetchall()
+        if rows and rows[0][1] is not None:
+            z = float(rows[0][1]) / math.sqrt(rows[0][0])
+            known = (z_value(Fraction(95, 100)), z_value(Fraction(9, 10)))
+            if not float(rows[0][1]).is_integer() or any(math.isclose(z, k, rel_tol=1e-9) for k in known):
+                return next((k for k in known if math.isclose(z, k, rel_tol=1e-9)), z)
+    return z_value(Fraction(95, 100))
+
+
+def _confidence(manifest: Mapping[str, Any]) -> Fraction:
+    try:
+        confidence = Fraction(str(manifest["plan"]["confidence"]))
+    except (KeyError, TypeError, ValueError):
+        confidence = Fraction(0)
+    if not 0 < confidence < 1:
+        raise OutputError("the manifest of the release does not hold a plan with the confidence of its margins")
+    return confidence
+
+
+def _rewrite(source: Source, family: Family, table: str, rows: Rows, z: float) -> str:
+    """Store new rows; return the select that holds them in place of the old ones.
+
+    Rows that stay keep their order. A group's new rows come where its first old row stood, or at the end.
+    """
+    db = source.db
+    order = np.lexsort((rows.cell, rows.iteration, rows.area))
+    variances, of = np.unique(rows.variance[order], return_inverse=True)
+    texts = [np.array([_decimal(v) for v in values], dtype=object) for values in (variances, z * np.sqrt(variances))]
+    db.register(
+        "new_arrays",
+        {
+            "area": rows.area[order],
+            "iteration": rows.iteration[order],
+            "cell": rows.cell[order],
+            "COUNT": rows.count[order].astype(np.int64),
+            "VARIANCE": texts[0][of],
+            "MOE": texts[1][of],
+        },
+    )
+    types = source.described[table]
+    fields = (*KEY, *CELL_COLUMNS[table], *NUMBERS)
+    cast = ", ".join(f"CAST({name} AS {types[name]}) AS {name}" for name in fields)
+    size = source.rows(table)
+    db.execute(
+        f"CREATE TABLE new_{table} AS WITH old AS (SELECT area, iteration, min(t.rowid) AS place FROM {table} t"
+        " JOIN area USING (REGION_ID, REGION_TYPE) JOIN code USING (ITERATION_CODE) GROUP BY ALL)"
+        f" SELECT {cast}, coalesce(place, {size} + area) AS place, area, iteration, cell FROM new_arrays"
+        f" JOIN area USING (area) JOIN code USING (iteration) JOIN cell_{table} USING (cell)"
+        " LEFT JOIN old USING (area, iteration)"
+    )
+    names = ", ".join(fields)
+    stay = " AND ".join(f"g.{name} = t.{name}" for name in KEY)
+    return (
+        f"SELECT {names} FROM (SELECT {names}, t.rowid AS place, 0 AS area, 0 AS iteration, 0 AS cell FROM {table} t"
+        f" WHERE NOT EXISTS (SELECT 1 FROM gone_{family.tables[0]} g WHERE {stay})"
+        f" UNION ALL SELECT {names}, place, area, iteration, cell FROM new_{table})"
+        " ORDER BY place, area, iteration, cell"
+    )
+
+
+def _decimal(value: float) -> str:
+    """Write a number with the fewest digits that read back as itself, as `write_table` does."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(float(value))

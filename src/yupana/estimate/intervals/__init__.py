@@ -1,0 +1,1 @@
+"""Confidence intervals for cells, sums and ratios of a release."""

@@ -1,0 +1,147 @@
+"""Intervals for cells of any release, by the product that its manifest names. Public; docs/intervals.md."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Final
+
+import duckdb
+
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.intervals.files import read_release
+from yupana.estimate.intervals.intervals import Evidence, Interval, interval
+from yupana.estimate.intervals.marginal import MarginalIntervals
+from yupana.estimate.intervals.noisy_tables import NoisyTables
+from yupana.estimate.intervals.tree import open_tree, schema_of
+from yupana.plan.margin import z_value
+from yupana.products.phsafe.specification import DERIVED
+from yupana.products.topdown.verify import NOISY, SYSTEM
+from yupana.topdown.tree.intervals import INTERVALS
+
+_TABLES: Final = ("phsafe", "safetab-p", "safetab-h", "tables")
+_WITHOUT_PLAN: Final = Fraction(95, 100)
+"""Of single tables, which are of SafeTab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Intervals for the cells of a release.
+
+    Attributes
+    ----------
+    product, status : str
+        As the manifest says.
+    confidence : Fraction
+    intervals : tuple of Interval
+        In the order of the queries.
+    notes : tuple of str
+        What they cover and what not.
+    """
+
+    product: str
+    status: str
+    confidence: Fraction
+    intervals: tuple[Interval, ...]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Describe them."""
+        return {
+            "product": self.product,
+            "status": self.status,
+            "confidence": float(self.confidence),
+            "intervals": [found.as_json() for found in self.intervals],
+            "notes": list(self.notes),
+        }
+
+
+def intervals(
+    release: Path, queries: Sequence[str], *, confidence: Fraction | None = None, noisy: Path | None = None
+) -> Answers:
+    """Intervals for sums, differences, ratios and percentages of cells of a release.
+
+    Parameters
+    ----------
+    release : Path
+        Of PHSafe, SafeTab-P, SafeTab-H or TopDown; only the files that are asked for are read and checked.
+    queries : sequence of str
+        In the language of docs/intervals.md.
+    confidence : Fraction, optional
+        That of the release's margins of error if not given: 0.9 of PHSafe and TopDown, 0.95 of SafeTab.
+    noisy : Path, optional
+        The noisy measurements of a TopDown release.
+
+    Raises
+    ------
+    ConfigError
+        If a query is faulty, names what is not there, or no exact interval is known for it.
+    InputError, OutputError
+        If the release or the measurements are not what their manifests say.
+    """
+    manifest = read_release(release)
+    with duckdb.connect(":memory:") as db:
+        db.execute("SET enable_progress_bar = false")
+        evidence = _evidence(db, release, manifest, noisy)
+        level = confidence or _confidence(release, manifest)
+        is_tree = manifest.get("system") is not None
+        # Margins of error of tables have z as the Bureau rounds it; the intervals of TopDown have it exactly.
+        z = NormalDist().inv_cdf(float((1 + level) / 2)) if is_tree else z_value(level)
+        found = tuple(interval(query, evidence, z) for query in queries)
+        notes = evidence.notes
+    return Answers(str(manifest.get("product")), str(manifest.get("status")), level, found, notes)
+
+
+def _evidence(
+    db: duckdb.DuckDBPyConnection, release: Path, manifest: Mapping[str, Any], noisy: Path | None
+) -> Evidence:
+    if manifest.get("system") is not None:
+        return _of_topdown(db, release, manifest, noisy)
+    if manifest.get("product") not in _TABLES:
+        raise OutputError(f"{release} is of {manifest.get('product')!r}, which has no noisy cells to give intervals of")
+    if noisy is not None:
+        raise ConfigError("--noisy-measurements is for releases of TopDown; the tables of others are noisy themselves")
+    derived = {d.name: (d.source, d.cells) for d in DERIVED} if manifest["product"] == "phsafe" else {}
+    return NoisyTables(db, release, manifest, derived)
+
+
+def _of_topdown(
+    db: duckdb.DuckDBPyConnection, release: Path, manifest: Mapping[str, Any], noisy: Path | None
+) -> Evidence:
+    if manifest["system"] == NOISY:
+        raise OutputError(
+            f"{release} holds noisy measurements, without the spine they were made on; name the release, and give "
+            f"this folder with --noisy-measurements"
+        )
+    if manifest["system"] != SYSTEM:
+        raise OutputError(f"{release} was made by an unknown system, {manifest['system']!r}")
+    schema_of(release, manifest)
+    if noisy is not None:
+        of_noisy = read_release(noisy)
+        if of_noisy.get("system") != NOISY:
+            raise OutputError(
+                f"{noisy} does not hold noisy measurements; name the folder that topdown run wrote them to"
+            )
+        same = ("product", "created", "plan", "parameters")
+        if any(of_noisy.get(key) != manifest.get(key) for key in same):
+            raise OutputError(f"{noisy} holds the measurements of another run than {release}")
+        return open_tree(release, manifest, noisy, of_noisy)
+    if any(name.startswith(f"{INTERVALS}/") for name in manifest["tables"]):
+        return MarginalIntervals(db, release, manifest)
+    raise OutputError(
+        f"{release} holds counts without known variances. Give the noisy measurements of its run with "
+        "--noisy-measurements DIR; if none were written, only a new run can: topdown run --noisy-measurements DIR, or "
+        "--estimator full-information for intervals of single answers"
+    )
+
+
+def _confidence(release: Path, manifest: Mapping[str, Any]) -> Fraction:
+    try:
+        told = manifest["plan"]["confidence"] if "plan" in manifest else _WITHOUT_PLAN
+        level = Fraction(str(told))
+    except (KeyError, TypeError, ValueError):
+        level = Fraction(0)
+    if not 0 < level < 1:
+        raise OutputError(f"{release}: the manifest does not hold the plan; give --confidence")
+    return level

@@ -1,0 +1,153 @@
+"""Tables of a release opened to look up cells: checked against the manifest, columns as text. Public."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.intervals.query import Condition, Selection
+from yupana.files.regular import regular
+from yupana.release.folder import MANIFEST, read_manifest
+from yupana.release.status import CONFIDENTIAL
+
+_LISTED: Final = 12
+
+
+def read_release(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a release.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no release of ours.
+    """
+    if not folder.is_dir():
+        raise OutputError(f"{folder} is no folder; name the folder of a release")
+    manifest = read_manifest(folder)
+    if "tables" not in manifest:
+        raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of yupana")
+    # The rest of the status does not matter: whether there was noise is asked of every cell that is used.
+    if manifest.get("status") == CONFIDENTIAL:
+        raise OutputError(f"{folder} is {CONFIDENTIAL}: its counts have no noise, and so no intervals")
+    return manifest
+
+
+def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]:
+    """Make a view of a file, all columns text, and return the columns.
+
+    Raises
+    ------
+    OutputError
+        If it is not readable as a table of a release.
+    """
+    text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path)).replace("'", "''")
+    try:
+        if path.suffix == ".parquet":
+            db.execute(f"CREATE VIEW {quoted(view)} AS SELECT COLUMNS(*)::VARCHAR FROM read_parquet('{text}')")
+        else:
+            with open(path, encoding="utf-8", opener=regular) as file:
+                header = file.readline().rstrip("\r\n").split("|")
+            columns = ", ".join("'" + name.replace("'", "''") + "': 'VARCHAR'" for name in header)
+            db.execute(
+                f"CREATE VIEW {quoted(view)} AS SELECT * FROM read_csv('{text}', delim = '|', header = true, "
+                f"quote = '', escape = '', auto_detect = false, columns = {{{columns}}})"
+            )
+        return [str(row[0]) for row in db.execute(f"DESCRIBE {quoted(view)}").fetchall()]
+    except (OSError, UnicodeDecodeError, duckdb.Error):
+        raise OutputError(f"{path} is not readable as a table of a release") from None
+
+
+def rows_where(
+    db: duckdb.DuckDBPyConnection, view: str, columns: Sequence[str], keys: Sequence[str], selection: Selection
+) -> list[tuple[str, ...]]:
+    """The values of some columns in the rows that a selection means.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    view : str
+        Made by `open_file`.
+    columns : sequence of str
+    keys : sequence of str
+        Columns that conditions may name.
+    selection : Selection
+
+    Raises
+    ------
+    ConfigError
+        If a column or a value is unknown, no row is meant, or several are without ``sum``.
+    OutputError
+        If the file cannot be read to its end.
+    """
+    for condition in selection.conditions:
+        if condition.column not in keys:
+            raise ConfigError(
+                f"{selection.table} has no column {condition.column} to choose by; it has {', '.join(keys)}"
+            )
+    where, values = _where(selection.conditions)
+    try:
+        picked = ", ".join(map(quoted, columns))
+        found = db.execute(f"SELECT {picked} FROM {quoted(view)} WHERE {where}", values).fetchall()
+        if not found:
+            raise ConfigError(f"no row is {selection.text}{_why_none(db, view, selection)}")
+    except duckdb.Error:
+        raise OutputError(f"{selection.table} is not readable as a table of a release") from None
+    rows = [tuple(map(str, row)) for row in found]
+    for condition in selection.conditions:
+        held = {row[columns.index(condition.column)] for row in rows}
+        if missing := missing_values(sorted(held), condition):
+            raise ConfigError(f"no row of {selection.text} has {condition.column} {missing[0]!r}; leave it out")
+    if len(rows) > 1 and not selection.is_sum:
+        differing = [name for i, name in enumerate(columns) if name in keys and len({row[i] for row in rows}) > 1]
+        told = f"they differ in {', '.join(differing)}" if differing else "the release has a row twice"
+        raise ConfigError(
+            f"{len(rows):,} rows are {selection.text}; {told}. Choose one, or write sum({selection.text})"
+        )
+    return rows
+
+
+def chosen(labels: Sequence[str], condition: Condition) -> list[int]:
+    """Positions of the labels that a condition on them means."""
+    if condition.is_prefix:
+        return [i for i, label in enumerate(labels) if label.startswith(condition.values)]
+    place = {label: i for i, label in enumerate(labels)}
+    return [place[value] for value in condition.values if value in place]
+
+
+def missing_values(labels: Sequence[str], condition: Condition) -> list[str]:
+    """Values of a condition that no label meets."""
+    if condition.is_prefix:
+        return [value for value in condition.values if not any(label.startswith(value) for label in labels)]
+    there = set(labels)
+    return [value for value in condition.values if value not in there]
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _where(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
+    parts, values = ["true"], list[str]()
+    for condition in conditions:
+        name = quoted(condition.column)
+        test = f"starts_with({name}, ?)" if condition.is_prefix else f"{name} = ?"
+        parts.append(f"({' OR '.join([test] * len(condition.values))})")
+        values += condition.values
+    return " AND ".join(parts), values
+
+
+def _why_none(db: duckdb.DuckDBPyConnection, view: str, selection: Selection) -> str:
+    """Name the first condition that no row meets by itself, and what its column holds."""
+    for condition in selection.conditions:
+        where, values = _where([condition])
+        if db.execute(f"SELECT 1 FROM {quoted(view)} WHERE {where} LIMIT 1", values).fetchall():
+            continue
+        name = quoted(condition.column)
+        found = db.execute(f"SELECT DISTINCT {name} FROM {quoted(view)} ORDER BY 1 LIMIT {_LISTED + 1}").fetchall()
+        held = [str(row[0]) for row in found]
+        more = ", ..." if len(held) > _LISTED else ""
+        return f": {condition.column} holds {', '.join(held[:_LISTED])}{more}" if held else ": the table has no rows"
+    return ": each condition is met by some row, but not all by one"

@@ -1,0 +1,135 @@
+"""Intervals for sums, differences, ratios and percentages of published cells. Public; docs/intervals.md."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from yupana.arrays import Floats
+from yupana.errors import ConfigError
+from yupana.estimate.intervals.fieller import Moments, Pieces, fieller
+from yupana.estimate.intervals.forms import Form, Linear, evaluate
+from yupana.estimate.intervals.query import Selection, parse
+
+
+class Evidence(Protocol):
+    """What a release tells of its cells."""
+
+    @property
+    def rule(self) -> str:
+        """How variances of sums are found, in words."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What an interval covers and what not."""
+        ...
+
+    def select(self, selection: Selection) -> Linear:
+        """Find rows, and write their sum in cells whose covariance is known."""
+        ...
+
+    def moments(self, forms: Sequence[Linear]) -> tuple[Floats, Floats]:
+        """Estimates of forms, of shape (forms,), and their covariance, of shape (forms, forms)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The answer to a query.
+
+    Attributes
+    ----------
+    query : str
+    estimate : float or None
+        None for a ratio whose denominator is estimated as 0.
+    variance : float or None
+        None for a ratio: it has none, as its denominator may be 0.
+    pieces : Pieces
+        The confidence set. More than one piece or an infinite end only for ratios.
+    cells : int
+        How many cells the query came to.
+    method : str
+    """
+
+    query: str
+    estimate: float | None
+    variance: float | None
+    pieces: Pieces
+    cells: int
+    method: str
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the set is one interval with two ends."""
+        return len(self.pieces) == 1 and all(map(math.isfinite, self.pieces[0]))
+
+    def as_json(self) -> dict[str, Any]:
+        """Describe it; an infinite end is null."""
+        pieces = [[end if math.isfinite(end) else None for end in piece] for piece in self.pieces]
+        lower, upper = pieces[0] if self.is_bounded else (None, None)
+        return {
+            "query": self.query,
+            "estimate": self.estimate,
+            "variance": self.variance,
+            "lower": lower,
+            "upper": upper,
+            "set": pieces,
+            "bounded": self.is_bounded,
+            "cells": self.cells,
+            "method": self.method,
+        }
+
+
+def interval(query: str, evidence: Evidence, z: float) -> Interval:
+    """Answer a query.
+
+    Parameters
+    ----------
+    query : str
+        In the language of `intervals_query`.
+    evidence : Evidence
+    z : float
+        The two-sided normal quantile of the confidence.
+
+    Raises
+    ------
+    ConfigError
+        If the query is not of the language, names what is not there, or no exact interval is known for it.
+    OutputError
+        If the release does not hold together.
+    """
+    try:
+        form = evaluate(parse(query), evidence.select)
+        return _answer(query, form, evidence, z)
+    except ConfigError as error:
+        shown = query if len(query) <= _SHOWN else query[:_SHOWN] + "..."
+        raise ConfigError(f"--query {shown!r}: {error}") from None
+
+
+_SHOWN = 200
+
+
+def _answer(query: str, form: Form, evidence: Evidence, z: float) -> Interval:
+    if isinstance(form, Linear):
+        return _of_linear(query, form, evidence, z)
+    factor = form.above.multiple_of(form.below)
+    if factor is not None:
+        exact = float(factor)
+        return Interval(query, exact, 0.0, ((exact, exact),), 0, "numerator and denominator are multiples")
+    cells = len({**form.above.weights, **form.below.weights})
+    (above, below), covariance = evidence.moments((form.above, form.below))
+    found = Moments(float(above), float(below), *map(float, (covariance[0, 0], covariance[1, 1], covariance[0, 1])))
+    if found.below == 0 and found.below_variance == 0:
+        raise ConfigError("the denominator is known to be 0")
+    estimate = found.above / found.below if found.below else None
+    return Interval(query, estimate, None, fieller(found, z), cells, f"Fieller's confidence set; {evidence.rule}")
+
+
+def _of_linear(query: str, form: Linear, evidence: Evidence, z: float) -> Interval:
+    if form.is_constant:
+        raise ConfigError("no cell is left in it: the cells cancel, or it names none")
+    (estimate,), ((variance,),) = (values.tolist() for values in evidence.moments((form,)))
+    reach = z * math.sqrt(max(variance, 0.0))
+    pieces = ((estimate - reach, estimate + reach),)
+    return Interval(query, estimate, variance, pieces, len(form.weights), evidence.rule)

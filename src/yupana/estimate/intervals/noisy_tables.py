@@ -1,0 +1,251 @@
+"""Noisy tables as evidence: which rows were measured, and which are sums of measured ones. Public.
+
+The noise of measured cells is independent, so a row is written as the measured cells it adds up, and a cell that
+several rows hold counts once, with its weights added.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Floats
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.coterminous.nested import FAMILIES, Family
+from yupana.estimate.intervals.files import open_file, quoted, rows_where
+from yupana.estimate.intervals.forms import Linear
+from yupana.estimate.intervals.query import Selection
+from yupana.release.check import checked_file
+from yupana.release.processing import COTERMINOUS, RECORD, SUPPRESSED, SUPPRESSION
+
+Key = tuple[str, ...]
+"""The values of the columns that name a row."""
+
+MeasuredRow = tuple[str, Key]
+"""A table and the key of a row that was measured."""
+
+_NUMBERS: Final = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE", "REASON")
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_GROUP: Final = 3
+"""Columns that name a population group of SafeTab: region, its type and iteration."""
+
+
+@dataclass(slots=True)
+class NoisyTables:
+    """The tables of a release of PHSafe or SafeTab.
+
+    Attributes
+    ----------
+    db : duckdb.DuckDBPyConnection
+    folder : Path
+    manifest : mapping
+    derived : mapping of table name to (source, cells)
+        Tables made of the cells of another, whose keys end in the cell: which cells of the source each cell adds up.
+    """
+
+    db: duckdb.DuckDBPyConnection
+    folder: Path
+    manifest: Mapping[str, Any]
+    derived: Mapping[str, tuple[str, Mapping[int, tuple[int, ...]]]] = field(default_factory=dict)
+    _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
+    _found: dict[MeasuredRow, tuple[int, float]] = field(default_factory=dict, init=False)
+
+    @property
+    def rule(self) -> str:
+        """How variances of sums are found."""
+        return "published variance" if self._is_combined else "variances of independent measured cells add"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What an interval covers and what not."""
+        chance = (self.manifest.get("parameters") or {}).get("zero_suppression_chance", "None")
+        suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.manifest.get(RECORD, ()))
+        return (
+            "of the count that was tabulated, over the draw of the noise; errors in the records are not in it",
+            *(
+                ["counts of persons are after truncation: what a household has beyond the threshold is not in them"]
+                if self.derived
+                else []
+            ),
+            *(
+                [
+                    "noise is two-sided geometric, but z is the normal quantile: for a lone cell, "
+                    "90 percent are about 90.2, and 95 are about 93.7"
+                ]
+                if (self.manifest.get("plan") or {}).get("mechanism") == "pure"
+                else []
+            ),
+            *(
+                [
+                    "rows whose noisy count was small or impossible were left out or suppressed; those that are "
+                    "there are covered less often where counts are small"
+                ]
+                if chance not in {"None", "0", None} or suppressed
+                else []
+            ),
+            *(
+                [
+                    "coterminous areas were combined, so that errors of rows depend on each other: a query may "
+                    "name one row"
+                ]
+                if self._is_combined
+                else []
+            ),
+        )
+
+    @property
+    def _is_combined(self) -> bool:
+        return any(entry.get("rule") == COTERMINOUS for entry in self.manifest.get(RECORD, ()))
+
+    def select(self, selection: Selection) -> Linear:
+        """Find rows, and write their sum in measured cells."""
+        keys = self._keys(self._opened(selection.table))
+        rows = rows_where(self.db, selection.table, (*keys, "COUNT", "VARIANCE"), keys, selection)
+        weights: dict[MeasuredRow, int] = {}
+        for cell in self._measured(selection.table, rows):
+            weights[cell] = weights.get(cell, 0) + 1
+        return Linear(Fraction(0), {cell: Fraction(weight) for cell, weight in weights.items()})
+
+    def moments(self, forms: Sequence[Linear]) -> tuple[Floats, Floats]:
+        """Estimates and covariance of forms in measured cells, exact but for the last rounding."""
+        cells = list(dict.fromkeys(cell for form in forms for cell in form.weights))
+        if self._is_combined and len(cells) > 1:
+            raise ConfigError(
+                "the release combined coterminous areas, so errors of its rows depend on each other in a way it does "
+                "not tell; ask for one row, or use the release before it"
+            )
+        counts = [self._found[cell][0] for cell in cells]  # type: ignore[index] # forms are of `select`
+        variances = np.array([self._found[cell][1] for cell in cells])  # type: ignore[index] # the same
+        estimates = [
+            form.constant + sum(form.weights.get(cell, 0) * n for cell, n in zip(cells, counts, strict=True))
+            for form in forms
+        ]
+        weights = np.array([[float(form.weights.get(cell, 0)) for cell in cells] for form in forms])
+        weights = weights.reshape(len(forms), len(cells))
+        return np.array([float(estimate) for estimate in estimates]), (weights * variances) @ weights.T
+
+    def _opened(self, table: str) -> list[str]:
+        """Open a table at its first use; its columns."""
+        if table not in self._columns:
+            listed = {str(entry.get("table")): name for name, entry in self.manifest["tables"].items()}
+            if table not in listed:
+                raise ConfigError(f"the release has no table {table}; it has {', '.join(listed)}")
+            columns = open_file(self.db, table, checked_file(self.folder, self.manifest, listed[table]))
+            if not {"COUNT", "VARIANCE"} <= set(columns):
+                raise OutputError(f"{self.folder / listed[table]} has no columns COUNT and VARIANCE")
+            self._columns[table] = columns
+        return self._columns[table]
+
+    @staticmethod
+    def _keys(columns: Sequence[str]) -> list[str]:
+        return [name for name in columns if name not in _NUMBERS]
+
+    def _measured(self, table: str, rows: Sequence[tuple[str, ...]]) -> Iterable[MeasuredRow]:
+        """The measured cells of the rows of a table, those of each row."""
+        if self._is_combined:
+            return self._hold(table, rows)
+        if table in self.derived:
+            return self._of_derived(table, rows)
+        for family in FAMILIES:
+            if table in family.tables:
+                return self._of_family(family, table, rows)
+        return self._hold(table, rows)
+
+    def _hold(self, table: str, rows: Iterable[tuple[str, ...]]) -> list[MeasuredRow]:
+        """Note count and variance of measured rows, by their names."""
+        cells = []
+        for *key, count, variance in rows:
+            place = f"{table}[{', '.join(f'{c}={v}' for c, v in zip(self._columns[table], key, strict=False))}]"
+            cell = table, tuple(key)
+            self._found[cell] = _number(place, count, variance)
+            cells.append(cell)
+        return cells
+
+    def _of_derived(self, table: str, rows: Sequence[tuple[str, ...]]) -> list[MeasuredRow]:
+        source, parts = self.derived[table]
+        keys = self._keys(self._opened(source))
+        there = {row[: len(keys)]: row for row in self._fetch(source, keys)}
+        try:
+            wanted = [(*row[: len(keys) - 1], str(part)) for row in rows for part in parts[int(row[len(keys) - 1])]]
+            return self._hold(source, [there[key] for key in wanted])
+        except (KeyError, ValueError):
+            raise OutputError(f"{table} has a row whose cells {source} does not have; run yupana check") from None
+
+    def _of_family(self, family: Family, table: str, rows: Sequence[tuple[str, ...]]) -> list[MeasuredRow]:
+        """Write rows of SafeTab in the cells that their population group was measured in."""
+        cells: list[MeasuredRow] = []
+        left = list(rows)
+        # A total stands in the coarsest table, and the cells it adds up in the finer table that its group has.
+        for detail, name in reversed(list(enumerate(family.tables))):
+            parts = {row: cells for (shown, row), cells in _parts(family, detail).items() if shown == table}
+            if not parts or name not in self._names():
+                continue
+            if name == table and all(wanted == [cell] for cell, wanted in parts.items()):
+                return cells + self._hold(table, left)
+            of_group = self._of_groups(name, {row[:_GROUP] for row in left})
+            for row in [row for row in left if row[:_GROUP] in of_group]:
+                there, wanted = of_group[row[:_GROUP]], parts.get(row[_GROUP:-2], [])
+                if not wanted or any(cell not in there for cell in wanted):
+                    raise OutputError(f"{name} lacks cells that a row of {table} adds up; run yupana check")
+                cells += self._hold(name, [there[cell] for cell in wanted])
+            left = [row for row in left if row[:_GROUP] not in of_group]
+        return cells
+
+    def _names(self) -> set[str]:
+        return {str(entry.get("table")) for entry in self.manifest["tables"].values()}
+
+    def _of_groups(self, table: str, groups: set[Key]) -> dict[Key, dict[Key, tuple[str, ...]]]:
+        """The rows of population groups, by group and cell."""
+        keys = self._keys(self._opened(table))
+        named = [np.array([group[i] for group in sorted(groups)], dtype=object) for i in range(_GROUP)]
+        self.db.register("wanted", {f"g{i}": values for i, values in enumerate(named)})
+        on = " AND ".join(f"{quoted(name)} = g{i}" for i, name in enumerate(keys[:_GROUP]))
+        found: dict[Key, dict[Key, tuple[str, ...]]] = {}
+        for row in self._fetch(table, keys, f"SEMI JOIN wanted ON {on}"):
+            found.setdefault(row[:_GROUP], {})[row[_GROUP:-2]] = row
+        self.db.unregister("wanted")
+        return found
+
+    def _fetch(self, table: str, keys: Sequence[str], which: str = "") -> list[tuple[str, ...]]:
+        picked = ", ".join(map(quoted, (*keys, "COUNT", "VARIANCE")))
+        try:
+            found = self.db.execute(f"SELECT {picked} FROM {quoted(table)} {which}").fetchall()
+        except duckdb.Error:
+            raise OutputError(f"{table} is not readable as a table of a release") from None
+        return [tuple(map(str, row)) for row in found]
+
+
+def _parts(family: Family, detail: int) -> dict[tuple[str, Key], list[Key]]:
+    """For each row of a group of some detail, the cells of its measured rows that it adds up."""
+    basis = family.basis[detail]
+    measured = {row.node: row.cell for row in family.rows[detail] if row.depth == basis}
+    found: dict[tuple[str, Key], list[Key]] = {}
+    for row in family.rows[detail]:
+        nodes: Iterable[int] = [row.node]
+        if row.depth > basis:
+            raise AssertionError("a row is finer than what was measured")
+        for depth in range(row.depth, basis):
+            above = set(nodes)
+            nodes = [node for node, parent in enumerate(family.parents[depth].tolist()) if parent in above]
+        found[row.table, row.cell] = [measured[node] for node in nodes]
+    return found
+
+
+def _number(place: str, count: str, variance: str) -> tuple[int, float]:
+    if SUPPRESSED in {count, variance}:
+        raise ConfigError(f"{place} is suppressed, or a cell that a row adds up; use the release before suppression")
+    try:
+        found = float(variance)
+    except ValueError:
+        found = math.nan
+    if not _WHOLE.fullmatch(count) or not math.isfinite(found) or found < 0:
+        raise OutputError(f"{place}: COUNT must be a whole number and VARIANCE a positive one; run yupana check")
+    if found == 0:
+        raise ConfigError(f"{place}: VARIANCE is 0, so there was no noise, and the count needs no interval")
+    return int(count), found

@@ -1,0 +1,354 @@
+"""Least squares on a written spine as evidence: covariances of any sums of answers over geounits. Public.
+
+Only the attributes that a query names are kept: all measurements are summed over the others first, which loses nothing
+(docs/intervals.md), so that the estimate costs as much as the query is fine.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.intervals.files import chosen, missing_values, open_file, quoted
+from yupana.estimate.intervals.forms import Linear
+from yupana.estimate.intervals.query import Condition, Selection
+from yupana.geography.read import WrittenSpine, read_spine
+from yupana.release.check import checked_file
+from yupana.topdown.queries import margin
+from yupana.topdown.query_names import DETAILED, TOTAL
+from yupana.topdown.schema import Attribute, Schema
+from yupana.topdown.tree.basis import Basis
+from yupana.topdown.tree.least_squares import Estimate, Measured, combined, down, own, summed
+from yupana.topdown.tree.sums import covariance_of_sums
+
+GEOUNIT: Final = "geounit"
+SPINE: Final = "spine"
+
+_WIDTHS: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
+"""Digits of a block that name the published area of a geolevel."""
+
+_MOST_CELLS: Final = 1 << 24
+_DECIMALS: Final = 6
+
+COVERED: Final = (
+    "of the true count, over the draw of the noise: of unbiased least-squares estimates from all noisy measurements, "
+    "before they were made non-negative and rounded",
+    "not of the released counts, which are consistent whole numbers, may lie outside, and have no known variance",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of a margin at one geounit: geolevel and geounit by position, and the level of each attribute kept."""
+
+    level: int
+    unit: int
+    levels: tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True)
+class TreeMeasurements:
+    """The noisy measurements of a run of TopDown, with the spine and the invariants of its release.
+
+    Attributes
+    ----------
+    release, noisy : Path
+    manifest, noisy_manifest : mapping
+    schema : Schema
+    levels : tuple of str
+        Geolevels from the root down.
+    spine : WrittenSpine
+    labels : tuple of sequence of str
+        Identifiers of the geounits of each geolevel.
+    """
+
+    release: Path
+    manifest: Mapping[str, Any]
+    noisy: Path
+    noisy_manifest: Mapping[str, Any]
+    schema: Schema
+    levels: tuple[str, ...]
+    spine: WrittenSpine
+    labels: tuple[Sequence[str], ...]
+    _solved: "dict[tuple[int, ...], tuple[list[Estimate], dict[int, Estimate]]]" = field(
+        default_factory=dict, init=False
+    )
+
+    @property
+    def rule(self) -> str:
+        """How variances of sums are found."""
+        return "covariance of least squares on the tree"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What an interval covers and what not."""
+        left_out = sorted({name for name, kept in self._measurements() if kept is None})
+        return (
+            *COVERED,
+            *([f"measurements of recodes are not used: {', '.join(left_out)}"] if left_out else []),
+            *(
+                ["noise is two-sided geometric: what rests on few measurements has other chances than the normal's"]
+                if self.manifest["plan"].get("mechanism") == "pure"
+                else []
+            ),
+        )
+
+    def select(self, selection: Selection) -> Linear:
+        """Find answers: LEVEL/QUERY[geounit=..., ATTRIBUTE=...], the query measured or not."""
+        name, _, query = selection.table.partition("/")
+        if name not in self.levels:
+            raise ConfigError(f"the release has no geolevel {name}; it has {', '.join(self.levels)}")
+        kept = kept_by(query.replace(".", "*"), self.schema)
+        if kept is None or not query:
+            raise ConfigError(
+                f"{selection.table}: name a geolevel and what is kept, such as {name}/total, {name}/detailed or "
+                f"{name}/{'*'.join(self.schema.names[:2])}; attributes are {', '.join(self.schema.names)}"
+            )
+        level = self.levels.index(name)
+        columns: dict[str, Sequence[str]] = {GEOUNIT: self.labels[level]}
+        columns |= {self.schema.names[i]: self.schema.attributes[i].labels for i in kept}
+        found = {column: list(range(len(labels))) for column, labels in columns.items()}
+        for condition in selection.conditions:
+            found[condition.column] = _met(selection, condition, columns)
+        sizes = {column: len(places) for column, places in found.items()}
+        number = prod(sizes.values())
+        if number > 1 and not selection.is_sum:
+            free = ", ".join(column for column, size in sizes.items() if size > 1)
+            raise ConfigError(
+                f"{number:,} answers are {selection.text}; they differ in {free}. Choose one, or write "
+                f"sum({selection.text})"
+            )
+        if number > _MOST_CELLS:
+            raise ConfigError(f"{number:,} answers are {selection.text}; sum a coarser query or geolevel")
+        cells = list(product(*([(i, place) for place in found[self.schema.names[i]]] for i in kept)))
+        one = Fraction(1)
+        return Linear(Fraction(0), {Answer(level, unit, cell): one for unit in found[GEOUNIT] for cell in cells})
+
+    def moments(self, forms: Sequence[Linear]) -> tuple[Floats, Floats]:
+        """Least-squares estimates of forms, and their covariance."""
+        answers = [cell for form in forms for cell in form.weights if isinstance(cell, Answer)]
+        kept = tuple(sorted({i for answer in answers for i, _ in answer.levels}))
+        shape = tuple(self.schema.shape[i] for i in kept) or (1,)
+        basis = Basis(shape)
+        upward, known = self._solve(kept, basis, max((answer.level for answer in answers), default=0))
+        rows = _rows(forms, kept, shape)
+        coordinates = {
+            at: basis.coordinates(row, (True,) * len(basis.sizes)).reshape(len(forms), -1) for at, row in rows.items()
+        }
+        estimates = np.array([float(form.constant) for form in forms])
+        for (level, unit), row in coordinates.items():
+            estimates += row @ known[level].coordinates[unit]
+        covariance = covariance_of_sums(self.spine.tree, basis, upward, coordinates, len(forms))
+        if covariance is None:
+            raise ConfigError("the measurements do not determine an answer it asks for; no estimate is possible")
+        # A sum that is known exactly, such as units less their parent, comes with the rounding errors of its terms.
+        exact = np.diag(covariance) == 0
+        return np.where(exact, np.round(estimates, _DECIMALS), estimates), covariance
+
+    def _solve(self, kept: tuple[int, ...], basis: Basis, deepest: int) -> tuple[list[Estimate], dict[int, Estimate]]:
+        """Estimates upward of every geolevel, and those from all measurements down to some geolevel."""
+        tree = self.spine.tree
+        if kept not in self._solved:
+            upward: list[Estimate] = []
+            for level in range(len(self.levels) - 1, -1, -1):
+                here = own(basis, tree.units(level), self._measured(level, kept, basis))
+                if upward:
+                    below = summed(upward[-1], tree.parents[level + 1], tree.units(level))
+                    here = combined(basis, here, below)
+                upward.append(here)
+            upward.reverse()
+            self._solved[kept] = upward, {0: upward[0]}
+        upward, known = self._solved[kept]
+        for level in range(len(known), deepest + 1):
+            known[level] = down(basis, upward[level], tree.parents[level], known[level - 1])
+        return upward, known
+
+    def _measurements(self) -> list[tuple[str, tuple[int, ...] | None]]:
+        """The files of measurements, and which attributes each keeps; None for a recode."""
+        names = [name for name in self.noisy_manifest["tables"] if name.endswith(".csv") and name.count("/") == 1]
+        return [(name, kept_by(Path(name).stem.replace(".", "*"), self.schema)) for name in names]
+
+    def _measured(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[Measured]:
+        found = []
+        for name, of_file in self._measurements():
+            if name.split("/")[0] == self.levels[level] and of_file is not None:
+                found.append(self._read(name, level, of_file, kept, basis))
+        total = self._exact(level)
+        if total is not None:
+            query = margin(TOTAL, basis.shape, [False] * len(basis.shape))
+            found.append(Measured(query, total[:, None], np.full(len(total), np.inf)))
+        return found
+
+    def _read(self, name: str, level: int, of_file: tuple[int, ...], kept: tuple[int, ...], basis: Basis) -> Measured:
+        """A measurement summed over the attributes that are not kept."""
+        path = checked_file(self.noisy, self.noisy_manifest, name)
+        left = [i for i in of_file if i in kept]
+        summed_up = prod(self.schema.shape[i] for i in of_file if i not in kept)
+        query = margin(name, basis.shape, [i in left for i in kept] or [False])
+        answers, units = np.zeros((len(self.labels[level]), query.size)), len(self.labels[level])
+        with duckdb.connect(":memory:") as db:
+            cell = _cell_of(db, [(self.schema.names[i], self.schema.attributes[i].labels) for i in left])
+            columns = open_file(db, "measured", path)
+            wanted = [GEOUNIT, *(self.schema.names[i] for i in of_file), "value", "variance"]
+            if columns != wanted:
+                raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
+            _list(db, "units", self.labels[level])
+            joins = "".join(f" JOIN l{k} ON l{k}.label = {quoted(self.schema.names[i])}" for k, i in enumerate(left))
+            try:
+                rows = db.execute(
+                    f"SELECT units.place AS unit, {cell} AS cell, sum(value::BIGINT)::DOUBLE AS value, "
+                    f"min(variance::DOUBLE) AS least, max(variance::DOUBLE) AS most, count(*) AS n FROM measured "
+                    f"JOIN units ON units.label = geounit{joins} GROUP BY 1, 2"
+                ).fetchnumpy()
+                (lines,) = db.execute("SELECT count(*) FROM measured").fetchall()[0]
+            except duckdb.Error:
+                raise OutputError(f"{path} is not readable as noisy measurements") from None
+        unit, most = rows["unit"].astype(np.int64), np.asarray(rows["most"], dtype=np.float64)
+        measured = np.bincount(unit, minlength=units)
+        alike = np.full(units, np.nan)
+        alike[unit] = most
+        if (
+            int(rows["n"].sum()) != lines
+            or (rows["n"] != summed_up).any()
+            or not np.isin(measured, (0, query.size)).all()
+            or (rows["least"] != most).any()
+            or (alike[unit] != most).any()
+        ):
+            raise OutputError(f"{path} does not hold each answer of a geounit once, with one variance for all of them")
+        if not (np.isfinite(most) & (most >= 0)).all():
+            raise OutputError(f"{path} has a variance that is no number above 0")
+        if (most == 0).any():
+            raise ConfigError(f"{path}: variance is 0, so there was no noise, and the counts need no interval")
+        answers[unit, rows["cell"].astype(np.int64)] = rows["value"]
+        precision = np.where(measured > 0, 1.0 / np.where(measured > 0, alike * summed_up, 1.0), 0.0)
+        return Measured(query, answers, precision)
+
+    def _exact(self, level: int) -> NDArray[np.int64] | None:
+        """Totals that invariants make known of every unit of a geolevel, from the released counts; None if not."""
+        named = [i for i, name in enumerate(self.levels) if self.manifest["parameters"]["invariants"].get(name)]
+        if not named or level > named[-1] or (level == named[-1] and not self._whole_areas(level)):
+            return None
+        stem = f"counts/{self.levels[level]}"
+        name = next((name for name in (f"{stem}.csv", f"{stem}.parquet") if name in self.manifest["tables"]), None)
+        if name is None:
+            raise OutputError(f"{self.release} has no {stem}, which tells the invariants; run yupana check")
+        with duckdb.connect(":memory:") as db:
+            open_file(db, "counts", checked_file(self.release, self.manifest, name))
+            _list(db, "units", self.labels[level])
+            try:
+                found = db.execute(
+                    'SELECT place, coalesce(sum("count"::BIGINT), 0)::BIGINT FROM units LEFT JOIN counts '
+                    "ON geounit = label GROUP BY 1 ORDER BY 1"
+                ).fetchall()
+            except duckdb.Error:
+                raise OutputError(f"{self.release / name} is not readable as counts") from None
+        return np.array([total for _, total in found], dtype=np.int64)
+
+    def _whole_areas(self, level: int) -> bool:
+        """Whether every published area of a geolevel is one unit: of areas in several only the sum is invariant."""
+        width = _WIDTHS.get(self.levels[level])
+        kind = self.manifest["parameters"]["spine"]
+        if width is None or (self.levels[level] == "Block_Group" and kind == "optimized"):
+            return True
+        first = np.searchsorted(self.spine.tree.ancestors(level), np.arange(self.spine.tree.units(level)))
+        area = self.spine.block[first] // 10 ** (16 - width)
+        return len(np.unique(area)) == len(area)
+
+
+def open_tree(
+    release: Path, manifest: Mapping[str, Any], noisy: Path, noisy_manifest: Mapping[str, Any]
+) -> TreeMeasurements:
+    """Open the measurements of a run and the spine of its release.
+
+    Raises
+    ------
+    InputError, OutputError
+        If files are missing, were changed or hold something else.
+    """
+    schema, levels = schema_of(release, manifest)
+    # The manifest lists the spine; without it, nobody can say which geounits add up to which.
+    if f"{SPINE}/blocks.csv" not in manifest["tables"]:
+        raise OutputError(f"{release} has no {SPINE}/blocks.csv; name the release whose measurements these are")
+    checked_file(release, manifest, f"{SPINE}/blocks.csv")
+    spine = read_spine(release / SPINE, levels)
+    labels = (*spine.labels, [f"{block:016d}" for block in spine.block.tolist()])
+    return TreeMeasurements(release, manifest, noisy, noisy_manifest, schema, levels, spine, labels)
+
+
+def schema_of(folder: Path, manifest: Mapping[str, Any]) -> tuple[Schema, tuple[str, ...]]:
+    """The schema and the geolevels that the manifest of a TopDown release tells.
+
+    Raises
+    ------
+    OutputError
+        If it does not.
+    """
+    try:
+        told = manifest["parameters"]
+        attributes = tuple(Attribute(name, tuple(labels)) for name, labels in told["schema"].items())
+        dict(told["invariants"])
+        str(told["spine"])
+        manifest["plan"].get("mechanism")
+        return Schema(attributes), tuple(told["geolevels"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise OutputError(f"{folder}: the manifest does not hold the schema and geolevels of TopDown") from None
+
+
+def kept_by(name: str, schema: Schema) -> tuple[int, ...] | None:
+    """Which attributes a query keeps, by its name; None if it names anything else."""
+    if name in {TOTAL, DETAILED}:
+        return tuple(range(len(schema.names))) if name == DETAILED else ()
+    parts = name.split("*")
+    if len(set(parts)) < len(parts) or not set(parts) <= set(schema.names):
+        return None
+    return tuple(sorted(schema.names.index(part) for part in parts))
+
+
+def _met(selection: Selection, condition: Condition, columns: Mapping[str, Sequence[str]]) -> list[int]:
+    if condition.column not in columns:
+        raise ConfigError(f"{selection.table} has no column {condition.column}; it has {', '.join(columns)}")
+    labels = columns[condition.column]
+    if missing := missing_values(labels, condition):
+        some = ", ".join(labels[:12]) + (", ..." if len(labels) > 12 else "")
+        raise ConfigError(f"no row is {selection.text}: {condition.column} {missing[0]!r} is none of {some}")
+    return chosen(labels, condition)
+
+
+def _rows(forms: Sequence[Linear], kept: tuple[int, ...], shape: tuple[int, ...]) -> dict[tuple[int, int], Floats]:
+    """The weights of the forms on the histogram of each geounit, summed over all but the attributes kept."""
+    axis = {attribute: place for place, attribute in enumerate(kept)}
+    rows: dict[tuple[int, int], Floats] = {}
+    for number, form in enumerate(forms):
+        for cell, weight in form.weights.items():
+            if not isinstance(cell, Answer):
+                raise TypeError("forms must be of `select`")
+            row = rows.setdefault((cell.level, cell.unit), np.zeros((len(forms), *shape)))
+            at: list[int | slice] = [slice(None)] * len(shape)
+            for attribute, level in cell.levels:
+                at[axis[attribute]] = level
+            row[(number, *at)] += float(weight)
+    return {at: row.reshape(len(forms), -1) for at, row in rows.items()}
+
+
+def _cell_of(db: duckdb.DuckDBPyConnection, columns: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """SQL for the number of an answer, in C order, from tables of labels."""
+    cell = "0"
+    for k, (_, labels) in enumerate(columns):
+        _list(db, f"l{k}", labels)
+        cell = f"({cell} * {len(labels)} + l{k}.place)"
+    return cell
+
+
+def _list(db: duckdb.DuckDBPyConnection, name: str, labels: Sequence[str]) -> None:
+    db.register("listed", {"place": np.arange(len(labels)), "label": np.array(labels, dtype=object)})
+    db.execute(f"CREATE TABLE {name} AS SELECT * FROM listed")
+    db.unregister("listed")

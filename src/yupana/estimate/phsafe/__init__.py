@@ -1,0 +1,1 @@
+"""Final tables of the S-DHC, estimated from a release of PHSafe."""

@@ -1,0 +1,185 @@
+"""Which measurements of the S-DHC count the same people, and what they say together. Public.
+
+The identities hold for the counts that are measured, after truncation at tau; docs/phsafe-estimates.md proves them
+from the tables' definitions, and says which others hold only before truncation and are left alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats
+from yupana.errors import OutputError
+from yupana.estimate.phsafe.fit import fit
+from yupana.estimate.phsafe.measured import Measured
+from yupana.estimate.projection import Identity, Projection, project
+from yupana.products.phsafe.specification import table
+from yupana.products.phsafe.tables import Group
+
+SAME_UNIVERSE: Final = (("PH1_num", "PH7", "PH2"), ("PH1_denom", "PH8_denom"))
+"""Tables whose cells partition one universe; of persons only under one tau."""
+
+FALSE_ALARM: Final = 1e-6
+"""Chance of refusing measurements whose identities hold, bounded from above."""
+
+_FAMILIES: Final = (*SAME_UNIVERSE, ("PH3",), ("PH4",), ("PH5_denom",), ("PH6",))
+_RACES: Final = tuple("ABCDEFG")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Measured tables that identities join, with all their quantities in one row.
+
+    Attributes
+    ----------
+    tables : tuple of str
+    places : mapping of table to int array, shape (groups, basis cells)
+        Where a count stands in the row.
+    identities : tuple of Identity
+    words : tuple of str
+        What each identity says.
+    """
+
+    tables: tuple[str, ...]
+    places: Mapping[str, NDArray[np.intp]]
+    identities: tuple[Identity, ...]
+    words: tuple[str, ...]
+
+    def row(self, arrays: Mapping[str, Floats]) -> Floats:
+        """One row of quantities from an array per table, of shape (groups, basis cells)."""
+        return np.concatenate([arrays[name].ravel() for name in self.tables])
+
+
+def families(measured: Measured) -> tuple[tuple[Family, ...], list[str]]:
+    """The identities among the measurements of a release, and why some that could hold are not used."""
+    found, unused = [], []
+    for several in _FAMILIES:
+        tables = tuple(name for name in several if name in measured.counts)
+        if not tables:
+            continue
+        linked, reason = _linked(measured, tables)
+        unused += [reason] if reason else []
+        places, size = {}, 0
+        for name in tables:
+            shape = measured.counts[name].shape
+            places[name] = size + np.arange(shape[0] * shape[1]).reshape(shape)
+            size += shape[0] * shape[1]
+        said = list(_identities(measured, places, linked=linked))
+        found.append(Family(tables, places, tuple(i for _, i in said), tuple(words for words, _ in said)))
+    return tuple(found), unused
+
+
+def combine(measured: Measured) -> tuple[Measured, dict[str, Any]]:
+    """Estimate all counts of a release together, by generalised least squares under the identities.
+
+    Returns
+    -------
+    tuple
+        The estimates with their covariances within each population group, not truncated yet; and for the manifest the
+        number of identities, how well they fit, and what could not be used.
+
+    Raises
+    ------
+    OutputError
+        If the measurements contradict the identities. Where all identities hold this has a chance below `FALSE_ALARM`.
+    """
+    counts, covariances = dict(measured.counts), dict(measured.covariances)
+    variances = {name: np.diagonal(each, axis1=1, axis2=2) for name, each in covariances.items()}
+    joined, unused = families(measured)
+    fits = []
+    for family in joined:
+        found = project(family.row(counts), family.row(variances), family.identities)
+        if family.identities:
+            fits.append(_fit(measured, family, found, FALSE_ALARM / len(joined)))
+        for name in family.tables:
+            counts[name] = found.values[family.places[name]]
+            covariances[name] = found.covariances(family.places[name])
+    note = {
+        "identities": sum(len(family.identities) for family in joined),
+        "fit": fits,
+        **({"unused": unused} if unused else {}),
+    }
+    return Measured(measured.manifest, measured.groups, counts, covariances), note
+
+
+def _fit(measured: Measured, family: Family, found: Projection, chance: float) -> dict[str, Any]:
+    """What the manifest says of the fit of a family.
+
+    Raises
+    ------
+    OutputError
+        If its identities do not hold.
+    """
+    variances = {name: np.diagonal(each, axis1=1, axis2=2) for name, each in measured.covariances.items()}
+    tested = fit(
+        family.row(measured.counts),
+        family.row(variances),
+        family.identities,
+        found,
+        geometric=measured.manifest["plan"]["mechanism"] == "pure",
+        chance=chance,
+    )
+    if not tested.fits:
+        raise OutputError(
+            "the measurements contradict each other by more than their noise can explain (a false alarm has a chance "
+            f"below 1 in {round(1 / FALSE_ALARM):,}), so that --combine joint would spread an error over sound tables."
+            f"\n  Missed most improbably: {family.words[tested.worst]}; it is off by {tested.missed_by:,.0f}"
+            f"\n  Chi-square of the residual of {', '.join(family.tables)}: {tested.chi_square:,.1f} on "
+            f"{tested.degrees:,} degrees of freedom\n"
+            "Look for records that some tables count and others do not, or estimate without --combine joint"
+        )
+    return {"tables": list(family.tables), "chi_square": tested.chi_square, "degrees": tested.degrees}
+
+
+def _linked(measured: Measured, tables: tuple[str, ...]) -> tuple[bool, str]:
+    """Whether tables of one universe may be linked: their persons must have been truncated alike."""
+    taus = measured.manifest["parameters"].get("tau", {})
+    used = {name: taus.get(name) for name in tables if name in taus}
+    if len(tables) < 2 or len(set(used.values())) <= 1:
+        return len(tables) > 1, ""
+    listed = ", ".join(f"{name} {tau}" for name, tau in used.items())
+    return False, f"tables of persons in households are not linked, for they were truncated at different tau: {listed}"
+
+
+def _identities(
+    measured: Measured, places: Mapping[str, NDArray[np.intp]], *, linked: bool
+) -> Iterator[tuple[str, Identity]]:
+    """Identities among the measurements of some tables, in words and as coefficients."""
+    states = tuple(measured.manifest["parameters"]["states"])
+    rows = {name: {group: at for at, group in enumerate(measured.groups[name])} for name in places}
+    for name, at in places.items():
+        cells = tuple(table(name).cells)
+        for words, whole, parts in _sums(rows[name], states):
+            for place, cell in enumerate(cells):
+                sums = {int(at[whole, place]): -1.0, **{int(at[part, place]): 1.0 for part in parts}}
+                yield f"{name}, cell {cell}, {words}", sums
+    if not linked:
+        return
+    for group in dict.fromkeys(group for name in places for group in rows[name]):
+        same = [(name, at[rows[name][group]].tolist()) for name, at in places.items() if group in rows[name]]
+        for (name, one), (beside, other) in pairwise(same):
+            words = f"{name} and {beside} count the same in {_named(group)}"
+            yield words, {**dict.fromkeys(one, 1.0), **dict.fromkeys(other, -1.0)}
+
+
+def _named(group: Group) -> str:
+    region = "USA" if group.region_type == "USA" else f"state {group.region_id}"
+    return f"{region}, iteration {group.iteration}"
+
+
+def _sums(rows: dict[Group, int], states: tuple[str, ...]) -> Iterator[tuple[str, int, list[int]]]:
+    """Groups that are the sum of others, in words too: the nation of its states, everyone of the seven races."""
+    for group, row in rows.items():
+        if group.region_type == "USA":
+            below = [Group("STATE", state, group.iteration) for state in states]
+            if all(part in rows for part in below):
+                yield f"iteration {group.iteration}: USA is the sum of its states", row, [rows[part] for part in below]
+        if group.iteration == "*":
+            races = [Group(group.region_type, group.region_id, race) for race in _RACES]
+            if all(part in rows for part in races):
+                words = f"{_named(group)} is the sum of iterations A to G"
+                yield words, row, [rows[part] for part in races]

@@ -1,0 +1,1 @@
+"""Suppression of small and zero counts in released tables."""

@@ -1,0 +1,250 @@
+"""Suppression by a policy: counts that cannot be true are replaced by X, with the reason beside them. Public.
+
+docs/suppression.md says what it is for, and what it is not: it hides nothing that privacy demands be hidden.
+"""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.coterminous.nested import CELL_COLUMNS, KEY, NUMBERS
+from yupana.estimate.source import open_source, write_release
+from yupana.estimate.suppression.pairing import Pairing, pair_iterations
+from yupana.files.regular import read_regular
+from yupana.products.safetab.parameters import read_iterations
+from yupana.progress import Announce
+from yupana.release.processing import SUPPRESSED, SUPPRESSION
+
+NEGATIVE: Final = "negative"
+ALONE: Final = "alone-exceeds-combination"
+RULES: Final = (NEGATIVE, ALONE)
+SIDES: Final = ("alone", "combination", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a policy.
+
+    Attributes
+    ----------
+    rule : str
+        "negative": a count below zero. "alone-exceeds-combination": the count of an iteration alone is above that of
+        its counterpart alone or in any combination, in the same region and cell.
+    tables : tuple of str
+        Where rows are suppressed.
+    reason : str
+        What REASON says.
+    suppress : str
+        Of "alone-exceeds-combination": which of the two rows, "alone", "combination" or "both".
+    """
+
+    rule: str
+    tables: tuple[str, ...]
+    reason: str
+    suppress: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Rules, and the Bureau's parameter folder that pairs iterations, if one is named."""
+
+    rules: tuple[Rule, ...]
+    parameters: Path | None
+
+    @property
+    def compares(self) -> bool:
+        """Whether a rule needs to know which iterations belong together."""
+        return any(rule.rule == ALONE for rule in self.rules)
+
+
+def read_policy(path: Path) -> Policy:
+    """Read a policy (TOML).
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, or has an unknown key, rule, table or side; all faults are told at once.
+    """
+    try:
+        document = tomllib.loads(read_regular(path).decode())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+    wrong = [f"unknown key {key!r}; known are parameters and rule" for key in document if key not in _POLICY_KEYS]
+    parameters = document.get("parameters")
+    if not isinstance(parameters, str | None):
+        wrong.append("parameters must be the path of a folder")
+    entries = document.get("rule")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        wrong.append("at least one [[rule]] is needed")
+        entries = []
+    for number, entry in enumerate(entries, start=1):
+        wrong += [f"rule {number}: {fault}" for fault in _faults(entry)]
+    if wrong:
+        raise ConfigError("\n".join([f"{path} is no policy of suppression:", *(f"  {fault}" for fault in wrong)]))
+    rules = tuple(
+        Rule(entry["rule"], tuple(entry["tables"]), entry["reason"], entry.get("suppress", "")) for entry in entries
+    )
+    return Policy(rules, path.parent / parameters if parameters is not None else None)
+
+
+_POLICY_KEYS: Final = ("parameters", "rule")
+
+
+def _faults(entry: dict[str, Any]) -> list[str]:
+    """What is wrong with a rule, in words."""
+    kind, tables, reason, side = (entry.get(key) for key in ("rule", "tables", "reason", "suppress"))
+    wrong = [f"unknown key {key!r}" for key in entry if key not in {"rule", "tables", "reason", "suppress"}]
+    if kind not in RULES:
+        wrong.append(f"unknown rule {kind!r}; known are {', '.join(RULES)}")
+    if not isinstance(tables, list) or not tables:
+        wrong.append("tables must be a list of tables")
+    else:
+        wrong += [f"unknown table {t!r}; known are {', '.join(CELL_COLUMNS)}" for t in tables if t not in CELL_COLUMNS]
+    if not isinstance(reason, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", reason):
+        wrong.append("reason must be a code of 1 to 32 letters, digits, - and _")
+    if kind == ALONE and side not in SIDES:
+        wrong.append(f"suppress must be one of {', '.join(SIDES)}")
+    if kind == NEGATIVE and side is not None:
+        wrong.append("suppress is for alone-exceeds-combination only")
+    return wrong
+
+
+def suppress_release(
+    release: Path, policy_file: Path, out: Path, *, parameters: Path | None, overwrite: bool, announce: Announce
+) -> dict[str, Any]:
+    """Write a release with suppressed counts; return its manifest.
+
+    Parameters
+    ----------
+    release : Path
+        A folder with a manifest, or one of its tables.
+    policy_file : Path
+    out : Path
+    parameters : Path, optional
+        The Bureau's parameter folder, in place of the one that the policy names.
+    overwrite : bool
+    announce : callable
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        If the policy, the parameters or the release break a rule.
+    """
+    policy = read_policy(policy_file)
+    folder = parameters or policy.parameters
+    pairing = Pairing({}, ())
+    codes: Mapping[str, str] = {}
+    if policy.compares:
+        if folder is None:
+            raise ConfigError(
+                f"{policy_file}: {ALONE} needs the iterations; name their folder by parameters or --parameters"
+            )
+        iterations = read_iterations(folder)
+        pairing, codes = pair_iterations(iterations), iterations.files
+    announce("reading the release")
+    with open_source(release) as source:
+        if not any(table in source.paths for rule in policy.rules for table in rule.tables):
+            raise OutputError(f"{release} has none of the tables of {policy_file}")
+        announce("suppressing")
+        counts = find_suppressed(source.db, tuple(source.paths), policy.rules, pairing)
+        selects = {table: _select(table) for table in source.paths}
+        record = {
+            "rule": SUPPRESSION,
+            "policy": [
+                {
+                    "rule": r.rule,
+                    "tables": list(r.tables),
+                    "reason": r.reason,
+                    **({"suppress": r.suppress} if r.suppress else {}),
+                }
+                for r in policy.rules
+            ],
+            "public_inputs": dict(codes),
+            "unpaired": list(pairing.unpaired),
+            "suppressed": counts,
+        }
+        announce("writing the release")
+        return write_release(source, out, selects, record, overwrite=overwrite)
+
+
+def find_suppressed(
+    db: duckdb.DuckDBPyConnection, tables: tuple[str, ...], rules: tuple[Rule, ...], pairing: Pairing
+) -> dict[str, dict[str, int]]:
+    """Apply rules to tables in a database; all rules see the counts as they are, whatever other rules suppress.
+
+    Makes a table ``suppressed_<table>`` (place, REASON) for each: row ids, and the codes of the rules that hit, joined
+    by `;` in the order of the policy.
+
+    Returns
+    -------
+    dict
+        By table and REASON, how many rows.
+    """
+    alone, combination = (np.array(list(codes), dtype=object) for codes in (pairing.pairs, pairing.pairs.values()))
+    if pairing.pairs:
+        db.register("pair_arrays", {"alone": alone, "combination": combination})
+        db.execute("CREATE OR REPLACE TABLE pair AS SELECT * FROM pair_arrays")
+    counts: dict[str, dict[str, int]] = {}
+    for table in tables:
+        hits = [
+            f"SELECT place, {number} AS rule, '{rule.reason}' AS reason FROM ({_hits(table, tables, rule)})"
+            for number, rule in enumerate(rules)
+            if table in rule.tables and (rule.rule == NEGATIVE or pairing.pairs)
+        ]
+        every = " UNION ".join(hits) if hits else "SELECT 0 AS place, 0 AS rule, '' AS reason WHERE false"
+        db.execute(
+            f"CREATE OR REPLACE TABLE suppressed_{table} AS"
+            f" SELECT place, string_agg(reason, ';' ORDER BY rule) AS REASON FROM ({every}) GROUP BY place"
+        )
+        reasons = db.execute(f"SELECT REASON, count(*) FROM suppressed_{table} GROUP BY ALL ORDER BY ALL").fetchall()
+        counts[table] = dict(Counter({str(reason): int(n) for reason, n in reasons}))
+    return counts
+
+
+def _hits(table: str, tables: tuple[str, ...], rule: Rule) -> str:
+    """The rows of a table that a rule suppresses."""
+    if rule.rule == NEGATIVE:
+        return f"SELECT rowid AS place FROM {table} WHERE CAST(COUNT AS BIGINT) < 0"
+    # A cell is compared wherever both groups show it, be it in tables of different detail.
+    columns = ("REGION_ID", "REGION_TYPE", *CELL_COLUMNS[table])
+    others = [other for other in tables if CELL_COLUMNS[other] == CELL_COLUMNS[table]]
+    text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in columns)
+    fields = f"{text}, ITERATION_CODE, CAST(COUNT AS BIGINT) AS n"
+    own = f"(SELECT {fields}, rowid AS place FROM {table}) own"
+    theirs = "(" + " UNION ALL ".join(f"SELECT {fields} FROM {other}" for other in others) + ") other"
+    same = f"USING ({', '.join(columns)})"
+    sides = {
+        "alone": ("own.ITERATION_CODE = alone AND other.ITERATION_CODE = combination", "own.n > other.n"),
+        "combination": ("own.ITERATION_CODE = combination AND other.ITERATION_CODE = alone", "own.n < other.n"),
+    }
+    chosen = sides.values() if rule.suppress == "both" else [sides[rule.suppress]]
+    return " UNION ".join(
+        f"SELECT place FROM {own} JOIN {theirs} {same} JOIN pair ON {codes} WHERE {exceeds}"
+        for codes, exceeds in chosen
+    )
+
+
+def _select(table: str) -> str:
+    fields = ", ".join((*KEY, *CELL_COLUMNS[table]))
+    # Text as in CSV: a whole number without a point.
+    numbers = ", ".join(
+        f"CASE WHEN REASON IS NULL THEN regexp_replace(CAST({name} AS VARCHAR), '\\.0$', '')"
+        f" ELSE '{SUPPRESSED}' END AS {name}"
+        for name in NUMBERS
+    )
+    return (
+        f"SELECT {fields}, {numbers}, coalesce(REASON, '') AS REASON"
+        f" FROM {table} t LEFT JOIN suppressed_{table} s ON t.rowid = s.place ORDER BY t.rowid"
+    )

@@ -1,0 +1,192 @@
+"""PHSafe on the page."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, cast
+
+from yupana.explore.numbers import MARGINS, between, budget_of, choice, confidence_of, margins_of, whole
+from yupana.explore.product import Chosen, Field, Form, Row
+from yupana.explore.reference import PhsafeReference
+from yupana.explore.scenario import Entry, Fault, RefusedError, Settings
+from yupana.explore.shelf import TITLES
+from yupana.plan.budgets import Need
+from yupana.privacy.exact import show_exact
+from yupana.products.census import MECHANISMS, STATES
+from yupana.products.phsafe.configuration import LARGEST_TAU, Config
+from yupana.products.phsafe.plan import make_plan
+from yupana.products.phsafe.production import TAUS, budgets
+from yupana.products.phsafe.specification import TABLES, Accounting
+from yupana.products.phsafe.targets import config_document, needs
+from yupana.products.safetab.regions import PUERTO_RICO
+from yupana.report.html import code, paragraph
+from yupana.report.page import Section
+from yupana.report.phsafe import LEVELS as LEVEL_WORDS
+from yupana.report.phsafe import TABLES as TABLE_WORDS
+from yupana.report.phsafe import plan_sections
+from yupana.report.phsafe_reference import CELLS, cost_section, relative_section, typical_sizes
+
+AREAS: Final = {"us": "States, DC and nation", "pr": "Puerto Rico"}
+MECHANISM_WORDS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
+ACCOUNTING_WORDS: Final = {"published": "as published: 2τ + 2", "tight": "tight: least proven"}
+
+_SHOWN: Final = {f"{name} {cell}": f"{name}: {words}" for name, cells in CELLS.items() for cell, words in cells.items()}
+
+_FORM: Final = Form(
+    title=TITLES["phsafe"],
+    intro="How much noise should the tables on households carry? Type a budget ρ, or the margin of error you want; "
+    "each follows the other. Clear a box to leave a count out. You start from the production settings of 2020.",
+    fields=(
+        Field("area", "Area", "the run, and what it is compared with", choices=AREAS),
+        Field("confidence", "Confidence, percent", "90 in 2020"),
+        Field("margins", "Margins of error", choices=MARGINS),
+        Field("delta", "δ of the ε stated", "1e-10 in 2020"),
+        Field("mechanism", "Definition of privacy", choices=MECHANISM_WORDS),
+        Field("accounting", "Sensitivities", choices=ACCOUNTING_WORDS),
+        Field("shown", "Show relative errors of", choices=_SHOWN),
+        *(Field(f"tau.{name}", "τ", "most persons counted per household") for name in TAUS),
+    ),
+    rows=tuple(
+        Row(t.name, t.name, TABLE_WORDS[t.name], (f"tau.{t.name}",) if t.persons is not None else ()) for t in TABLES
+    ),
+    columns={key: series.name for key, series in LEVEL_WORDS.items()},
+    cells={(t.name, level.key): f"{t.name}/{level.key}" for t in TABLES for level in t.levels},
+    corner="Table",
+    solving="the median count of each table and level among the counts shown below",
+)
+
+
+_NO_COUNTS: Final = Section(
+    "relative",
+    "Relative error by state and iteration",
+    (
+        paragraph(
+            "No counts of this table are at hand for the area chosen: those of invented people are of the states and "
+            "DC. Start the explorer with a release of its own: ",
+            code("yupana explore --counts RELEASE"),
+            ".",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Phsafe:
+    """PHSafe, with the counts its errors are set against."""
+
+    reference: PhsafeReference
+    key: str = "phsafe"
+    form: Form = _FORM
+
+    def start(self) -> Settings:
+        """The run of 2020 for the United States."""
+        return _production(puerto_rico=False)
+
+    def production(self, settings: Settings) -> Settings:
+        """The run of 2020 for the area chosen."""
+        return _production(puerto_rico=settings.fields["area"] == "pr")
+
+    def choose(self, settings: Settings) -> Chosen:
+        """Understand settings."""
+        faults: list[Fault] = []
+        fields = settings.fields
+        area = choice("area", fields["area"], AREAS, faults)
+        percent = confidence_of("confidence", fields["confidence"], faults)
+        delta = between("delta", fields["delta"], "δ", faults)
+        margins = margins_of("margins", fields["margins"], faults)
+        mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], MECHANISM_WORDS, faults)]
+        accounting = cast("Accounting", choice("accounting", fields["accounting"], ACCOUNTING_WORDS, faults))
+        choice("shown", fields["shown"], _SHOWN, faults)
+        taus = {n: whole(f"tau.{n}", fields[f"tau.{n}"], "τ", 1, LARGEST_TAU, faults) for n in TAUS}
+        known = {name: tau for name, tau in taus.items() if tau is not None}
+        confidence = None if percent is None else percent / 100
+        found: dict[tuple[str, str], Fraction] = {}
+        for t in TABLES:
+            for level in t.levels:
+                name = f"{t.name}/{level.key}"
+                entry = settings.entries[name]
+                found[t.name, level.key] = Fraction(0)
+                if not entry.on:
+                    continue
+                if confidence is None or (t.name in taus and t.name not in known):
+                    continue
+                sensitivity = t.sensitivity(known.get(t.name), mechanism, accounting).unbounded
+                budget = budget_of(name, entry, sensitivity, confidence, mechanism, margins, faults)
+                found[t.name, level.key] = budget or Fraction(0)
+        if not any(entry.on for entry in settings.entries.values()):
+            faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
+        if faults or confidence is None or delta is None:
+            raise RefusedError(faults)
+        states = (PUERTO_RICO,) if area == "pr" else STATES
+        config = Config(found, known, states, mechanism)
+        plan = make_plan(config, accounting=accounting, confidence=confidence, margins=margins)
+        return Chosen(
+            plan,
+            config,
+            {m.name: Fraction(m.budget) for m in plan.measurements},
+            {m.name: plan.margin(m) for m in plan.measurements},
+            {m.name: m.sigma for m in plan.measurements},
+            delta,
+        )
+
+    def sections(self, settings: Settings, chosen: Chosen) -> Sequence[Section]:
+        """Loss, budgets, margins, relative errors, and what truncation costs."""
+        name, cell = settings.fields["shown"].split()
+        reference = self.reference
+        known = set(chosen.config.states) & {code for of in reference.counts[name][int(cell)].values() for code in of}
+        return (
+            *plan_sections(chosen.plan),
+            relative_section(chosen.plan, reference.counts, name, int(cell), reference.source) if known else _NO_COUNTS,
+            cost_section(chosen.config.taus, reference.households, reference.households_source),
+        )
+
+    def needs(self, chosen: Chosen, margins: Mapping[str, Fraction]) -> Iterable[Need]:
+        """The counts that entries pay for."""
+        return needs(chosen.config, margins, cast("Accounting", chosen.plan.accounting))
+
+    def pass_of(self, entry: str) -> str:
+        """There is one pass."""
+        del entry
+        return ""
+
+    def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
+        """The median count of each table and level."""
+        del chosen
+        return {f"{t}/{level}": Fraction(size) for (t, level), size in typical_sizes(self.reference.counts).items()}
+
+    def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
+        """The Bureau's config.json."""
+        del settings
+        return "config.json", json.dumps(config_document(chosen.config), indent=1) + "\n"
+
+
+def _production(*, puerto_rico: bool) -> Settings:
+    rho = budgets(puerto_rico=puerto_rico)
+    return Settings(
+        {
+            "area": "pr" if puerto_rico else "us",
+            "confidence": "90",
+            "margins": "exact",
+            "delta": "1e-10",
+            "mechanism": "zcdp",
+            "accounting": "published",
+            "shown": "PH1_num 2",
+            **{f"tau.{name}": str(tau) for name, tau in TAUS.items()},
+        },
+        {
+            # What is off keeps the budget it had with everybody, ready to be switched on.
+            f"{t.name}/{level.key}": Entry(
+                on=rho[t.name, level.key] > 0,
+                by="budget",
+                value=_decimal(rho[t.name, level.key] or budgets(puerto_rico=False)[t.name, level.key]),
+            )
+            for t in TABLES
+            for level in t.levels
+        },
+    )
+
+
+def _decimal(number: Fraction) -> str:
+    text = f"{float(number):.6f}"
+    return text if Fraction(text) == number else show_exact(number)

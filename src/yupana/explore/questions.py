@@ -1,0 +1,115 @@
+"""Solve for it: the questions of the page, answered as `plan --targets` answers them."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from yupana.errors import ConfigError
+from yupana.explore.numbers import positive
+from yupana.explore.product import Chosen, Product
+from yupana.explore.scenario import Fault, RefusedError, Settings
+from yupana.explore.view import solved
+from yupana.products.targets import Question, answer
+
+
+def least(product: Product, settings: Settings, chosen: Chosen, targets: Mapping[str, str]) -> Settings:
+    """The least total that meets margins of error by column of the grid; what has none keeps its budget."""
+    faults: list[Fault] = []
+    read = {c: positive(f"target.{c}", text, "a margin of error", faults) for c, text in targets.items() if text}
+    wanted = {
+        entry: margin
+        for (_, column), entry in product.form.cells.items()
+        if entry in chosen.budgets and (margin := read.get(column)) is not None
+    }
+    if not faults and not wanted:
+        faults.append(Fault("targets", "type a margin of error for at least one level that is switched on"))
+    faults += [
+        Fault(f"target.{column}", "no useful noise has such a margin of error: it must be between 1e-6 and 1e12")
+        for column, margin in read.items()
+        if margin is not None and not Fraction(1, 10**6) <= margin <= 10**12
+    ]
+    if faults:
+        raise RefusedError(faults)
+    return _answered(product, settings, chosen, Question(margins=wanted))
+
+
+def equal(product: Product, settings: Settings, chosen: Chosen, total: str, weights: Mapping[str, str]) -> Settings:
+    """The budgets of a total whose relative errors are equal, or in the proportion of weights by column."""
+    faults: list[Fault] = []
+    spend = positive("total", total, "the total", faults)
+    read = {c: positive(f"weight.{c}", text, "a weight", faults) for c, text in weights.items() if text}
+    if spend is not None and not Fraction(1, 10**6) <= spend <= 10**9:
+        faults.append(Fault("total", "the total must be between 1e-6 and 1e9"))
+    faults += [
+        Fault(f"weight.{column}", "a weight must be between 0.0001 and 10000")
+        for column, weight in read.items()
+        if weight is not None and not Fraction(1, 10**4) <= weight <= 10**4
+    ]
+    sizes = product.sizes(chosen)
+    if unknown := [entry for entry in chosen.budgets if entry not in sizes]:
+        message = f"no count is known to set the error of {unknown[0]} against; switch it off"
+        faults.append(Fault("total", message))
+    if faults or spend is None:
+        raise RefusedError(faults)
+    column_of = {entry: column for (_, column), entry in product.form.cells.items()}
+    weighted = {entry: sizes[entry] / (read.get(column_of[entry]) or 1) for entry in chosen.budgets}
+    return _answered(product, settings, chosen, Question(total=spend, sizes=weighted))
+
+
+def scaled(product: Product, settings: Settings, chosen: Chosen, total: str) -> Settings:
+    """Every budget times the same, so that each pass costs at most the total, and the dearest exactly that."""
+    del product
+    faults: list[Fault] = []
+    spend = positive("total", total, "the total", faults)
+    if spend is not None and not Fraction(1, 10**6) <= spend <= 10**9:
+        faults.append(Fault("total", "the total must be between 1e-6 and 1e9"))
+    if faults or spend is None:
+        raise RefusedError(faults)
+    factor = spend / Fraction(chosen.plan.loss())
+    return solved(settings, {name: budget * factor for name, budget in chosen.budgets.items()})
+
+
+def shared(product: Product, settings: Settings, chosen: Chosen, shares: Mapping[str, str]) -> Settings:
+    """The same total with other shares of columns; columns without one share the rest as they did."""
+    faults: list[Fault] = []
+    total = Fraction(chosen.plan.loss())
+    column_of = {entry: column for (_, column), entry in product.form.cells.items()}
+    old: dict[str, Fraction] = {}
+    for name, budget in chosen.budgets.items():
+        old[column_of[name]] = old.get(column_of[name], Fraction(0)) + budget
+    read = {
+        column: value / 100
+        for column, text in shares.items()
+        if text and (value := positive(f"share.{column}", text.removesuffix("%"), "a share", faults)) is not None
+    }
+    faults += [Fault(f"share.{c}", "nothing of this level is switched on") for c in read if c not in old]
+    given, rest = sum(read.values(), Fraction(0)), [column for column in old if column not in read]
+    if not read and not faults:
+        faults.append(Fault("shares", "give the share of at least one level, in percent"))
+    elif (rest and given >= 1) or (not rest and given != 1):
+        wanted = "must stay below 100" if rest else "must be 100"
+        faults.append(
+            Fault("shares", f"the shares given add up to {float(100 * given):g} percent; together they {wanted}")
+        )
+    if faults:
+        raise RefusedError(faults)
+    left = sum((old[column] for column in rest), Fraction(0))
+    new = {c: total * read[c] if c in read else total * (1 - given) * old[c] / left for c in old}
+    return solved(settings, {n: budget * new[column_of[n]] / old[column_of[n]] for n, budget in chosen.budgets.items()})
+
+
+def _answered(product: Product, settings: Settings, chosen: Chosen, question: Question) -> Settings:
+    plan = chosen.plan
+    try:
+        found = answer(
+            question,
+            chosen.budgets,
+            lambda margins: product.needs(chosen, margins),
+            plan.confidence,
+            plan.mechanism,
+            product.pass_of,
+            plan.margins,
+        )
+    except ConfigError as error:
+        raise RefusedError([Fault("total", str(error))]) from None
+    wanted = question.sizes or question.margins
+    return solved(settings, {name: Fraction(budget) for name, budget in found.items() if name in wanted})

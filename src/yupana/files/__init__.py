@@ -1,0 +1,1 @@
+"""Bytes in and out: documents, delimited text, files that are replaced in one step."""

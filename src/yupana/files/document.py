@@ -1,0 +1,165 @@
+"""A configuration file, read without rounding and with all its faults named at once. Public."""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from yupana.errors import ConfigError
+from yupana.files.regular import regular
+from yupana.privacy.exact import INFINITE, Budget, read_exact
+
+_SMALLEST_BUDGET: Final = Fraction(1, 10**15)
+"""With the largest sensitivity, sigma is then 4e12: noise of no use, but still within 64 bits."""
+
+
+class Number(str):
+    """A number as the file writes it, so that a decimal stays the decimal it shows."""
+
+    __slots__ = ()
+
+
+def read_document(path: Path) -> tuple[object, list[str]]:
+    """Read JSON whose numbers are `Number`, with the keys that are given twice as the first faults.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file, or it is not JSON.
+    """
+    return _json(path, _text(path))
+
+
+def read_toml_or_json(path: Path) -> tuple[object, list[str]]:
+    """Read TOML, or JSON with the same keys, whose numbers are `Number`; see `read_document`.
+
+    A file is JSON if its name says so, or if it begins with a brace, as no TOML does.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file, or it is neither.
+    """
+    text = _text(path)
+    if path.suffix.lower() == ".json" or text.lstrip().startswith("{"):
+        return _json(path, text)
+    try:
+        # A digit separator is TOML's alone.
+        document = tomllib.loads(text, parse_float=lambda number: Number(number.replace("_", "")))
+    except RecursionError:
+        raise _too_deep(path) from None
+    except ValueError as error:
+        raise ConfigError(f"config {path}: not TOML: {error}") from None
+    return _numbers(document), []
+
+
+def _text(path: Path) -> str:
+    try:
+        with open(path, encoding="utf-8-sig", opener=regular) as file:
+            return file.read()
+    except FileNotFoundError:
+        raise ConfigError(f"config {path}: no such file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"config {path}: is a folder; name the configuration file itself") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"config {path}: not a text file") from None
+    except OSError as error:
+        raise ConfigError(f"config {path}: {error.strerror}") from None
+
+
+def _json(path: Path, text: str) -> tuple[object, list[str]]:
+    faults: list[str] = []
+    try:
+        document = json.loads(
+            text,
+            parse_float=Number,
+            parse_int=Number,
+            parse_constant=Number,
+            object_pairs_hook=lambda pairs: _unique(pairs, faults),
+        )
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"config {path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise _too_deep(path) from None
+    return document, faults
+
+
+def _too_deep(path: Path) -> ConfigError:
+    return ConfigError(f"config {path}: not a configuration: nested too deeply")
+
+
+def _numbers(value: object) -> object:
+    """Make whole numbers `Number`, too, as JSON's are; true and false are no numbers."""
+    if isinstance(value, dict):
+        return {key: _numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return Number(value) if type(value) is int else value
+
+
+def refuse(path: Path, faults: list[str]) -> ConfigError:
+    """The error that names all faults of a configuration."""
+    return ConfigError("\n".join([f"config {path} cannot be used:", *(f"  {fault}" for fault in faults)]))
+
+
+def _unique(pairs: list[tuple[str, Any]], faults: list[str]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    faults += [f"key {key!r} is given twice" for key in dict.fromkeys(keys) if keys.count(key) > 1]
+    return dict(pairs)
+
+
+def check_keys(
+    place: str, value: dict[str, Any], required: tuple[str, ...], faults: list[str], optional: tuple[str, ...] = ()
+) -> None:
+    """Name the keys that are missing, and those that are neither required nor optional."""
+    faults += [f"{place}: key {key!r} is missing".lstrip(": ") for key in required if key not in value]
+    known = (*required, *optional)
+    faults += [
+        f"{place}: key {key!r} is unknown; known are {', '.join(known)}".lstrip(": ")
+        for key in value
+        if key not in known
+    ]
+
+
+def read_budget(place: str, value: object, faults: list[str]) -> Budget:
+    """A budget: a number, or a fraction as a text."""
+    # A fraction p/q is a text in JSON; a number is a number.
+    if isinstance(value, str):
+        try:
+            budget = read_exact(value)
+        except ValueError as error:
+            faults.append(f"{place}: {error}")
+            return INFINITE
+        if budget < 0:
+            faults.append(f"{place}: must not be negative")
+        elif budget not in (0, INFINITE) and not _SMALLEST_BUDGET <= budget <= 1 / _SMALLEST_BUDGET:
+            faults.append(f"{place}: must be 0, Infinity, or between 1e-15 and 1e15: other noise does not fit 64 bits")
+        return budget
+    faults.append(f"{place}: must be a number, or a fraction as a text 'p/q'")
+    return INFINITE
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text of one line that is not empty; a `Number` is none."""
+    return isinstance(value, str) and not isinstance(value, Number) and bool(value.strip()) and value.isprintable()
+
+
+def read_table(place: str, value: object, faults: list[str]) -> dict[str, Any]:
+    """A table of keys and values; empty if it is none."""
+    if isinstance(value, dict):
+        return value
+    faults.append(f"{place}: must be a table of keys and values")
+    return {}
+
+
+def read_choice(place: str, value: object, choices: Sequence[str], faults: list[str]) -> str:
+    """One of several texts; the first if it is none of them."""
+    for choice in choices:
+        if value == choice:
+            return choice
+    faults.append(f"{place}: must be {' or '.join(map(repr, choices))}")
+    return choices[0]

@@ -1,0 +1,149 @@
+"""Build a spine from a reference file into a folder."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+import yupana
+from yupana.arrays import Indices
+from yupana.errors import ConfigError, InputError
+from yupana.geography.aian import aian_spine
+from yupana.geography.attributes import check_counties, read_attributes
+from yupana.geography.blocks import Reference, read_reference
+from yupana.geography.conventional import conventional_spine
+from yupana.geography.entities import listed, targets
+from yupana.geography.optimized import optimized_spine
+from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, Settings
+from yupana.geography.spine import Spine
+from yupana.geography.verify import check_spine
+from yupana.geography.write import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
+from yupana.privacy.exact import show_exact
+from yupana.progress import Announce, Stopwatch
+from yupana.release.folder import new_folder, write_manifest
+from yupana.release.tables import checksum
+
+REPORT = "report.html"
+"""What `yupana spine report` adds to the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Where a spine comes from and goes to.
+
+    Attributes
+    ----------
+    reference : Path
+    blocks : Path or None
+        Block attributes.
+    out : Path
+    overwrite : bool
+    """
+
+    reference: Path
+    blocks: Path | None
+    out: Path
+    overwrite: bool = False
+
+
+def build(settings: Settings, request: Request, announce: Announce) -> dict[str, Any]:
+    """Build a spine and return its manifest.
+
+    Only public lists are read: geography, housing units and facilities, never counts of persons.
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        If settings, files or the folder do not allow it. Nothing is left in the folder.
+    """
+    clock = Stopwatch(announce)
+    needs_blocks = [*(["--live"] if settings.live else []), *(["the class gq"] if QUARTERS in settings.classes else [])]
+    if needs_blocks and request.blocks is None:
+        raise ConfigError(f"{' and '.join(needs_blocks)} need --blocks FILE, with housing units and group quarters")
+    with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial:
+        clock.start("reading the reference file")
+        reference, quarters = read_blocks(settings, request)
+        spine = make(settings, reference, quarters, clock)
+        clock.start("checking")
+        if spine.tree.units(0) != 1:
+            raise ConfigError(
+                f"--levels: without US the spine has {spine.tree.units(0)} units at {settings.levels[0]} and no root; "
+                "keep US, or begin lower for a file of one state or county and one side of AIAN areas"
+            )
+        if wrong := check_spine(spine, reference.block):
+            raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
+        clock.start("writing")
+        rows = {
+            BLOCKS: write_blocks(partial, spine),
+            GEOUNITS: write_geounits(partial, spine),
+            ENTITIES: write_entities(partial, reference.block, listed(reference, quarters, settings)),
+        }
+        manifest: dict[str, Any] = {
+            "yupana": yupana.__version__,
+            "product": "spine",
+            "status": "public: made of geography, housing units and facilities alone",
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "settings": as_json(settings),
+            "geolevels": {
+                level.name: {"units": len(level.code), "bypassed": int(level.bypassed.sum())} for level in spine.levels
+            },
+            "path_sum": "1",
+            "inputs": {
+                what: {"file": path.name, "sha256": checksum(path)}
+                for what, path in (("reference", request.reference), ("blocks", request.blocks))
+                if path is not None
+            },
+            "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
+            "tables": describe(partial, rows),
+            "seconds": clock.stop(),
+        }
+        write_manifest(partial, manifest)
+    return manifest
+
+
+def read_blocks(settings: Settings, request: Request) -> tuple[Reference, Indices | None]:
+    """Read the reference file and block attributes; with ``live``, keep the blocks where something stands."""
+    columns = tuple(name for name in settings.classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
+    reference = read_reference(request.reference, columns, schools=SCHOOLS in settings.classes)
+    if request.blocks is None:
+        return reference, None
+    attributes = read_attributes(request.blocks, reference)
+    if not settings.live:
+        return reference, attributes.quarters
+    if not attributes.live.any():
+        raise InputError(
+            f"{request.blocks}: no block has a housing unit or group quarters; nothing is left of the spine"
+        )
+    check_counties(reference, attributes.live, request.blocks)
+    return reference.keep(attributes.live), attributes.quarters[attributes.live]
+
+
+def make(settings: Settings, reference: Reference, quarters: Indices | None, clock: Stopwatch) -> Spine:
+    """Make a spine of any kind."""
+    if settings.kind == "optimized":
+        return optimized_spine(reference, targets(reference, quarters, settings), settings, clock)
+    clock.start("making the spine")
+    return (conventional_spine if settings.kind == "conventional" else aian_spine)(reference, settings)
+
+
+def as_json(settings: Settings) -> Mapping[str, object]:
+    """Settings as the manifest tells them: by the names of the options."""
+    return {
+        "kind": settings.kind,
+        "mechanism": settings.mechanism,
+        "levels": list(settings.levels),
+        "shares": {level: show_exact(share) for level, share in zip(settings.levels, settings.shares, strict=True)},
+        "fanout_cutoff": settings.fanout_cutoff,
+        "entity_threshold": settings.entity_threshold,
+        "bypass_cutoff": settings.bypass_cutoff,
+        "grouping": settings.grouping,
+        "classes": list(settings.classes),
+        "aian_areas": list(settings.aian_areas),
+        "strong_mcd_states": [f"{state:02d}" for state in settings.strong_mcd_states],
+        "live": settings.live,
+    }

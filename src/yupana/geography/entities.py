@@ -1,0 +1,159 @@
+"""Off-spine entities: areas that a spine should be near to, or whose distance from it is asked."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Flags, Indices, Ints
+from yupana.errors import InputError
+from yupana.files.delimited import first_repeated, open_delimited, positions
+from yupana.geography.aian import sides
+from yupana.geography.areas import NO_AREA
+from yupana.geography.blocks import NO_ENTITY, SCHOOL_COLUMNS, Reference
+from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, Settings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entities:
+    """Entities of one kind, of which a block lies in one at most.
+
+    Attributes
+    ----------
+    column : str
+        The kind.
+    index : ndarray of int32
+        For each block the position of its entity, or -1 for none, of shape (blocks,).
+    labels : tuple of str
+    """
+
+    column: str
+    index: Indices
+    labels: tuple[str, ...]
+
+
+_PLACE_WIDTHS: Final = (7, 10)
+"""Digits of a place with its state, and of a county subdivision with its county, which is never less than 10**7."""
+
+
+def place_or_subdivision(reference: Reference, settings: Settings) -> tuple[Ints, Flags]:
+    """Which place or county subdivision counts for each block: its code, and whether it is a county subdivision.
+
+    In a state where county subdivisions govern, and outside of AIAN areas on the spine, it is the county subdivision;
+    elsewhere the place. Arrays of shape (blocks,).
+    """
+    strong = np.isin(reference.block // 10**14, settings.strong_mcd_states)
+    subdivision = strong & ~sides(reference, settings)
+    return np.where(subdivision, reference.cousub, reference.place).astype(np.int64), subdivision
+
+
+def targets(reference: Reference, quarters: Indices | None, settings: Settings) -> list[Entities]:
+    """The entities that an optimized spine is brought closer to.
+
+    Parameters
+    ----------
+    reference : Reference
+    quarters : ndarray of int32, shape (blocks,), optional
+        As in `Attributes`; needed for the class "gq".
+    settings : Settings
+
+    Returns
+    -------
+    list of Entities
+        Places are told apart by state, county subdivisions by county, combinations of group quarters by tract.
+    """
+    found = []
+    for name in settings.classes:
+        if name == PLACES:
+            code, subdivision = place_or_subdivision(reference, settings)
+            place = reference.block // 10**14 * 10**5 + code
+            unit = np.where(subdivision, _subdivision(reference), place)
+            found.append(_entities(name, unit, code == NO_ENTITY, *_PLACE_WIDTHS))
+        elif name == AREAS:
+            found.append(_entities(name, reference.aiannh.astype(np.int64), ~sides(reference, settings), 4))
+        elif name == QUARTERS and quarters is not None:
+            found.append(_entities(name, reference.block // 10**5 * 1000 + quarters, quarters == 0, 14))
+        elif name == SCHOOLS:
+            found += [_column(reference, column) for column in SCHOOL_COLUMNS]
+        else:
+            found.append(_column(reference, name))
+    return found
+
+
+def published(reference: Reference) -> list[Entities]:
+    """All areas that the reference file names, whatever the spine considers, by names that are unique in the nation."""
+    state = reference.block // 10**14
+    return [
+        _entities("place", state * 10**5 + reference.place, reference.place == NO_ENTITY, 7),
+        _entities("county_subdivision", _subdivision(reference), reference.cousub == NO_ENTITY, 10),
+        _entities("aiannh", reference.aiannh.astype(np.int64), reference.aiannh == NO_AREA, 4),
+        *(_column(reference, name) for name in reference.columns),
+    ]
+
+
+def listed(reference: Reference, quarters: Indices | None, settings: Settings) -> list[Entities]:
+    """Those of `published`, and what else the spine considers; parameters as of `targets`."""
+    considered = targets(reference, quarters, settings)
+    return [*published(reference), *(kind for kind in considered if kind.column in {PLACES, QUARTERS})]
+
+
+def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
+    """Read entities: a column ``block`` and one column per kind, empty or all nines for none.
+
+    Parameters
+    ----------
+    path : Path
+    block : ndarray of int64
+        The blocks of the spine, in order.
+    live : bool
+        Whether the spine left out blocks where nothing stands; then blocks it does not know are passed over.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, a block is listed twice, or lies outside of the spine.
+    """
+    with open_delimited(path, ("block",), others=True) as file:
+        name = "block" if "block" in file.header else next(n for n in file.header if n.lower() == "block")
+        kinds = [column for column in file.header if column != name]
+        if not kinds:
+            raise InputError(f"{path}, line 1: no column but block; name a column for each kind of entity")
+        listed = file.digits(name, 16)
+        if repeated := first_repeated(listed):
+            row = repeated[1]
+            raise file.fault(
+                row, name, f"block {listed[row]:016d} is listed twice; first in line {file.line(repeated[0])}"
+            )
+        at = positions(listed, block)
+        outside = np.flatnonzero(at < 0)
+        if len(outside) and not live:
+            row = int(outside[0])
+            raise file.fault(
+                row, name, f"block {listed[row]:016d} is not on the spine, so its entities lie outside of it"
+            )
+        found = []
+        for kind in kinds:
+            texts = file.texts(kind)
+            index = np.full(len(block), -1, dtype=np.int32)
+            index[at[at >= 0]] = texts.index[at >= 0]
+            found.append(Entities(kind, index, texts.labels))
+    return found
+
+
+def _subdivision(reference: Reference) -> Ints:
+    return reference.block // 10**11 * 10**5 + reference.cousub
+
+
+def _column(reference: Reference, name: str) -> Entities:
+    texts = reference.columns[name]
+    return Entities(name, texts.index, texts.labels)
+
+
+def _entities(column: str, code: Ints, none: Flags, *widths: int) -> Entities:
+    """Entities by code; a label has the least of the widths that holds the code."""
+    values, index = np.unique(code[~none], return_inverse=True)
+    of_block = np.full(len(code), -1, dtype=np.int32)
+    of_block[~none] = index
+    written = (str(value) for value in values.tolist())
+    return Entities(column, of_block, tuple(text.zfill(min(w for w in widths if w >= len(text))) for text in written))

@@ -1,0 +1,242 @@
+"""A spine read back from its folder, as another program would read it: blocks.csv and geounits.csv alone say all."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from yupana.arrays import Flags, Indices, Ints
+from yupana.errors import ConfigError, InputError, OutputError
+from yupana.files.delimited import DelimitedFile, first_repeated, open_delimited, positions
+from yupana.geography.areas import AREA_TYPES
+from yupana.geography.entities import Entities, read_entities
+from yupana.geography.levels import check_levels, check_shares
+from yupana.geography.settings import Kind, Mechanism, Settings
+from yupana.geography.tree import Tree, nest
+from yupana.geography.write import BLOCKS, ENTITIES, GEOUNIT_COLUMNS, GEOUNITS
+from yupana.privacy.exact import read_exact
+from yupana.release.folder import MANIFEST, read_manifest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenSpine:
+    """A spine as its folder says it.
+
+    Attributes
+    ----------
+    tree : Tree
+    labels : tuple of tuple of str
+        Identifiers of the units of each geolevel but the blocks, in the order of the tree.
+    block : ndarray of int64
+        The 16 digits of the blocks in the order of the tree, of shape (blocks,).
+    """
+
+    tree: Tree
+    labels: tuple[tuple[str, ...], ...]
+    block: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenShares:
+    """Shares of a spine as its folder says them.
+
+    Attributes
+    ----------
+    shares : tuple of Fraction
+        Distinct ones.
+    index : tuple of ndarray of int32
+        For each geolevel the position of each unit's share, of shape (units,).
+    bypassed : tuple of ndarray of bool
+    row : tuple of ndarray of int64
+        For each geolevel the place of each unit among the rows of the geolevel, of shape (units,).
+    """
+
+    shares: tuple[Fraction, ...]
+    index: tuple[Indices, ...]
+    bypassed: tuple[Flags, ...]
+    row: tuple[Ints, ...]
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a spine.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no spine.
+    """
+    if not folder.is_dir():
+        raise OutputError(f"{folder} is no folder; name one that yupana spine build made")
+    manifest = read_manifest(folder)
+    if manifest.get("product") != "spine":
+        raise OutputError(f"{folder / MANIFEST} is not the manifest of a spine; name a folder that spine build made")
+    return manifest
+
+
+def settings_of(manifest: dict[str, Any], folder: Path) -> Settings:
+    """Return the settings that a spine was made with.
+
+    Raises
+    ------
+    OutputError
+        If the manifest does not hold them.
+    """
+    try:
+        told = manifest["settings"]
+        levels = check_levels(told["levels"])
+        shares = check_shares({name: Fraction(read_exact(share)) for name, share in told["shares"].items()}, levels)
+        if not set(told["aian_areas"]) <= set(AREA_TYPES) or set(manifest["geolevels"]) != set(levels):
+            raise _unlike_settings(folder)
+        return Settings(
+            _one_of(get_args(Kind), told["kind"]),
+            _one_of(get_args(Mechanism), told["mechanism"]),
+            levels,
+            shares,
+            told["fanout_cutoff"],
+            told["entity_threshold"],
+            told["bypass_cutoff"],
+            told["grouping"],
+            tuple(told["classes"]),
+            tuple(told["aian_areas"]),
+            tuple(map(int, told["strong_mcd_states"])),
+            told["live"],
+        )
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError):
+        raise _unlike_settings(folder) from None
+
+
+def _unlike_settings(folder: Path) -> OutputError:
+    return OutputError(f"{folder / MANIFEST} does not hold the settings of a spine")
+
+
+def _one_of(choices: tuple[Any, ...], value: object) -> Any:  # noqa: ANN401  (one of the choices)
+    return choices[choices.index(value)]
+
+
+def read_spine(folder: Path, levels: tuple[str, ...]) -> WrittenSpine:
+    """Read which geounits the blocks lie in.
+
+    Raises
+    ------
+    InputError
+        If blocks.csv does not hold a hierarchy with a single root.
+    """
+    with open_delimited(folder / BLOCKS, ("block", *levels[:-1])) as file:
+        block = file.digits("block", 16)
+        if repeated := first_repeated(block):
+            raise file.fault(repeated[1], "block", "the block is listed twice")
+        columns = [file.texts(level, nines=True) for level in levels[:-1]]
+        order: Ints = np.lexsort(np.stack([block, *(column.index for column in reversed(columns))]))
+        keys = [column.index[order].astype(np.int64) for column in columns]
+        tree, firsts = nest(levels, [*keys, block[order]])
+        for level, column in enumerate(columns):
+            if tree.units(level) != len(column.labels) or column.index.min() < 0:
+                raise InputError(
+                    f"{file.path}, column {levels[level]}: a geounit is missing or lies in two units of the level above"
+                )
+    if tree.units(0) != 1:
+        raise InputError(f"{folder / BLOCKS}, column {levels[0]}: the spine has no single root")
+    labels = [
+        tuple(column.labels[i] for i in key[first].tolist())
+        for column, key, first in zip(columns, keys, firsts, strict=False)
+    ]
+    return WrittenSpine(tree, tuple(labels), block[order])
+
+
+def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
+    """Read the shares of all geounits.
+
+    Raises
+    ------
+    InputError
+        If geounits.csv does not hold each geounit of blocks.csv once, with a share and the parent and number of
+        children that blocks.csv gives it, or a unit that gave up its share has one.
+    """
+    with open_delimited(folder / GEOUNITS, GEOUNIT_COLUMNS) as file:
+        written = file.texts("share", nines=True)
+        shares = tuple(_share(file, text) for text in written.labels)
+        place = {text: i for i, text in enumerate(written.labels)}
+        found: list[Indices] = []
+        bypassed: list[Flags] = []
+        place_of: list[Ints] = []
+        for level, name in enumerate(spine.tree.names):
+            rows = file.where("geolevel", name)
+            at = _positions(rows, spine, level)
+            if len(at) != spine.tree.units(level) or (np.sort(at) != np.arange(len(at))).any():
+                raise InputError(f"{file.path}: the geounits of {name} are not those of {BLOCKS}, each once")
+            _check_tree(rows, spine, level, at)
+            share, flag = rows.texts("share", nines=True), rows.texts("bypassed", nines=True)
+            if (share.index < 0).any():
+                raise InputError(f"{file.path}, column share: a geounit of {name} has no share")
+            index, given_up = np.zeros(len(at), dtype=np.int32), np.zeros(len(at), dtype=np.bool_)
+            index[at] = np.array([place[text] for text in share.labels], dtype=np.int32)[share.index]
+            given_up[at] = flag.index == (flag.labels.index("true") if "true" in flag.labels else -2)
+            row = np.empty(len(at), dtype=np.int64)
+            row[at] = np.arange(len(at))
+            if not set(flag.labels) <= {"true", "false"} or (flag.index < 0).any():
+                raise InputError(f"{file.path}, column bypassed: a value of {name} is neither true nor false")
+            if np.array([share > 0 for share in shares])[index[given_up]].any():
+                raise InputError(f"{file.path}, column bypassed: a geounit of {name} gave up its share and has one")
+            found.append(index)
+            bypassed.append(given_up)
+            place_of.append(row)
+        if sum(map(len, found)) != file.rows:
+            raise InputError(f"{file.path}, column geolevel: there are geolevels that {BLOCKS} does not have")
+    return WrittenShares(shares, tuple(found), tuple(bypassed), tuple(place_of))
+
+
+def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) -> None:
+    """Compare parents and numbers of children with those of blocks.csv; ``at`` are the units of the rows."""
+    name, parent = spine.tree.names[level], rows.texts("parent", nines=True)
+    place = {label: i for i, label in enumerate(spine.labels[level - 1])} if level else {}
+    of_label = np.array([place.get(label, -2) for label in parent.labels] + [-1], dtype=np.int64)
+    expected = spine.tree.parents[level][at] if level else np.full(len(at), -1)
+    wrong = np.flatnonzero(of_label[parent.index] != expected)
+    if len(wrong):
+        raise rows.fault(int(wrong[0]), "parent", f"{BLOCKS} puts this geounit of {name} into another unit")
+    wrong = np.flatnonzero(rows.counts("children") != spine.tree.children(level)[at])
+    if len(wrong):
+        raise rows.fault(int(wrong[0]), "children", f"{BLOCKS} gives this geounit of {name} another number of children")
+
+
+def _positions(rows: DelimitedFile, spine: WrittenSpine, level: int) -> Ints:
+    """The position in the tree of each geounit of a geolevel, or -1 where blocks.csv does not know it."""
+    if level == len(spine.tree.names) - 1:
+        order = np.argsort(spine.block)
+        at = positions(rows.digits("geounit", 16), spine.block[order])
+        return np.where(at < 0, -1, order[at])
+    unit = rows.texts("geounit", nines=True)
+    place = {label: i for i, label in enumerate(spine.labels[level])}
+    of_label = np.array([place.get(label, -1) for label in unit.labels], dtype=np.int64)
+    return np.append(of_label, -1)[unit.index]
+
+
+def read_areas(folder: Path, spine: WrittenSpine) -> list[Entities]:
+    """Read the areas that the reference file named, in the order of the spine's blocks.
+
+    Raises
+    ------
+    InputError
+        If entities.csv is not the file that was written with the spine.
+    """
+    return entities_of(folder / ENTITIES, spine, live=False)
+
+
+def entities_of(path: Path, spine: WrittenSpine, *, live: bool) -> list[Entities]:
+    """Read a file of entities, in the order of the spine's blocks (`read_entities`)."""
+    order = np.argsort(spine.block)
+    back = np.argsort(order)
+    found = read_entities(path, spine.block[order], live=live)
+    return [Entities(e.column, e.index[back], e.labels) for e in found]
+
+
+def _share(file: DelimitedFile, text: str) -> Fraction:
+    try:
+        share = read_exact(text)
+    except ValueError:
+        share = -1.0
+    if not isinstance(share, Fraction) or share < 0:
+        raise InputError(f"{file.path}, column share: {text!r} is no share; shares are fractions, 0 or more")
+    return share

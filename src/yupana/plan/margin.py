@@ -1,0 +1,69 @@
+"""Margins of error: by the exact law of the noise, or as the Census Bureau computes them. Public; docs/margins.md."""
+
+import math
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Final, Literal
+
+from yupana.plan.measurement import published_variance
+from yupana.privacy.coverage import least_bound, noise_of
+from yupana.privacy.laws import Law
+
+Margins = Literal["exact", "bureau"]
+"""``exact``: the smallest whole m with P(|noise| <= m) >= confidence. ``bureau``: z times sigma."""
+
+_AS_ROUNDED: Final = {Fraction(9, 10): 1.645, Fraction(95, 100): 1.96}
+"""z as the Census Bureau rounds it (PHSafe at 90 percent, SafeTab at 95 percent)."""
+
+
+def margin_of(law: Law, cells: int, confidence: Fraction, margins: Margins) -> float:
+    """The margin of error of a sum of cells that each have independent noise of one law; whole if ``exact``.
+
+    It is of the noise alone: before counts are clamped at zero, suppressed or truncated.
+    """
+    if margins == "exact":
+        return least_bound(noise_of([(law, cells)]), confidence)
+    return margin_of_error(cells * published_variance(law), confidence)
+
+
+def margin_words(margins: Margins, confidence: Fraction) -> str:
+    """How a margin of error is defined, in a sentence for reports."""
+    if margins == "exact":
+        return (
+            f"The margin is the smallest whole number m so that the noise lies within ±m with a chance of at least "
+            f"{100 * float(confidence):g}%, by the exact law of the noise"
+        )
+    return f"The margin is {z_value(confidence):.4g} times the standard deviation σ of the noise"
+
+
+def z_value(confidence: Fraction) -> float:
+    """Two-sided normal quantile: 1.645 at 90 percent, 1.96 at 95 percent, exact at any other confidence.
+
+    Raises
+    ------
+    ValueError
+        If the confidence does not lie strictly between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError("a confidence level lies strictly between 0 and 1")
+    rounded = _AS_ROUNDED.get(confidence)
+    return NormalDist().inv_cdf(float((1 + confidence) / 2)) if rounded is None else rounded
+
+
+def margin_of_error(variance: Fraction | float, confidence: Fraction) -> float:
+    """``z * sigma`` for a count of the given variance: the margin of the Bureau."""
+    return z_value(confidence) * math.sqrt(variance)
+
+
+def rho_for_margin(margin: Fraction, l2_sensitivity_squared: Fraction, confidence: Fraction) -> Fraction:
+    """The rho whose ``z * sigma`` is ``margin``: ``z^2 d / (2 MOE^2)`` (PHSafe, corollary 2), with z of `z_value`.
+
+    Raises
+    ------
+    ValueError
+        If the margin is not positive.
+    """
+    if not margin > 0:
+        raise ValueError("a margin of error must be positive")
+    z = Fraction(str(z_value(confidence)))
+    return z * z * l2_sensitivity_squared / (2 * margin * margin)

@@ -1,0 +1,181 @@
+"""A Measurement: one noisy count vector, and the only place where a budget becomes a noise scale."""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import Final
+
+from yupana.errors import ConfigError
+from yupana.privacy.exact import INFINITE, Budget
+from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
+
+_HARDLY_EVER: Final = 1e-6
+"""Noise that is not zero with a smaller probability is no noise."""
+
+
+class Mechanism(Enum):
+    """The definition of privacy a plan promises, with the noise that keeps it."""
+
+    ZCDP = "zcdp"
+    """rho-zCDP by discrete Gaussian noise; sensitivities are squared L2 distances."""
+
+    PURE = "pure"
+    """epsilon-DP by two-sided geometric noise; sensitivities are L1 distances."""
+
+
+_WIDEST: Final = {Mechanism.ZCDP: Fraction(10) ** 30, Mechanism.PURE: Fraction(10) ** 16}
+"""Largest ratio of sensitivity and budget: noise beyond 2^62 has then probability below 1e-200."""
+
+
+def noise_law(mechanism: Mechanism, calibration: Fraction, budget: Budget) -> Law:
+    """The noise of a cell whose sensitivity (squared L2, or L1 under pure DP) and budget are given."""
+    if not isinstance(budget, Fraction):
+        return Zero()
+    if mechanism is Mechanism.ZCDP:
+        return DiscreteGaussian(calibration / (2 * budget))
+    return TwoSidedGeometric(calibration / budget)
+
+
+def published_variance(law: Law) -> Fraction | float:
+    """Variance of a cell as tables show it; see `Measurement.variance`."""
+    if isinstance(law, DiscreteGaussian):
+        return law.sigma2
+    return law.variance if isinstance(law, TwoSidedGeometric) else Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How far a count vector can move when one privacy unit changes: squared L2 under zCDP, L1 under pure DP.
+
+    Attributes
+    ----------
+    unbounded : Fraction
+        One record added or removed.
+    bounded : Fraction
+        One record changed in any way, its place included.
+    same_household : Fraction or None
+        One person's record changed while the person stays in the household; None where that has no meaning.
+    """
+
+    unbounded: Fraction
+    bounded: Fraction
+    same_household: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSensitivity:
+    """How far a count vector can move when one *person* changes, whatever the records count (docs/person-loss.md).
+
+    Distances as in `Sensitivity`, by the accounting the plan promises by.
+
+    Attributes
+    ----------
+    unbounded : Fraction or None
+        The person is added or removed; None where invariants leave no such neighbours.
+    same_household : Fraction
+        The person is changed, and stays in the household.
+    bounded : Fraction
+        The person is changed in any way, the household included.
+    """
+
+    unbounded: Fraction | None
+    same_household: Fraction
+    bounded: Fraction
+
+
+def of_own_record(record: Sensitivity) -> PersonSensitivity:
+    """Where a record is one person's, and no other person's change alters it."""
+    within = record.bounded if record.same_household is None else record.same_household
+    return PersonSensitivity(record.unbounded, within, record.bounded)
+
+
+def of_household_record(record: Sensitivity, mechanism: Mechanism) -> PersonSensitivity:
+    """Where a record is a household's: any change of a member replaces it, and who moves replaces two of them."""
+    twice = (4 if mechanism is Mechanism.ZCDP else 2) * record.bounded
+    return PersonSensitivity(record.bounded, record.bounded, twice)
+
+
+def of_occupancy(record: Sensitivity) -> PersonSensitivity:
+    """Where a record says whether a housing unit is occupied, and nothing else: who moves empties one and fills one."""
+    return PersonSensitivity(record.bounded, Fraction(0), 2 * record.bounded)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One noisy measurement of a product table at one population-group level.
+
+    Attributes
+    ----------
+    name : str
+        Unique in its plan.
+    table, level : str
+        The product table and the population-group level or geolevel, in the field's own terms.
+    cells : int
+        Cells counted per population group.
+    mechanism : Mechanism
+    calibration : Fraction
+        The sensitivity the noise is scaled to, under the plan's own neighbours: squared L2 or L1.
+    sensitivity : Sensitivity
+        The accounting the plan promises by; `calibration` is one of its entries.
+    proven : Sensitivity
+        The smallest bounds proven (docs/phsafe-privacy.md); equal to `sensitivity` where nothing better is known.
+    budget : Fraction or INFINITE
+        rho under zCDP, epsilon under pure DP.
+    composition : str
+        Empty, or where this measurement stands among others whose losses do not add: ``"GROUP:BRANCH"``. No change of
+        one privacy unit costs more than the largest of the branches of a group, as on disjoint records; within a
+        branch losses add. Groups nest as ``"GROUP:BRANCH/GROUP:BRANCH"``; without a branch a measurement is one of
+        its own.
+    person : PersonSensitivity or None
+        The same as seen from one person; None where nothing is stated.
+    """
+
+    name: str
+    table: str
+    level: str
+    cells: int
+    mechanism: Mechanism
+    calibration: Fraction
+    sensitivity: Sensitivity
+    proven: Sensitivity
+    budget: Budget
+    composition: str = ""
+    person: PersonSensitivity | None = None
+
+    def __post_init__(self) -> None:
+        if not self.budget > 0:
+            raise ValueError(f"the budget of {self.name} must be positive")
+        if not self.calibration > 0:
+            raise ValueError(f"the sensitivity of {self.name} must be positive")
+        if isinstance(self.budget, Fraction) and self.calibration / self.budget > _WIDEST[self.mechanism]:
+            raise ConfigError(
+                f"measurement {self.name}: its noise would not fit 64 bits; give it more budget, or lower the "
+                "sensitivity, such as tau"
+            )
+
+    @property
+    def law(self) -> Law:
+        """The noise of every cell: ``sigma2 = l2_sensitivity_squared / (2 rho)``, or ``scale = l1 / epsilon``."""
+        return noise_law(self.mechanism, self.calibration, self.budget)
+
+    @property
+    def is_without_noise(self) -> bool:
+        """Whether noise is zero with a probability above 1 - 1e-6, so that counts are as good as exact."""
+        return self.law.pmf(0) > 1 - _HARDLY_EVER
+
+    @property
+    def variance(self) -> Fraction | float:
+        """Variance of a cell as published: sigma2, exact, under zCDP; that of the geometric law under pure DP."""
+        return published_variance(self.law)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of a cell, the root of `variance`."""
+        return math.sqrt(self.variance)
+
+    def loss(self, distance: Fraction) -> Budget:
+        """Loss against neighbours whose count vectors differ by ``distance`` (squared L2, or L1 under pure DP)."""
+        if not isinstance(self.budget, Fraction):
+            return INFINITE
+        return self.budget * distance / self.calibration

@@ -1,0 +1,1 @@
+"""Public descriptions of what is published: plans, budgets, tables."""

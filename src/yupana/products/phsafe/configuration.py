@@ -1,0 +1,197 @@
+"""config.json of PHSafe: budgets by table and level, truncation thresholds, states. Public; read without rounding."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from yupana.files.document import Number, check_keys, read_budget, read_document, refuse
+from yupana.plan.measurement import Mechanism
+from yupana.privacy.exact import INFINITE, Budget
+from yupana.products.census import STATES, check_reader, read_mechanism, read_states
+from yupana.products.phsafe.specification import LEVELS, TABLES
+from yupana.products.safetab.regions import PUERTO_RICO
+from yupana.release.recipe import configuration_in
+
+_REQUIRED: Final = ("privacy_budget", "tau", "state_filter", "reader", "privacy_defn")
+_OPTIONAL: Final = ("truncation_key", "consistency")
+
+RULES_OF_CONSISTENCY: Final = (
+    "one_householder",
+    "householder_race",
+    "record_types",
+    "group_quarters_relationship",
+    "final_pop",
+    "zero_codes",
+    "own_child",
+    "couple",
+    "couple_type",
+    "family_type",
+    "geo_record_type",
+)
+"""Rules that may be given a policy under "consistency" (docs/phsafe.md says what each demands)."""
+
+
+_NATION: Final = frozenset(level.key for level in LEVELS if level.region_type == "USA")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A validated configuration.
+
+    Attributes
+    ----------
+    budgets : mapping of (table, level key) to Fraction or INFINITE
+        All entries, zeros included: a measurement of budget zero is not made.
+    taus : mapping of table to int
+    states : tuple of str
+        FIPS codes, or Puerto Rico alone.
+    mechanism : Mechanism
+    truncation_key : str
+        Key of the hash that orders a unit's persons before truncation.
+    consistency : mapping of rule to policy
+    """
+
+    budgets: Mapping[tuple[str, str], Budget]
+    taus: Mapping[str, int]
+    states: tuple[str, ...]
+    mechanism: Mechanism
+    truncation_key: str = ""
+    consistency: Mapping[str, Literal["fail", "drop-and-count"]] = field(default_factory=dict)
+
+    @property
+    def is_puerto_rico(self) -> bool:
+        """Whether this is the Puerto Rico run."""
+        return self.states == (PUERTO_RICO,)
+
+
+def read_config(path: Path) -> Config:
+    """Read and check a configuration file, or that of a release by its manifest.
+
+    Raises
+    ------
+    ConfigError
+        Naming the file, the key and what is wrong with it. All faults are named at once.
+    """
+    document, faults = read_document(path)
+    config = _parse(configuration_in(path, document, "phsafe"), faults)
+    if config is None or faults:
+        raise refuse(path, faults)
+    return config
+
+
+def without_noise(config: Config) -> Config:
+    """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
+    budgets = {place: INFINITE if budget > 0 else budget for place, budget in config.budgets.items()}
+    return replace(config, budgets=budgets)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be written: JSON can spell half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _parse(document: object, faults: list[str]) -> Config | None:
+    if not isinstance(document, dict):
+        faults.append("the top level must be an object with the keys " + ", ".join(_REQUIRED))
+        return None
+    check_keys("", document, _REQUIRED, faults, optional=_OPTIONAL)
+    check_reader(document, faults)
+    mechanism = read_mechanism(document, faults)
+    truncation_key = document.get("truncation_key", "")
+    if not isinstance(truncation_key, str) or isinstance(truncation_key, Number) or not _is_unicode(truncation_key):
+        faults.append("truncation_key: must be a text")
+    # A key that is missing has been named; only what is there is read.
+    budgets = _budgets(document["privacy_budget"], faults) if "privacy_budget" in document else {}
+    taus = _taus(document["tau"], faults) if "tau" in document else {}
+    states = _states(document["state_filter"], faults) if "state_filter" in document else ()
+    consistency = _consistency(document.get("consistency", {}), faults)
+    if faults or mechanism is None:
+        return None
+    if states == (PUERTO_RICO,) and (of_nation := [f"{t}.{k}" for (t, k), b in budgets.items() if b and k in _NATION]):
+        faults.append(
+            f"privacy_budget: Puerto Rico is part of no nation's total (PHSafe, section 6.6); set to 0 what the "
+            f"state_filter leaves without meaning: {', '.join(of_nation)}"
+        )
+    if not any(budgets.values()):
+        faults.append("privacy_budget: every budget is 0, so nothing would be measured")
+    return Config(budgets, taus, states, mechanism, truncation_key, consistency)
+
+
+def _object(place: str, value: object, faults: list[str], read: Callable[[dict[str, Any]], None]) -> None:
+    if isinstance(value, dict):
+        read(value)
+    else:
+        faults.append(f"{place}: must be an object")
+
+
+def _budgets(value: object, faults: list[str]) -> dict[tuple[str, str], Budget]:
+    budgets: dict[tuple[str, str], Budget] = {}
+
+    def read(tables: dict[str, Any]) -> None:
+        check_keys("privacy_budget", tables, tuple(table.name for table in TABLES), faults)
+        for table in TABLES:
+            levels = tables.get(table.name)
+            place = f"privacy_budget.{table.name}"
+            if not isinstance(levels, dict):
+                if table.name in tables:
+                    faults.append(f"{place}: must be an object of budgets by level")
+                continue
+            check_keys(place, levels, tuple(level.key for level in table.levels), faults)
+            for level in table.levels:
+                if level.key in levels:
+                    budgets[table.name, level.key] = read_budget(f"{place}.{level.key}", levels[level.key], faults)
+
+    _object("privacy_budget", value, faults, read)
+    return budgets
+
+
+def _taus(value: object, faults: list[str]) -> dict[str, int]:
+    taus: dict[str, int] = {}
+    truncated = tuple(table.name for table in TABLES if table.persons is not None)
+
+    def read(tables: dict[str, Any]) -> None:
+        check_keys("tau", tables, truncated, faults)
+        for name in truncated:
+            if name not in tables:
+                continue
+            tau = tables[name]
+            # isdecimal is false for true, 2.5, -1 and "six".
+            if not (isinstance(tau, Number) and tau.isdecimal() and tau.strip("0")):
+                faults.append(f"tau.{name}: must be a whole number above 0")
+            elif len(tau) > len(str(LARGEST_TAU)):
+                faults.append(f"tau.{name}: must be at most {LARGEST_TAU}, the largest FINAL_POP")
+            else:
+                taus[name] = int(tau)
+
+    _object("tau", value, faults, read)
+    return taus
+
+
+LARGEST_TAU: Final = 99_999
+
+
+def _states(value: object, faults: list[str]) -> tuple[str, ...]:
+    states = read_states("state_filter", value, (*STATES, PUERTO_RICO), faults)
+    if PUERTO_RICO in states and len(states) > 1:
+        faults.append(f"state_filter: Puerto Rico ({PUERTO_RICO!r}) is a run of its own, apart from the states")
+    return states
+
+
+def _consistency(value: object, faults: list[str]) -> dict[str, Literal["fail", "drop-and-count"]]:
+    policies: dict[str, Literal["fail", "drop-and-count"]] = {}
+
+    def read(rules: dict[str, Any]) -> None:
+        check_keys("consistency", rules, (), faults, optional=RULES_OF_CONSISTENCY)
+        for rule, policy in rules.items():
+            if policy not in ("fail", "drop-and-count"):
+                faults.append(f"consistency.{rule}: must be 'fail' or 'drop-and-count'")
+            else:
+                policies[rule] = policy
+
+    _object("consistency", value, faults, read)
+    return policies

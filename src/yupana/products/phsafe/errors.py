@@ -1,0 +1,89 @@
+"""Observed errors of PHSafe's counts and their margins: plain numbers for reports. Public: it reads no record."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.products.phsafe.tables import Group
+
+
+@dataclass(frozen=True, slots=True)
+class CellError:
+    """Errors of one basis cell in every population group of a level and every trial.
+
+    Attributes
+    ----------
+    table, level : str
+    cell : int
+    groups : tuple of Group
+    expected_moe : float
+        As the plan computes margins.
+    truth : int64 array, shape (groups,)
+        Exact counts, truncated as in a run.
+    truncation_error : int64 array, shape (groups,)
+        Truncated minus untruncated exact counts: zero or negative.
+    noise : int64 array, shape (trials, groups)
+    """
+
+    table: str
+    level: str
+    cell: int
+    groups: tuple[Group, ...]
+    expected_moe: float
+    truth: Ints
+    truncation_error: Ints
+    noise: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """One row of the accuracy report: a table, level, iteration and cell, with and without truncation.
+
+    Races are told apart, as in PHSafe's error report: truncation leaves out more of some than of others.
+    """
+
+    table: str
+    region_type: str
+    level: str
+    iteration: str
+    cell: int
+    count: int
+    expected_moe: float
+    experimental_moe: float
+    experimental_moe_with_truncation: float
+    bias_from_truncation: float
+    coverage: float
+
+
+def summarize(errors: list[CellError], confidence: float) -> list[Accuracy]:
+    """The experimental margin by table, level, iteration and cell, and how many errors lie within the expected one.
+
+    The experimental margin is the smallest whole number that at least the confidence's share of the |errors| over all
+    regions and trials do not pass: the definition of an exact margin.
+    """
+    rows = []
+    for e in errors:
+        codes = np.array([group.iteration for group in e.groups])
+        for code in dict.fromkeys(codes.tolist()):
+            noise, left_out = e.noise[:, codes == code], e.truncation_error[codes == code]
+            rows.append(
+                Accuracy(
+                    table=e.table,
+                    region_type=e.groups[0].region_type,
+                    level=e.level,
+                    iteration=code,
+                    cell=e.cell,
+                    count=noise.size,
+                    expected_moe=e.expected_moe,
+                    experimental_moe=_least_bound(noise, confidence),
+                    experimental_moe_with_truncation=_least_bound(noise + left_out, confidence),
+                    bias_from_truncation=float(left_out.mean()),
+                    coverage=float((np.abs(noise) <= e.expected_moe).mean()),
+                )
+            )
+    return rows
+
+
+def _least_bound(errors: Ints, confidence: float) -> int:
+    return int(np.quantile(np.abs(errors), confidence, method="inverted_cdf"))

@@ -1,0 +1,253 @@
+"""The eight published tables of the S-DHC: titles, universes, stubs, and the names of areas and iterations. Public.
+
+Stubs are those of PHSafe, tables 1 to 8, but for three, which follow what the cells count: PH2 speaks of a cohabiting
+couple household where the paper writes family, PH6 of a married couple family where it writes household, and of 12 to
+17 years where it writes "12 and 17 years".
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from yupana.products.census import STATES
+from yupana.products.phsafe.specification import TABLES, table
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A line of a table.
+
+    Attributes
+    ----------
+    cell : int
+        Its number.
+    label : str
+    depth : int
+        How far it is indented.
+    parts : tuple of int
+        The measured cells it adds up; of an average, those of the numerator.
+    """
+
+    cell: int
+    label: str
+    depth: int
+    parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """What makes a table one of averages.
+
+    Attributes
+    ----------
+    denominator : str
+        The measured table that is divided by.
+    least : float
+        Below which no whole average lies: a household has a person, a family two. None is above the tau of the
+        numerator's table, which a release tells.
+    shared : bool
+        Whether all lines have one denominator, so that the averages add up; otherwise each line has its own.
+    """
+
+    denominator: str
+    least: float
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A published table.
+
+    Attributes
+    ----------
+    name, title, universe : str
+    source : str
+        The measured table that is counted; of averages, the numerator.
+    stubs : tuple of Stub
+    ratio : Ratio or None
+        None for a table of counts.
+    """
+
+    name: str
+    title: str
+    universe: str
+    source: str
+    stubs: tuple[Stub, ...]
+    ratio: Ratio | None = None
+
+
+_Line = tuple[int, int, str]
+"""Cell, depth and label."""
+
+
+def _stubs(source: str, lines: Sequence[_Line]) -> tuple[Stub, ...]:
+    """Lines whose parts are the measured cells among the deeper lines that follow, or the cell itself."""
+    measured = set(table(source).cells)
+    stubs = []
+    for place, (cell, depth, label) in enumerate(lines):
+        below: list[int] = []
+        for other, deeper, _ in lines[place + 1 :]:
+            if deeper <= depth:
+                break
+            below += [other] if other in measured else []
+        stubs.append(Stub(cell, label, depth, (cell,) if cell in measured else tuple(below)))
+    return tuple(stubs)
+
+
+_BY_AGE: Final = ((1, 0, "Total"), (2, 1, "Under 18 years"), (3, 1, "18 years and over"))
+_AGES: Final = ("Under 4 years", "4 and 5 years", "6 to 11 years", "12 to 17 years")
+_ALONE: Final = ("Living alone", "Living with others")
+_NO_PARTNER: Final = "householder, no spouse or partner present"
+
+
+def _family_ages() -> list[_Line]:
+    families = (
+        "In married couple family",
+        "In cohabiting couple family",
+        f"Male {_NO_PARTNER} family",
+        f"Female {_NO_PARTNER} family",
+    )
+    lines: list[_Line] = [(1, 0, "Total")]
+    for first, family in zip((2, 7, 12, 17), families, strict=True):
+        lines.append((first, 1, family))
+        lines += [(first + 1 + offset, 2, ages) for offset, ages in enumerate(_AGES)]
+    return lines
+
+
+SHELLS: Final = (
+    Shell(
+        "PH1",
+        "Average household size by age",
+        "Households",
+        "PH1_num",
+        _stubs("PH1_num", _BY_AGE),
+        Ratio("PH1_denom", least=1.0, shared=True),
+    ),
+    Shell(
+        "PH2",
+        "Household type for the population in households",
+        "Population in households",
+        "PH2",
+        _stubs(
+            "PH2",
+            (
+                (1, 0, "Total"),
+                (2, 1, "In married couple household"),
+                (3, 2, "Opposite-sex married couple"),
+                (4, 2, "Same-sex married couple"),
+                (5, 1, "In cohabiting couple household"),
+                (6, 2, "Opposite-sex cohabiting couple"),
+                (7, 2, "Same-sex cohabiting couple"),
+                (8, 1, f"Male {_NO_PARTNER}"),
+                *((9 + place, 2, label) for place, label in enumerate(_ALONE)),
+                (11, 1, f"Female {_NO_PARTNER}"),
+                *((12 + place, 2, label) for place, label in enumerate(_ALONE)),
+            ),
+        ),
+    ),
+    Shell(
+        "PH3",
+        "Household type by relationship for the population under 18 years",
+        "Population in households under 18 years",
+        "PH3",
+        _stubs(
+            "PH3",
+            (
+                (1, 0, "Total"),
+                (2, 1, "Householder, spouse, unmarried partner, or nonrelative"),
+                (3, 1, "Own child"),
+                (4, 2, "In married couple family"),
+                (5, 2, "In cohabiting couple family"),
+                (6, 2, f"In male {_NO_PARTNER} family"),
+                (7, 2, f"In female {_NO_PARTNER} family"),
+                (8, 1, "Other relatives"),
+                (9, 2, "Grandchild"),
+                (10, 2, "Other relatives"),
+            ),
+        ),
+    ),
+    Shell("PH4", "Population in families by age", "Population in families", "PH4", _stubs("PH4", _BY_AGE)),
+    Shell(
+        "PH5",
+        "Average family size by age",
+        "Families",
+        "PH4",
+        _stubs("PH4", _BY_AGE),
+        Ratio("PH5_denom", least=2.0, shared=True),
+    ),
+    Shell(
+        "PH6",
+        "Family type and age for own children under 18 years",
+        "Own children under 18 years",
+        "PH6",
+        _stubs("PH6", _family_ages()),
+    ),
+    Shell(
+        "PH7",
+        "Total population in occupied housing units by tenure",
+        "Population in occupied housing units",
+        "PH7",
+        _stubs(
+            "PH7",
+            (
+                (1, 0, "Total"),
+                (2, 1, "Owned with a mortgage or a loan"),
+                (3, 1, "Owned free and clear"),
+                (4, 1, "Renter occupied"),
+            ),
+        ),
+    ),
+    Shell(
+        "PH8",
+        "Average household size of occupied housing units by tenure",
+        "Occupied housing units",
+        "PH7",
+        (
+            Stub(1, "Total", 0, (2, 3, 4)),
+            Stub(2, "Owner occupied", 1, (2, 3)),
+            Stub(3, "Renter occupied", 1, (4,)),
+        ),
+        Ratio("PH8_denom", least=1.0, shared=False),
+    ),
+)
+
+ITERATED: Final = frozenset(shell.name for shell in SHELLS if table(shell.source).iterated_by)
+"""The tables that are published by race and ethnicity."""
+
+WHOSE: Final = {t.name: t.iterated_by for t in TABLES}
+"""Whose race and ethnicity a measured table goes by: the householder's, the person's, or nobody's."""
+
+ITERATION_LABELS: Final = {
+    "*": "Everyone",
+    "A": "White alone",
+    "B": "Black or African American alone",
+    "C": "American Indian and Alaska Native alone",
+    "D": "Asian alone",
+    "E": "Native Hawaiian and Other Pacific Islander alone",
+    "F": "Some Other Race alone",
+    "G": "Two or More Races",
+    "H": "Hispanic or Latino",
+    "I": "White alone, not Hispanic or Latino",
+}
+
+_STATE_NAMES: Final = """
+01 Alabama,02 Alaska,04 Arizona,05 Arkansas,06 California,08 Colorado,09 Connecticut,10 Delaware,
+11 District of Columbia,12 Florida,13 Georgia,15 Hawaii,16 Idaho,17 Illinois,18 Indiana,19 Iowa,20 Kansas,21 Kentucky,
+22 Louisiana,23 Maine,24 Maryland,25 Massachusetts,26 Michigan,27 Minnesota,28 Mississippi,29 Missouri,30 Montana,
+31 Nebraska,32 Nevada,33 New Hampshire,34 New Jersey,35 New Mexico,36 New York,37 North Carolina,38 North Dakota,
+39 Ohio,40 Oklahoma,41 Oregon,42 Pennsylvania,44 Rhode Island,45 South Carolina,46 South Dakota,47 Tennessee,48 Texas,
+49 Utah,50 Vermont,51 Virginia,53 Washington,54 West Virginia,55 Wisconsin,56 Wyoming,72 Puerto Rico
+"""
+
+STATE_NAMES: Final = {item.strip()[:2]: item.strip()[3:] for item in _STATE_NAMES.split(",")}
+"""State equivalents by their FIPS code."""
+
+
+def nation_name(states: Iterable[str]) -> str:
+    """What the sum over the states of a release is called: the nation only if all its states are there."""
+    return "United States" if set(STATES) <= set(states) else "The states of this release"
+
+
+def area_name(region_type: str, region_id: str, nation: str) -> str:
+    """The name of an area, ``nation`` being that of the sum over states; a code that is no state's is its own name."""
+    return nation if region_type == "USA" else STATE_NAMES.get(region_id, region_id)

@@ -1,0 +1,260 @@
+"""Whether the plan of a release is the one that its configuration makes. Public; reads the release only."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from yupana.errors import ConfigError
+from yupana.geography.write import GEOUNITS
+from yupana.plan.measurement import Measurement, Sensitivity, of_household_record, of_own_record
+from yupana.plan.plan import Plan
+from yupana.plan.read import read_plan
+from yupana.privacy.exact import Budget, read_exact
+from yupana.products.phsafe import configuration as phsafe_config
+from yupana.products.phsafe import plan as phsafe_plan
+from yupana.products.safetab.household_tables import FAMILIES
+from yupana.products.safetab.households import configuration as safetab_h_config
+from yupana.products.safetab.households import plan as safetab_h_plan
+from yupana.products.safetab.iterations import CharacteristicIterations
+from yupana.products.safetab.parameters import PARAMETER_FILES, read_iterations
+from yupana.products.safetab.persons import configuration as safetab_p_config
+from yupana.products.safetab.persons import plan as safetab_p_plan
+from yupana.products.safetab.plan import Accounting
+from yupana.release.folder import MANIFEST
+from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
+from yupana.release.tables import checksum
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.plan import make_measurement
+from yupana.topdown.plan import make_plan as make_topdown_plan
+from yupana.topdown.reading.configuration import read_configuration
+
+_TOLERANCE: Final = 1e-9
+_SYSTEM: Final = "topdown"
+
+
+def check_recipe(release: Path, manifest: Mapping[str, Any], inputs: Path | None) -> tuple[list[str], list[str]]:
+    """Compare the plan of a release with the configuration and the options that the manifest tells.
+
+    Parameters
+    ----------
+    release : Path
+        Whose files are those of its manifest.
+    manifest : mapping
+        As `read_manifest` gives it.
+    inputs : Path, optional
+        A folder with public files of the run, to compare with their checksums. With those of the codes, the whole plan
+        of SafeTab is compared, else its budgets.
+
+    Returns
+    -------
+    tuple
+        What is wrong, and what could not be checked, in words.
+    """
+    if manifest.get("system") not in {None, _SYSTEM}:
+        # Noisy measurements lie apart from the spine that their plan is spread over; the release is checked with it.
+        return [], []
+    if CONFIGURATION not in manifest:
+        return [], ["the configuration, which the manifest does not hold"] if "plan" in manifest else []
+    try:
+        plan = read_plan(manifest["plan"])
+        options = manifest[OPTIONS]
+        wrong = [
+            f"the option {name} is {options[name]!r}, and {told!r} in the plan"
+            for name, told in (("confidence", str(plan.confidence)), ("sensitivity", plan.accounting))
+            if options[name] != told
+        ]
+        wrong += _check_files(manifest[PUBLIC_INPUTS], inputs)
+        wrong += _compare(release, manifest, plan, inputs)
+    except (KeyError, ConfigError) as error:
+        told = "a key is missing" if isinstance(error, KeyError) else str(error)
+        return [f"the manifest does not say how the release was made: {told}"], []
+    return wrong, []
+
+
+def _check_files(told: Mapping[str, str], inputs: Path | None) -> list[str]:
+    """What is wrong with the public files of a folder; a run may have read them from several folders."""
+    if inputs is None:
+        return []
+    here = {name: digest for name, digest in told.items() if (inputs / name).is_file()}
+    if told and not here:
+        return [f"{inputs} holds none of the public files {', '.join(told)}"]
+    return [
+        f"{inputs / name} is not the public file of the manifest"
+        for name in here
+        if checksum(inputs / name) != here[name]
+    ]
+
+
+def _compare(release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> list[str]:
+    if manifest.get("system") == _SYSTEM:
+        return _compare_topdown(release, manifest, plan)
+    if manifest["product"] == "phsafe":
+        config = phsafe_config.read_config(release / MANIFEST)
+        wrong = _unlike(manifest, {"tau": dict(config.taus), "state_filter": list(config.states)})
+        due = phsafe_plan.make_plan(config, accounting=_accounting(plan), confidence=plan.confidence)
+        return wrong + _differences(manifest, plan, due)
+    there = inputs is not None and all((inputs / name).is_file() for name in PARAMETER_FILES)
+    return _compare_safetab(release, manifest, plan, read_iterations(inputs) if inputs is not None and there else None)
+
+
+def _accounting(plan: Plan) -> Accounting:
+    return "tight" if plan.accounting == "tight" else "published"
+
+
+def _compare_safetab(
+    release: Path, manifest: Mapping[str, Any], plan: Plan, iterations: CharacteristicIterations | None
+) -> list[str]:
+    """Compare SafeTab's plan; without the codes, from which its sensitivities follow, its budgets and totals."""
+    config: safetab_p_config.Config | safetab_h_config.Config
+    due: Plan | None = None
+    accounting, confidence = _accounting(plan), plan.confidence
+    if manifest["product"] == "safetab-p":
+        config = safetab_p_config.read_config(release / MANIFEST)
+        budgets, others = _budgets_p(config), {"zero_suppression_chance": str(config.zero_suppression)}
+        if iterations is not None:
+            due = safetab_p_plan.make_plan(config, iterations, accounting=accounting, confidence=confidence)
+    else:
+        config = safetab_h_config.read_config(release / MANIFEST)
+        budgets, others = _budgets_h(config), {}
+        if iterations is not None:
+            due = safetab_h_plan.make_plan(config, iterations, accounting=accounting, confidence=confidence)
+    told = {"states": list(config.settings.us_states), "passes": list(config.settings.runs), **others}
+    wrong = _unlike(manifest, told)
+    if due is None:
+        return wrong + _unlike_budgets(plan, budgets) + _unlike_totals(manifest, plan)
+    return wrong + _differences(manifest, plan, due)
+
+
+def _budgets_p(config: safetab_p_config.Config) -> dict[str, Budget]:
+    kinds = {
+        safetab_p_plan.STAGE_1: config.stage_1,
+        safetab_p_plan.STAGE_2: 1 - config.stage_1,
+        safetab_p_plan.DETAILED_ONLY: Fraction(1),
+    }
+    return {
+        safetab_p_plan.measurement_name(kind, level): budget * share if isinstance(budget, Fraction) else budget
+        for level in config.settings.levels
+        if (budget := config.budgets[level]) > 0
+        for kind, share in kinds.items()
+    }
+
+
+def _budgets_h(config: safetab_h_config.Config) -> dict[str, Budget]:
+    return {
+        safetab_h_plan.measurement_name(family, level): config.budgets[family.key, level]
+        for level in config.settings.levels
+        for family in FAMILIES
+        if config.budgets[family.key, level] > 0
+    }
+
+
+def _unlike_budgets(plan: Plan, due: Mapping[str, Budget]) -> list[str]:
+    names = [m.name for m in plan.measurements if m.name not in due or m.budget != due[m.name]]
+    return [f"the budget of {name} is not that of the configuration" for name in names]
+
+
+def _unlike_totals(manifest: Mapping[str, Any], plan: Plan) -> list[str]:
+    """Compare what SafeTab's plan promises with its sensitivities, as it tells them; what is proven takes the codes."""
+
+    def made(m: Measurement) -> Measurement:
+        record = Sensitivity(m.calibration, 2 * m.calibration)
+        own = manifest["product"] == "safetab-p"
+        person = of_own_record(record) if own else of_household_record(record, m.mechanism)
+        return replace(m, sensitivity=record, person=person)
+
+    told = manifest["plan"]["totals"]
+    delta = told.get("delta")
+    if delta != 0 and not (isinstance(delta, float) and 0 < delta < 1):
+        return ["the plan states its epsilon at no delta between 0 and 1"]
+    rebuilt = replace(plan, measurements=tuple(map(made, plan.measurements)))
+    due = (rebuilt.as_json(delta) if delta else rebuilt.as_json())["totals"]
+    same = _same({**due, "proven": None}, {**told, "proven": None})
+    return [] if same else ["the totals of the plan are not those of its measurements"]
+
+
+def _unlike(manifest: Mapping[str, Any], due: Mapping[str, object]) -> list[str]:
+    told = manifest.get("parameters", {})
+    return [
+        f"parameters.{key} is not that of the configuration" for key, value in due.items() if told.get(key) != value
+    ]
+
+
+def _differences(manifest: Mapping[str, Any], plan: Plan, due: Plan) -> list[str]:
+    wrong = [
+        f"{d.value} of {d.measurement} is {d.here or 'missing'} in the plan, and by the configuration "
+        f"{d.there or 'missing'}"
+        for d in plan.differences(due)
+    ]
+    wrong += [
+        f"{name} of the plan is not that of the configuration"
+        for name in ("product", "privacy_unit", "neighbours", "mechanism")
+        if getattr(plan, name) != getattr(due, name)
+    ]
+    told = manifest["plan"]["totals"]
+    delta = told.get("delta")
+    if not wrong and not (isinstance(delta, float) and 0 < delta < 1) and delta != 0:
+        wrong.append("the plan states its epsilon at no delta between 0 and 1")
+    if not wrong and not _same(due.as_json(delta)["totals"] if delta else due.as_json()["totals"], told):
+        wrong.append("the totals of the plan are not those of the configuration")
+    return wrong
+
+
+def _same(due: object, told: object) -> bool:
+    """Whether JSON is the same, up to the last digits of doubles."""
+    if isinstance(due, dict) and isinstance(told, dict):
+        return due.keys() == told.keys() and all(_same(value, told[key]) for key, value in due.items())
+    if isinstance(due, float) and isinstance(told, float):
+        return math.isclose(due, told, rel_tol=_TOLERANCE)
+    return due == told
+
+
+def _compare_topdown(release: Path, manifest: Mapping[str, Any], plan: Plan) -> list[str]:
+    configuration = read_configuration(release / MANIFEST)
+    due = {
+        "schema": {a.name: list(a.labels) for a in configuration.schema.attributes},
+        "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
+        "geolevels": list(configuration.levels),
+        "spine": configuration.spine.kind,
+        "estimator": manifest[OPTIONS].get("estimator"),
+    }
+    measured = _measured(release, configuration)
+    if measured is None:
+        return [f"spine/{GEOUNITS} does not hold the shares of the geounits"]
+    # Which shares follow one another is told by the plan's paths; along each of them the loss is that of the budget.
+    by_name = {m.name: m for m in measured}
+    ordered = [by_name.pop(m.name) for m in plan.measurements if m.name in by_name]
+    paths = plan.paths if len(ordered) == len(plan.measurements) and not by_name else ()
+    rebuilt = replace(
+        make_topdown_plan(configuration, confidence=plan.confidence),
+        measurements=(*ordered, *by_name.values()),
+        paths=paths,
+    )
+    wrong = _unlike(manifest, due) + _differences(manifest, plan, rebuilt)
+    if plan.loss() != configuration.budget:
+        wrong.append("the loss of the plan is not the budget of the configuration")
+    return wrong
+
+
+def _measured(release: Path, configuration: Configuration) -> list[Measurement] | None:
+    """The measurements of every share that a geounit of a geolevel has; None where shares cannot be read."""
+    path = str(release / "spine" / GEOUNITS).replace("'", "''")
+    try:
+        with duckdb.connect(":memory:") as db:
+            query = (
+                f"SELECT DISTINCT geolevel, share FROM read_csv('{path}', delim = '|', header = true,"
+                " all_varchar = true, quote = '', escape = '') ORDER BY ALL"
+            )
+            shares = {(str(level), read_exact(str(share))) for level, share in db.execute(query).fetchall()}
+    except (duckdb.Error, ValueError):
+        return None
+    return [
+        make_measurement(configuration, level, query, share, part)
+        for level, share in shares
+        if level in configuration.levels and isinstance(share, Fraction) and share > 0
+        for query, part in configuration.measured(level)
+    ]

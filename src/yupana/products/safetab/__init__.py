@@ -1,0 +1,1 @@
+"""SafeTab-P and SafeTab-H: detailed race and ethnicity of persons and of households."""

@@ -1,0 +1,1 @@
+"""SafeTab-H: detailed race and ethnicity of households."""

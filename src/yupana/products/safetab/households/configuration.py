@@ -1,0 +1,62 @@
+"""config.json of SafeTab-H. Public; read without rounding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from yupana.files.document import refuse
+from yupana.privacy.exact import INFINITE, Budget
+from yupana.products.safetab.configuration import BUDGET_KEYS_H, KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
+from yupana.products.safetab.household_tables import FAMILIES
+from yupana.products.safetab.regions import LEVELS, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A validated configuration.
+
+    Attributes
+    ----------
+    settings : Settings
+    budgets : mapping of (family key, Level) to Fraction or INFINITE
+        rho (epsilon under pure DP), zeros included: what has budget zero is not measured.
+    thresholds : mapping of (family key, Level) to tuple of int
+        Totals of T01001 from which a group gets the next larger table of the family.
+    """
+
+    settings: Settings
+    budgets: Mapping[tuple[str, Level], Budget]
+    thresholds: Mapping[tuple[str, Level], tuple[int, ...]]
+
+
+def read_config(path: Path) -> Config:
+    """Read and check a configuration file.
+
+    Raises
+    ------
+    ConfigError
+        Naming the file, the key and what is wrong with it. All faults are named at once.
+    """
+    document = open_document(path, "safetab-h", KEYS_H, (*KEYS_P, *OPTIONAL_P))
+    settings = document.settings()
+    budgets = document.budgets(BUDGET_KEYS_H)
+    levels = settings.levels if settings else ()
+    thresholds: dict[tuple[str, Level], tuple[int, ...]] = {
+        (family.key, level): numbers
+        for family, (least, most) in zip(FAMILIES, ((3, None), (1, 1)), strict=True)
+        for level, numbers in document.thresholds(f"thresholds_h_{family.key}", levels, least, most).items()
+    }
+    if document.faults or settings is None:
+        raise refuse(path, document.faults)
+    by_level: dict[tuple[str, Level], Budget] = {
+        (family.key, level): budgets[f"privacy_budget_h_{family.key}_{level.budget_key}"]
+        for family in FAMILIES
+        for level in LEVELS
+    }
+    return Config(settings, by_level, thresholds)
+
+
+def without_noise(config: Config) -> Config:
+    """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
+    budgets = {place: INFINITE if budget > 0 else budget for place, budget in config.budgets.items()}
+    return replace(config, budgets=budgets)

@@ -1,0 +1,1 @@
+"""SafeTab-P: detailed race and ethnicity of persons."""

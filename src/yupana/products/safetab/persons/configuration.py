@@ -1,0 +1,63 @@
+"""config.json of SafeTab-P. Public; read without rounding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from yupana.files.document import refuse
+from yupana.privacy.exact import INFINITE, Budget
+from yupana.products.safetab.configuration import KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
+from yupana.products.safetab.regions import LEVELS, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A validated configuration.
+
+    Attributes
+    ----------
+    settings : Settings
+    budgets : mapping of Level to Fraction or INFINITE
+        rho (epsilon under pure DP) of every level, zeros included: a level of budget zero is not measured.
+    stage_1 : Fraction
+        Share of a level's budget that stage 1 spends on choosing the table of each population group.
+    thresholds : mapping of Level to tuple of int
+        Noisy totals from which a group is counted in 4, 9 and 23 ages.
+    zero_suppression : Fraction
+        The chance with which the total of an empty group is left out; 0 where none is.
+    """
+
+    settings: Settings
+    budgets: Mapping[Level, Budget]
+    stage_1: Fraction
+    thresholds: Mapping[Level, tuple[int, ...]]
+    zero_suppression: Fraction
+
+
+def read_config(path: Path) -> Config:
+    """Read and check a configuration file.
+
+    Raises
+    ------
+    ConfigError
+        Naming the file, the key and what is wrong with it. All faults are named at once.
+    """
+    document = open_document(path, "safetab-p", KEYS_P, (*OPTIONAL_P, *KEYS_H))
+    settings = document.settings()
+    budgets = document.budgets(f"privacy_budget_p_{level.budget_key}" for level in LEVELS)
+    stage_1 = document.share("privacy_budget_p_stage_1_fraction", zero=False)
+    zero = document.share("zero_suppression_chance", zero=True)
+    thresholds = document.thresholds("thresholds_p", settings.levels if settings else (), 3, None)
+    if stage_1 is None and document.keys.get("privacy_budget_p_stage_1_fraction", 0) is None:
+        document.faults.append("privacy_budget_p_stage_1_fraction: must be a number above 0 and below 1")
+    if document.faults or settings is None or stage_1 is None:
+        raise refuse(path, document.faults)
+    by_level = {level: budgets[f"privacy_budget_p_{level.budget_key}"] for level in LEVELS}
+    return Config(settings, by_level, stage_1, thresholds, zero or Fraction(0))
+
+
+def without_noise(config: Config) -> Config:
+    """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
+    budgets = {level: INFINITE if budget > 0 else budget for level, budget in config.budgets.items()}
+    return replace(config, budgets=budgets)

@@ -1,0 +1,1 @@
+"""What TopDown publishes: the tables, record layout and public files of P.L. 94-171, and their check."""

@@ -1,0 +1,358 @@
+"""Whether the files of a TopDown release hold together: sums, published geography, records and tables. Public.
+
+Each file is read once, into a sparse histogram; what it should hold follows from the counts of the blocks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.errors import InputError
+from yupana.files.delimited import positions
+from yupana.files.regular import regular
+from yupana.geography.read import WrittenSpine, read_spine
+from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
+from yupana.products.topdown.schema import counts_persons, counts_units
+from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, Table, tables_of
+from yupana.topdown.disk import COUNTS, MICRODATA, TABULATION
+from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.schema import Schema
+
+SYSTEM: Final = "topdown"
+"""What the manifest of a release calls the system that made it; its product is called as the configuration says."""
+
+NOISY: Final = "topdown, noisy measurements"
+
+_NESTED: Final = {"block": 16, "block_group": 12, "tract": 11, "county": 5, "state": 2}
+_OTHERS: Final = {"place": 7, "county_subdivision": 10, "aiannh": 4}
+
+_EPNUM: Final = (31, 41)
+"""Where EPNUM and the separator after it begin and end in a record of a person."""
+
+_AREAS_AT_ONCE: Final = 1 << 16
+
+_Kinds = Mapping[str, tuple[Ints, Histogram]]
+"""For each kind of published area its identifiers as numbers, in order, and the counts of each."""
+
+
+class _FaultError(Exception):
+    """A file that does not hold what it should; the text says so."""
+
+
+def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[str]:
+    """Compare the files of a release with each other.
+
+    Parameters
+    ----------
+    folder : Path
+    schema : Schema
+    levels : sequence of str
+        Geolevels from the root to the blocks.
+
+    Returns
+    -------
+    list of str
+        What is wrong, in words; empty if nothing is. If the counts of blocks cannot be read, nothing else is compared.
+    """
+    with duckdb.connect(":memory:") as db:
+        db.execute("SET enable_progress_bar = false")
+        try:
+            spine = read_spine(folder / "spine", tuple(levels))
+            codes, place = _sorted(spine.block)
+            sorted_counts = _counts_by_code(db, folder, f"{COUNTS}/{levels[-1]}", schema, codes, 16)
+        except (InputError, _FaultError) as error:
+            return [str(error)]
+        wrong: list[str] = []
+
+        def check(compare: Callable[..., None], *arguments: object) -> None:
+            try:
+                compare(*arguments)
+            except _FaultError as error:
+                wrong.append(str(error))
+
+        blocks = sorted_counts.sum_to(place, len(place))
+        for level in range(len(levels) - 1):
+            check(_check_level, db, folder, schema, spine, level, blocks)
+        kinds: dict[str, tuple[Ints, Histogram]] = {}
+        for name in (*_NESTED, *_OTHERS):
+            check(_check_tabulation, db, folder, schema, name, (codes, sorted_counts), kinds)
+        check(_check_records, db, folder, schema, codes, sorted_counts)
+        if len(kinds) == len(_NESTED) + len(_OTHERS):
+            listed: dict[str, Ints] = {}
+            for table in tables_of(schema):
+                check(_check_table, db, folder, table, kinds, listed)
+    return wrong
+
+
+def _sorted(block: Ints) -> tuple[Ints, Ints]:
+    """Blocks in the order of their digits, and the position of each of these in the order of the spine."""
+    order = np.argsort(block)
+    return block[order], order
+
+
+def _check_level(
+    db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, spine: WrittenSpine, level: int, blocks: Histogram
+) -> None:
+    name = spine.tree.names[level]
+    labels = spine.labels[level]
+    db.register("labels_now", {"label": np.array(labels, dtype=object), "unit": np.arange(len(labels))})
+    db.execute("CREATE OR REPLACE TABLE labels AS SELECT * FROM labels_now")
+    db.unregister("labels_now")
+    source = f"{_source(db, folder, f'{COUNTS}/{name}', schema)} LEFT JOIN labels ON label = geounit"
+    counts = _histogram(db, f"{COUNTS}/{name}", source, "unit", schema, len(labels))
+    _agree(counts, blocks.sum_to(spine.tree.ancestors(level), len(labels)), f"{COUNTS}/{name}")
+
+
+def _check_tabulation(
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    schema: Schema,
+    name: str,
+    blocks: tuple[Ints, Histogram],
+    kinds: dict[str, tuple[Ints, Histogram]],
+) -> None:
+    """Compare a kind of published geography with the blocks, and add its counts to those of other kinds."""
+    codes, counts = blocks
+    file = f"{TABULATION}/{name}"
+    if name in _NESTED:
+        areas, index = np.unique(codes // 10 ** (16 - _NESTED[name]), return_inverse=True)
+        found = _counts_by_code(db, folder, file, schema, areas, _NESTED[name])
+        _agree(found, counts.sum_to(index, len(areas)), file)
+    else:
+        # Which blocks lie in these is not part of a release.
+        unit = _code(_OTHERS[name])
+        source = _source(db, folder, file, schema)
+        rows = db.execute(f"SELECT DISTINCT coalesce({unit}, -1) AS unit FROM {source}").fetchnumpy()["unit"]
+        areas = np.sort(np.asarray(rows, dtype=np.int64))
+        if len(areas) and areas[0] < 0:
+            raise _FaultError(f"{file} names an area by something else than {_OTHERS[name]} digits")
+        found = _counts_by_code(db, folder, file, schema, areas, _OTHERS[name])
+        part, whole = (_by_cell(h, schema) for h in (found, counts))
+        if bool((part > whole).any()):
+            raise _FaultError(f"{file} has more in a cell than all blocks have")
+    kinds[name] = areas, found
+
+
+def _by_cell(counts: Histogram, schema: Schema) -> Ints:
+    summed = np.zeros(schema.cells, dtype=np.int64)
+    np.add.at(summed, counts.cells, counts.counts)
+    return summed
+
+
+def _check_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, codes: Ints, blocks: Histogram) -> None:
+    """Count the records by block and cell."""
+    block = "TABBLKST || TABBLKCOU || TABTRACTCE || TABBLKGRPCE || TABBLK"
+    where, odd = "true", "false"
+    if counts_persons(schema):
+        columns: Sequence[str] = PERSON_COLUMNS
+        levels = {
+            "hhgq": "TRY_CAST(GQTYPE_PL AS INTEGER)",
+            "votingage": "TRY_CAST(VOTING_AGE AS INTEGER) - 1",
+            "hispanic": "TRY_CAST(CENHISP AS INTEGER) - 1",
+            "cenrace": "TRY_CAST(CENRACE AS INTEGER) - 1",
+        }
+        odd = "RTYPE <> CASE GQTYPE_PL WHEN '0' THEN '3' ELSE '5' END"
+    elif counts_units(schema):
+        columns = UNIT_COLUMNS
+        levels = {"h1": "CASE HH_STATUS WHEN '2' THEN 0 WHEN '1' THEN 1 END"}
+        where, odd = "RTYPE = '2'", "RTYPE <> '2' AND NOT (RTYPE = '4' AND HH_STATUS = '0')"
+    else:
+        block, columns = "block", ("block", *schema.names)
+        levels = _levels(schema)
+    source = _open_records(folder, columns)
+    known = " AND ".join(f"{levels[a.name]} BETWEEN 0 AND {a.size - 1}" for a in schema.attributes)
+    cell = f"CASE WHEN {known} THEN {_cell(schema, levels)} END"
+    query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,
+        sum(CASE WHEN {where} THEN times ELSE 0 END)::BIGINT AS count, count_if(misshapen OR {odd}) AS odd
+        FROM {source} GROUP BY 1, 2"""
+    try:
+        found = db.execute(query).fetchnumpy()
+    except duckdb.Error:
+        raise _FaultError(f"{MICRODATA} is not readable as records of a release") from None
+    unit, cells, count = (np.asarray(found[name], dtype=np.int64) for name in ("unit", "cell", "count"))
+    counted = count > 0
+    at = positions(unit[counted], codes)
+    if bool(found["odd"].any()) or bool((at < 0).any()) or bool((cells[counted] < 0).any()):
+        raise _FaultError(f"{MICRODATA} has a record of no block of the spine, or with codes that there are not")
+    _agree(count_entries(at, cells[counted].astype(np.int32), count[counted], len(codes)), blocks, MICRODATA)
+
+
+def _open_records(folder: Path, columns: Sequence[str]) -> str:
+    """SQL for the different records and how often each is there, in ``times``, but for the number of a record.
+
+    Lines are grouped as they are: few fields have to be told apart then.
+    """
+    _open(folder / MICRODATA, columns)
+    line, fields = "line", list(columns)
+    if fields == list(PERSON_COLUMNS):
+        fields.remove("EPNUM")
+        line = f"left(line, {_EPNUM[0]}) || substr(line, {_EPNUM[1] + 1})"
+    parts = ", ".join(f"split_part(line, '|', {place}) AS {_named(name)}" for place, name in enumerate(fields, 1))
+    misshapen = f"length(line) - length(replace(line, '|', '')) <> {len(fields) - 1}"
+    return f"""(SELECT {parts}, times, {misshapen} AS misshapen FROM
+        (SELECT {line} AS line, count(*) AS times FROM read_csv({_text(str(folder / MICRODATA))}, delim = '\x01',
+        quote = '', escape = '', header = false, skip = 1, auto_detect = false, columns = {{'line': 'VARCHAR'}})
+        GROUP BY 1))"""
+
+
+def _check_table(
+    db: duckdb.DuckDBPyConnection, folder: Path, table: Table, kinds: _Kinds, listed: dict[str, Ints]
+) -> None:
+    """Compare a published table with the counts of all kinds of areas; those without people stand there, too.
+
+    Which blocks there are beside those of the spine is not part of a release. They have zeros, lie in areas that the
+    table has, and are the same in all tables: `listed` has the areas of the first.
+    """
+    file = f"{TABLES}/{table.name}.csv"
+    source = _open(folder / file, ("SUMLEV", "GEOCODE", *table.variables))
+    numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
+    try:
+        db.execute(f"""CREATE OR REPLACE TABLE published AS
+            SELECT SUMLEV, coalesce(TRY_CAST(GEOCODE AS BIGINT), -1) AS code, {numbers} FROM {source}""")
+    except duckdb.Error:
+        raise _FaultError(f"{file} is not readable as a table of a release") from None
+    (strange,) = db.execute(
+        f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(_text, SUMMARY_LEVELS.values()))})"
+    ).fetchall()[0]
+    if strange:
+        raise _FaultError(f"{file} has a summary level that there is not")
+    for name, level in SUMMARY_LEVELS.items():
+        areas, counts = kinds[name]
+        # The 15 digits of the Bureau leave out that of the block group, which the block repeats.
+        areas = areas if name != "block" else areas // 10**5 * 10**4 + areas % 10**4
+        found = db.execute(f"SELECT code FROM published WHERE SUMLEV = '{level}' ORDER BY code").fetchnumpy()["code"]
+        codes = np.asarray(found, dtype=np.int64)
+        at = positions(areas, codes)
+        if bool((at < 0).any()) or bool((np.diff(codes) <= 0).any()):
+            raise _FaultError(f"{file} does not have each area of summary level {level} once")
+        if not np.array_equal(listed.setdefault(name, codes), codes):
+            raise _FaultError(f"{file} does not have the areas of summary level {level} that other tables have")
+        counts = counts.sum_to(at, len(codes))
+        for first in range(0, len(codes), _AREAS_AT_ONCE):
+            last = min(first + _AREAS_AT_ONCE, len(codes))
+            rows = db.execute(f"""SELECT {", ".join(table.variables)} FROM published WHERE SUMLEV = '{level}'
+                AND code BETWEEN {codes[first]} AND {codes[last - 1]} ORDER BY code""").fetchnumpy()
+            values = table.tabulate(counts, first, last)
+            if any(not np.array_equal(rows[name], values[:, i]) for i, name in enumerate(table.variables)):
+                raise _FaultError(f"{file} does not agree with {TABULATION}/{name}")
+    # The block number repeats the block group, which the 15 digits leave out.
+    tract, number = np.divmod(listed["block"], 10**4)
+    blocks = tract * 10**5 + number // 10**3 * 10**4 + number
+    for name, width in _NESTED.items():
+        if name != "block" and not np.array_equal(np.unique(blocks // 10 ** (16 - width)), listed[name]):
+            raise _FaultError(f"{file} does not have each {name} that its blocks lie in, and no other")
+
+
+def _counts_by_code(
+    db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, codes: Ints, width: int
+) -> Histogram:
+    """Counts of areas that are named by digits; `codes` are in order."""
+    source = _source(db, folder, name, schema)
+    return _histogram(db, name, source, _code(width), schema, len(codes), codes)
+
+
+def _code(width: int) -> str:
+    return f"CASE WHEN length(geounit) = {width} THEN TRY_CAST(geounit AS BIGINT) END"
+
+
+def _histogram(
+    db: duckdb.DuckDBPyConnection,
+    name: str,
+    source: str,
+    unit: str,
+    schema: Schema,
+    units: int,
+    codes: Ints | None = None,
+) -> Histogram:
+    try:
+        cell = _cell(schema, _levels(schema))
+        found = db.execute(f"""SELECT coalesce({unit}, -1) AS unit, coalesce({cell}, -1) AS cell,
+            coalesce(TRY_CAST("count" AS BIGINT), -1) AS "count" FROM {source}""").fetchnumpy()
+    except duckdb.Error:
+        raise _FaultError(f"{name} is not readable as a table of a release") from None
+    place, cells, count = (np.asarray(found[column], dtype=np.int64) for column in ("unit", "cell", "count"))
+    if codes is not None:
+        place = positions(place, codes)
+    if bool((place < 0).any()):
+        raise _FaultError(f"{name} has a geounit that the blocks of the spine do not have")
+    if bool((cells < 0).any()) or bool((count <= 0).any()):
+        raise _FaultError(f"{name} has a row outside the schema, or a count that is no whole number above 0")
+    counts = count_entries(place, cells.astype(np.int32), count, units)
+    if len(counts.counts) < len(count):
+        raise _FaultError(f"{name} has a cell of a geounit twice")
+    return counts
+
+
+def _agree(found: Histogram, expected: Histogram, name: str) -> None:
+    same = (
+        np.array_equal(found.starts, expected.starts)
+        and np.array_equal(found.cells, expected.cells)
+        and np.array_equal(found.counts, expected.counts)
+    )
+    if not same:
+        raise _FaultError(f"{name} does not agree with the counts of the blocks")
+
+
+def _source(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema) -> str:
+    """SQL for a table of counts, all columns text."""
+    columns = ("geounit", *schema.names, "count")
+    paths = [path for path in (folder / f"{name}.csv", folder / f"{name}.parquet") if path.is_file()]
+    if len(paths) != 1:
+        raise _FaultError(f"{name} is missing, or there both as CSV and as Parquet")
+    if paths[0].suffix == ".csv":
+        return _open(paths[0], columns)
+    try:
+        found = db.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(paths[0])]).fetchall()
+    except duckdb.Error:
+        raise _FaultError(f"{name} is not readable as a table of a release") from None
+    if [row[0] for row in found] != list(columns):
+        raise _FaultError(f"{name} must have the columns {', '.join(columns)}")
+    return f"(SELECT COLUMNS(*)::VARCHAR FROM read_parquet({_text(str(paths[0]))}))"
+
+
+def _open(path: Path, columns: Sequence[str]) -> str:
+    """SQL for a text file with these columns, all text."""
+    try:
+        with open(path, encoding="utf-8", opener=regular) as file:
+            header = file.readline().rstrip("\n").split("|")
+    except (OSError, ValueError):
+        raise _FaultError(f"{path.name} is missing or not readable") from None
+    if header != list(columns):
+        raise _FaultError(f"{path.name} must have the columns {', '.join(columns)}")
+    types = ", ".join(f"{_text(column)}: 'VARCHAR'" for column in columns)
+    return (
+        f"read_csv({_text(str(path))}, delim = '|', quote = '', escape = '', header = false, skip = 1, "
+        f"auto_detect = false, columns = {{{types}}})"
+    )
+
+
+def _levels(schema: Schema) -> dict[str, str]:
+    """SQL for the number of each attribute's level, from its label; NULL for no label of the schema."""
+    found = {}
+    for attribute in schema.attributes:
+        name = _named(attribute.name)
+        if attribute.labels == tuple(map(str, range(attribute.size))):
+            number = f"TRY_CAST({name} AS INTEGER)"
+            found[attribute.name] = f"CASE WHEN {number} BETWEEN 0 AND {attribute.size - 1} THEN {number} END"
+        else:
+            found[attribute.name] = f"(list_position([{', '.join(map(_text, attribute.labels))}], {name}) - 1)"
+    return found
+
+
+def _cell(schema: Schema, levels: Mapping[str, str]) -> str:
+    cell = "0"
+    for attribute in schema.attributes:
+        cell = f"({cell} * {attribute.size} + {levels[attribute.name]})"
+    return cell
+
+
+def _named(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,240 @@
+"""An output folder that appears by rename when it is complete."""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from yupana.errors import OutputError
+from yupana.files.regular import read_regular, real, sync
+from yupana.interruption import publish, unpublish, whole
+from yupana.release.manifest import MANIFEST, check_shape
+from yupana.release.status import CONFIDENTIAL
+
+__all__ = ["MANIFEST", "new_folder", "read_manifest", "write_manifest"]
+
+
+@contextmanager
+def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, private: bool = False) -> Iterator[Path]:
+    """Fill ``OUT.partial``; on success it becomes ``OUT``, on any failure it is removed.
+
+    Parameters
+    ----------
+    out : Path
+        A folder that does not exist, or is empty, or, with ``overwrite``, holds an earlier output of this program.
+    overwrite : bool
+        Replace an earlier output. A folder without a manifest of ours is never replaced.
+    noisy : bool
+        Whether noisy values go into it, so that what a killed run left must not be made again unnoticed.
+    private : bool
+        Let nobody but the owner read it: mode 0700, and 0600 of its files.
+
+    Raises
+    ------
+    OutputError
+        If ``out`` cannot be used, or writing fails. Checked before anything is computed.
+    """
+    out = real(out)
+    replaced = _check_free(out, overwrite=overwrite)
+    partial = out.with_name(out.name + ".partial")
+    stands = False
+    unpublish(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        _remove_interrupted(partial, overwrite=overwrite or not noisy)
+        partial.mkdir(mode=0o700 if private else 0o777)
+        lock = _lock(partial)
+    except OSError as error:
+        raise OutputError(f"{out} cannot be written: {error.strerror or error}") from None
+    try:
+        yield partial
+        for path in partial.rglob("*") if private else ():
+            path.chmod(0o700 if path.is_dir() else 0o600)
+        with whole():
+            _publish(partial, out, replaced=replaced)
+            stands = True
+            publish(out)
+    except OSError as error:
+        _remove(partial)
+        if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(partial):
+            # Something else that the run needs, such as its input.
+            raise
+        full = "; the disk is full" if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
+        reason = error.strerror or "the system does not say why"
+        raise OutputError(f"{out} could not be written ({reason}){full}; nothing was left there") from None
+    except BaseException:
+        if not stands:
+            _remove(partial)
+        raise
+    finally:
+        os.close(lock)
+
+
+def _remove(partial: Path) -> None:
+    with whole():
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _lock(partial: Path) -> int:
+    """Hold a partial folder as long as its run lives; the lock goes with the process, however it ends.
+
+    Raises
+    ------
+    OutputError
+        If another run holds it, or replaced the folder meanwhile.
+    """
+    descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A lock on a folder that another run has removed protects nothing.
+        if os.path.samestat(os.fstat(descriptor), partial.stat(follow_symlinks=False)):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    raise OutputError(f"another run is writing {partial}; wait for it, or name another folder")
+
+
+def _check_free(out: Path, *, overwrite: bool) -> bool:
+    """Whether an earlier output stands there and will be replaced."""
+    try:
+        str(out).encode()
+    except UnicodeEncodeError:
+        raise OutputError(f"the name of {out!a} is not UTF-8; name another folder") from None
+    try:
+        if out.is_symlink():
+            raise OutputError(f"{out} is a link to itself; name a folder that does not exist or is empty")
+        if not out.exists():
+            return False
+        if not out.is_dir():
+            raise OutputError(f"{out} is a file; name a folder that does not exist or is empty")
+        if os.path.ismount(out):
+            raise OutputError(f"{out} is the root of a file system, which cannot be replaced; name a folder in it")
+        if not any(out.iterdir()):
+            return False
+    except OSError as error:
+        raise OutputError(f"{out} cannot be used: {error.strerror}") from None
+    if not overwrite:
+        raise OutputError(f"{out} is not empty; name another folder, or replace it with --overwrite")
+    found = _read_json(out)
+    if not isinstance(found, dict) or "yupana" not in found:
+        raise OutputError(f"{out} holds no output of yupana, so --overwrite leaves it alone; name another folder")
+    return True
+
+
+def _remove_interrupted(partial: Path, *, overwrite: bool) -> None:
+    """Remove what a killed run left, unless noisy values are in it: those must not be drawn again unnoticed."""
+    if not os.path.lexists(partial):
+        return
+    if partial.is_symlink() or not partial.is_dir():
+        raise OutputError(f"{partial}, where the work is done, is no folder; remove it, or name another folder")
+    lock = _lock(partial)
+    try:
+        if any(partial.iterdir()) and not overwrite:
+            raise OutputError(
+                f"{partial} holds noisy values of an interrupted run. Whoever saw them and those of a new run learns "
+                "more than the plan allows. If nobody did, remove the folder or pass --overwrite."
+            )
+        shutil.rmtree(partial)
+    finally:
+        os.close(lock)
+
+
+def _publish(partial: Path, out: Path, *, replaced: bool) -> None:
+    """Put a folder into its place in one step, with everything in it on disk before."""
+    for path in (*partial.rglob("*"), partial):
+        sync(path)
+    if replaced and _check_free(out, overwrite=True):
+        _exchange(partial, out)
+    else:
+        partial.rename(out)
+    with contextlib.suppress(OSError):
+        # Some file systems know no sync of a folder; the release stands all the same.
+        sync(out.parent)
+    if replaced:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _exchange(partial: Path, out: Path) -> None:
+    """Let two folders change places, so that at every moment one of the two stands under each name."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    here = ctypes.c_int(_AT_FDCWD)
+    names = (here, os.fsencode(partial), here, os.fsencode(out))
+    if rename is not None and rename(*names, ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
+        return
+    # A file system without this step: a kill between the next two leaves the old release under another name.
+    old = Path(tempfile.mkdtemp(prefix=f"{out.name}.replaced-", dir=out.parent))
+    out.rename(old)
+    try:
+        partial.rename(out)
+    except OSError:
+        old.rename(out)
+        raise
+    old.rename(partial)
+
+
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write manifest.json, whole or not at all."""
+    new = folder / f"{MANIFEST}.partial"
+    new.write_text(json.dumps(manifest, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    new.replace(folder / MANIFEST)
+
+
+def read_manifest(folder: Path, *, confidential: bool = False) -> dict[str, Any]:
+    """Read manifest.json; its shape is checked (`check_shape`).
+
+    Parameters
+    ----------
+    folder : Path
+    confidential : bool
+        Whether what it describes may tell the truth about records; only what publishes nothing says so.
+
+    Raises
+    ------
+    OutputError
+        If there is none, or it is no manifest of ours, or nothing may be made of what it describes.
+    """
+    manifest = check_shape(folder / MANIFEST, _read_json(folder))
+    if manifest.get("status") == CONFIDENTIAL and not confidential:
+        raise OutputError(
+            f"{folder} is {CONFIDENTIAL}: it was made with --internal and tells the truth about the records, so that "
+            "nothing is made from it; name a release with noise"
+        )
+    return manifest
+
+
+def _read_json(folder: Path) -> object:
+    path = folder / MANIFEST
+    try:
+        return json.loads(read_regular(path).decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except FileNotFoundError:
+        raise OutputError(f"{folder} is no release: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise OutputError(f"{path} cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise OutputError(f"{path} is not a manifest: nested too deeply") from None
+    except ValueError:
+        raise OutputError(f"{path} is not JSON") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

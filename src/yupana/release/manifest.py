@@ -1,0 +1,208 @@
+"""What a manifest is: the shape of its keys, checked in one place for all who read one. Public; docs/manifest.md."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from yupana.errors import OutputError
+from yupana.plan.read import read_plan
+
+MANIFEST: Final = "manifest.json"
+"""The name of the file."""
+
+_DEEPEST: Final = 40
+"""Deeper than any manifest of ours, and far from where a recursion ends."""
+
+_LONGEST_NAME: Final = 255
+"""Bytes in the name of a file."""
+
+_MOST_TOLD: Final = 10
+
+Check = Callable[[str, object], Iterator[str]]
+"""Names what is wrong with a value at a place."""
+
+
+def check_shape(path: Path, manifest: object) -> dict[str, Any]:
+    """Return a manifest that was read, so that whoever reads on finds what docs/manifest.md says, and nothing else.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    manifest : object
+        As JSON has it.
+
+    Raises
+    ------
+    OutputError
+        If it is no manifest of ours; up to ten faults are named.
+    """
+    if not isinstance(manifest, dict) or "yupana" not in manifest:
+        raise OutputError(f"{path} is not the manifest of a release of yupana")
+    if _depth_exceeds(manifest, _DEEPEST):
+        raise OutputError(f"{path} is not a manifest: nested too deeply")
+    if wrong := list(_MANIFEST("", manifest)):
+        more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
+        lines = [f"{path} is not a manifest that yupana wrote:", *wrong[:_MOST_TOLD], *more]
+        raise OutputError("\n  ".join(lines))
+    return manifest
+
+
+def _depth_exceeds(value: object, most: int) -> bool:
+    """Whether lists and objects lie in each other more than so deep."""
+    layer = [value]
+    for _ in range(most):
+        layer = [
+            item
+            for one in layer
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not layer:
+            return False
+    return True
+
+
+def _at(place: str, key: str) -> str:
+    return f"{place}.{key}" if place else key
+
+
+def _text(place: str, value: object) -> Iterator[str]:
+    # What a terminal would obey is no text; neither is half of a character.
+    if not isinstance(value, str) or not value.isprintable():
+        yield f"{place} must be a text of one line"
+
+
+def _whole(place: str, value: object) -> Iterator[str]:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        yield f"{place} must be a whole number, 0 or more"
+
+
+def _number(place: str, value: object) -> Iterator[str]:
+    if type(value) not in {int, float}:
+        yield f"{place} must be a number"
+
+
+def _flag(place: str, value: object) -> Iterator[str]:
+    if not isinstance(value, bool):
+        yield f"{place} must be true or false"
+
+
+def _anything(_place: str, _value: object) -> Iterator[str]:
+    yield from ()
+
+
+def _list(item: Check, place: str, value: object) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield f"{place} must be a list"
+        return
+    for number, one in enumerate(value):
+        yield from item(f"{place}[{number}]", one)
+
+
+def _table(item: Check, place: str, value: object, *, names: Check = _text) -> Iterator[str]:
+    """An object whose keys are names."""
+    if not isinstance(value, dict):
+        yield f"{place} must be an object"
+        return
+    for key, one in value.items():
+        if any(names(place, key)):
+            yield f"{place} has the key {key!a}, which is no {'name of a file' if names is _file_name else 'name'}"
+        else:
+            yield from item(_at(place, key), one)
+
+
+def _object(required: Mapping[str, Check], optional: Mapping[str, Check], place: str, value: object) -> Iterator[str]:
+    """An object with keys of a known kind, and any others."""
+    if not isinstance(value, dict):
+        yield f"{place or 'the manifest'} must be an object"
+        return
+    yield from (f"{_at(place, key)} is missing" for key in required if key not in value)
+    for key, check in {**required, **optional}.items():
+        if key in value:
+            yield from check(_at(place, key), value[key])
+
+
+def _file_name(place: str, value: object) -> Iterator[str]:
+    """A path within the folder, as a manifest writes it."""
+    wrong = f"{place} must be the path of a file within the folder"
+    if not isinstance(value, str) or not value or not value.isprintable():
+        yield wrong
+        return
+    path = PurePosixPath(value)
+    if (
+        path.is_absolute()
+        or path.as_posix() != value
+        or {"..", "."} & set(path.parts)
+        or value == MANIFEST
+        or max(len(part.encode()) for part in path.parts) > _LONGEST_NAME
+        or len(value.encode()) > _LONGEST_NAME * 4
+    ):
+        yield wrong
+
+
+def _plan(place: str, value: object) -> Iterator[str]:
+    """A plan; of one that lists no measurements only the kinds of its values, and whoever needs them refuses it."""
+    if isinstance(value, dict) and "measurements" not in value:
+        yield from _object({}, {"confidence": _number, "mechanism": _text}, place, value)
+        return
+    try:
+        read_plan(value)
+    except ValueError as error:
+        yield f"{place} is no plan: {error}"
+
+
+_TEXTS: Final = partial(_list, _text)
+_FILES: Final[Check] = partial(_table, _text, names=_file_name)
+_DESCRIBED: Final = partial(_object, {"sha256": _text}, {"table": _text, "rows": _whole, "columns": _TEXTS})
+_PARAMETERS: Final = partial(
+    _object,
+    {},
+    {
+        "states": _TEXTS,
+        "state_filter": _TEXTS,
+        "passes": _TEXTS,
+        "tau": partial(_table, _whole),
+        "schema": partial(_table, _TEXTS),
+        "invariants": partial(_table, _TEXTS),
+        "geolevels": _TEXTS,
+        "spine": _text,
+        "estimator": _text,
+        "zero_suppression_chance": _text,
+    },
+)
+_POSTPROCESSED: Final = partial(_object, {"rule": _text}, {"source_manifest_sha256": _text, "public_inputs": _FILES})
+_SETTINGS: Final = partial(
+    _object,
+    {},
+    {
+        **dict.fromkeys(("kind", "mechanism", "grouping"), _text),
+        **dict.fromkeys(("fanout_cutoff", "entity_threshold", "bypass_cutoff"), _whole),
+        **dict.fromkeys(("levels", "classes", "aian_areas", "strong_mcd_states"), _TEXTS),
+        "shares": partial(_table, _text),
+        "live": _flag,
+    },
+)
+_SOURCE: Final = partial(_object, {"manifest_sha256": _text, "plan": _plan, "states": _TEXTS}, {"created": _text})
+
+_MANIFEST: Final = partial(
+    _object,
+    {"yupana": _text},
+    {
+        **dict.fromkeys(("product", "status", "system", "created", "confidence", "method", "combination"), _text),
+        **dict.fromkeys(("reasons", "taken_as_public"), _TEXTS),
+        "tables": partial(_table, _DESCRIBED, names=_file_name),
+        "reports": partial(_table, _DESCRIBED, names=_file_name),
+        "plan": _plan,
+        "parameters": _PARAMETERS,
+        "configuration": partial(_table, _anything),
+        "options": partial(_table, _text),
+        "public_inputs": _FILES,
+        "versions": partial(_table, _text),
+        "postprocessing": partial(_list, _POSTPROCESSED),
+        "sources": partial(_list, _SOURCE),
+        "settings": _SETTINGS,
+        "geolevels": partial(_table, partial(_object, {"units": _whole, "bypassed": _whole}, {})),
+    },
+)

@@ -1,0 +1,104 @@
+"""How a release was made, as its manifest tells it: configuration, options, and public files by checksum. Public."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from yupana.errors import ConfigError, InputError
+from yupana.files.document import is_text, read_table, read_toml_or_json, refuse
+
+CONFIGURATION: Final = "configuration"
+OPTIONS: Final = "options"
+PUBLIC_INPUTS: Final = "public_inputs"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything public that decides what a run makes of its records.
+
+    Attributes
+    ----------
+    configuration : mapping
+        A document that the configuration's reader takes, and makes the same configuration of.
+    options : mapping of str to str
+        Those of the command line that change the release.
+    public_inputs : mapping of file to str
+        SHA-256 of every public file that was read, by its path within its folder. Files of records have no place here.
+    """
+
+    configuration: Mapping[str, Any]
+    options: Mapping[str, str]
+    public_inputs: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Describe it, for a manifest."""
+        return {
+            CONFIGURATION: dict(self.configuration),
+            OPTIONS: dict(self.options),
+            PUBLIC_INPUTS: dict(self.public_inputs),
+        }
+
+
+def configuration_in(path: Path, document: object, product: str) -> object:
+    """The configuration that a document is, or holds if it is the manifest of a release of the product.
+
+    Raises
+    ------
+    ConfigError
+        If it is the manifest of something else, or of a release that does not say how it was made.
+    """
+    if not isinstance(document, dict) or "yupana" not in document:
+        return document
+    made = document.get("system", document.get("product"))
+    if made != product:
+        raise ConfigError(f"config {path}: is the manifest of an output of {made!a}, and one of {product!r} is needed")
+    if CONFIGURATION not in document:
+        raise ConfigError(f"config {path}: is a manifest without {CONFIGURATION!r}; it does not say how to repeat it")
+    return document[CONFIGURATION]
+
+
+def read_recipe(path: Path) -> Recipe | None:
+    """How the release of a manifest was made; None if the file is a configuration and no manifest.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or does not say how the release was made.
+    """
+    document, faults = read_toml_or_json(path)
+    if not isinstance(document, dict) or "yupana" not in document:
+        return None
+    configuration, options, inputs = (
+        read_table(key, document.get(key), faults) for key in (CONFIGURATION, OPTIONS, PUBLIC_INPUTS)
+    )
+    for key, table in ((OPTIONS, options), (PUBLIC_INPUTS, inputs)):
+        faults += [f"{key}.{name!a}: must be a text" for name, value in table.items() if not is_text(value)]
+    if faults:
+        raise refuse(path, faults)
+    return Recipe(configuration, options, inputs)
+
+
+def check_public_inputs(recipe: Recipe | None, found: Mapping[str, str]) -> None:
+    """Compare the public files of a run with those of the release it repeats, if it repeats one.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, is another, or was not there.
+    """
+    if recipe is None:
+        return
+    told = recipe.public_inputs
+    wrong = [
+        *(f"{name} is not among the public files here" for name in told if name not in found),
+        *(f"{name} was not read for that release" for name in found if name not in told),
+        *(
+            f"{name} must have the SHA-256 {told[name]}, and has {digest}"
+            for name, digest in found.items()
+            if name in told and told[name] != digest
+        ),
+    ]
+    if wrong:
+        advice = f"give the files of that release, or save {CONFIGURATION!r} of its manifest as a file and name that"
+        raise InputError("\n  ".join(["the release of the manifest was made of other public files:", *wrong, advice]))

@@ -1,0 +1,87 @@
+"""The status of a release: whether it may be published, told by its plan as much as by its manifest. Public."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from yupana.errors import OutputError
+from yupana.plan.plan import Plan
+from yupana.plan.read import read_plan
+
+NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
+"""Of what was made of synthetic records without noise, or with a seed."""
+
+CONFIDENTIAL: Final = "CONFIDENTIAL"
+"""Of what tells the truth of real records."""
+
+MEASURED: Final = "noisy measurements under the plan"
+ESTIMATED: Final = "estimates from noisy measurements"
+
+
+def status_of(manifest: Mapping[str, Any]) -> str:
+    """The status of an output, derived from its plan and its reasons; a manifest that says another is refused.
+
+    A plan with a measurement without noise (`Plan.against_release`), and any reason against release, make it
+    NOT FOR RELEASE or CONFIDENTIAL. Noise made from a seed can be told by the reasons alone, so this does not show that
+    they were taken out (docs/manifest.md).
+
+    Parameters
+    ----------
+    manifest : mapping
+        As `read_manifest` gives it.
+
+    Raises
+    ------
+    OutputError
+        If the status is missing, or better than the plan and the reasons allow; or if the plan is not whole.
+    """
+    status = manifest.get("status")
+    if not isinstance(status, str):
+        raise OutputError("the manifest has no status, so nobody can say whether this may be published")
+    reasons = [*manifest.get("reasons", ()), *(reason for plan in _plans(manifest) for reason in plan.against_release)]
+    if reasons and status not in {NOT_FOR_RELEASE, CONFIDENTIAL}:
+        raise OutputError(
+            f"the status is {status!r}, but must be {NOT_FOR_RELEASE!r}: {'; '.join(dict.fromkeys(reasons))}"
+        )
+    return status
+
+
+def refuse_confidential(manifest: Mapping[str, Any], name: str) -> str:
+    """The status of what is to be worked on, unless that is CONFIDENTIAL: nothing public is made of it.
+
+    Raises
+    ------
+    OutputError
+        If it is, or if the status does not follow from the plan.
+    """
+    try:
+        status = status_of(manifest)
+    except OutputError as error:
+        raise OutputError(f"{name}: {error}") from None
+    if status == CONFIDENTIAL:
+        raise OutputError(f"{name} is {CONFIDENTIAL}: it tells the truth of real records, and nothing is made of it")
+    return status
+
+
+def refuse_unpublishable(manifest: Mapping[str, Any], name: str) -> str:
+    """The status of what is to be published.
+
+    Raises
+    ------
+    OutputError
+        If it is NOT FOR RELEASE or CONFIDENTIAL, or does not follow from the plan.
+    """
+    status = refuse_confidential(manifest, name)
+    if status == NOT_FOR_RELEASE:
+        why = "; ".join(manifest.get("reasons", ())) or "its manifest says so"
+        raise OutputError(f"{name} is {NOT_FOR_RELEASE} and cannot be published: {why}")
+    return status
+
+
+def _plans(manifest: Mapping[str, Any]) -> Iterable[Plan]:
+    """The plan of a release, and those of the releases that estimates were made from."""
+    described = [manifest["plan"]] if "plan" in manifest else []
+    described += [source["plan"] for source in manifest.get("sources", ()) if "plan" in source]
+    try:
+        return [read_plan(plan) for plan in described]
+    except ValueError as error:
+        raise OutputError(f"the manifest holds no plan: {error}") from None

@@ -1,0 +1,104 @@
+"""Published tables as columns, written as `|`-separated CSV or as Parquet, and read back as they were written."""
+
+import errno
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import numpy as np
+
+from yupana.errors import OutputError
+from yupana.files.regular import must_be_regular, read_regular, regular
+
+Value = str | int | float
+Format = Literal["csv", "parquet"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTable:
+    """A table to publish: its name and its columns, all of one length, in order."""
+
+    name: str
+    columns: Mapping[str, Sequence[Value]]
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+
+def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
+    """Write a table; a float is written with the fewest digits that read back as itself.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    path = folder / f"{table.name}.{fmt}"
+    if fmt == "csv":
+        rows = zip(*table.columns.values(), strict=True)
+        lines = ["|".join(table.columns), *("|".join(map(written, row)) for row in rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+    arrays = {
+        name: np.array(values, dtype=object if _is_text(values) else None) for name, values in table.columns.items()
+    }
+    try:
+        with duckdb.connect(":memory:") as db:
+            db.register("rows", arrays)
+            db.execute("COPY (SELECT * FROM rows) TO '" + str(path).replace("'", "''") + "' (FORMAT parquet)")
+    except duckdb.IOException:
+        # The words of the database do not say more than this.
+        raise OSError(errno.EIO, "its disk may be full") from None
+    return path
+
+
+def read_table(path: Path) -> dict[str, list[str]]:
+    """Read a table written by `write_table` as text, by column.
+
+    Raises
+    ------
+    OutputError
+        If the file is no such table.
+    """
+    try:
+        if path.suffix == ".parquet":
+            must_be_regular(path)
+            with duckdb.connect(":memory:") as db:
+                arrays = db.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
+            # The database stores a float that is no number as NULL.
+            return {
+                name: ["nan" if value is None else written(value) for value in values.tolist()]
+                for name, values in arrays.items()
+            }
+        lines = read_regular(path).decode().splitlines()
+        rows = [line.split("|") for line in lines[1:]]
+        header = lines[0].split("|")
+        return (
+            dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+            if rows
+            else {name: [] for name in header}
+        )
+    except (OSError, ValueError, IndexError, duckdb.Error):
+        raise OutputError(f"{path} is not readable as a table of a release") from None
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb", opener=regular) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_text(values: Sequence[Value]) -> bool:
+    return bool(values) and isinstance(values[0], str)
+
+
+def written(value: Value) -> str:
+    """A value as CSV writes it: a float with the fewest digits that read back as itself."""
+    if isinstance(value, float):
+        return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return str(value)

@@ -1,0 +1,330 @@
+"""Empirical privacy loss as a page: residuals against counts, their density, and EPL(x).
+
+The page shows exact counts, or what follows from them: it is as confidential as they are.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Floats
+from yupana.audit.empirical.kernel import log_density
+from yupana.audit.empirical.kernel_density import DISTRICTS, PANELS, Row
+from yupana.audit.empirical.loss import Finding, describe
+from yupana.audit.empirical.residuals import Residuals
+from yupana.audit.empirical.series import PublishedLoss
+from yupana.privacy.laws import Law
+from yupana.report.charts import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Series,
+    curve_with_band,
+    dots_about_diagonal,
+    dots_about_zero,
+    histogram_with_law,
+)
+from yupana.report.html import Html, bullets, paragraph, table
+from yupana.report.numbers import whole
+from yupana.report.page import Chart, Figure, Page, Section, render
+
+_DOTS: Final = DISTRICTS
+"""Of one series, at most: all that the paper draws."""
+
+_DOTS_IN_ALL: Final = 12_000
+_KEY_NUMBERS: Final = 9
+_BINS: Final = 60
+
+
+def epl_page(
+    findings: Sequence[Finding],
+    notes: Sequence[str] = (),
+    beside: Sequence[PublishedLoss] = (),
+    rows: Sequence[Row] = (),
+    printed: Sequence[float | None] = (),
+) -> str:
+    """Lay out the page of an audit.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        Each has its charts, however many there are.
+    notes : sequence of str
+    beside : sequence of PublishedLoss
+        The results of 1940, for a release of TopDown.
+    rows : sequence of Row
+        Of Table SA1.
+    printed : sequence of float or None
+        What the paper gives for each finding, for its figures.
+
+    Raises
+    ------
+    ConfigError
+        If charts cannot be drawn.
+    """
+    return render(_page(findings, notes, beside, rows, printed))
+
+
+def _page(
+    findings: Sequence[Finding],
+    notes: Sequence[str],
+    beside: Sequence[PublishedLoss],
+    rows: Sequence[Row],
+    printed: Sequence[float | None],
+) -> Page:
+    told = [finding for finding in findings if finding.loss is not None]
+    # Those with something to see: a law alone has no residuals.
+    drawn = [finding for finding in told if finding.residuals is not None]
+    dots = min(_DOTS, _DOTS_IN_ALL // max(1, len(drawn)))
+    mode = findings[0].request.mode
+    numbers = {finding.series.name: (number(finding.loss), _interval(finding)) for finding in told[:_KEY_NUMBERS]}
+    return Page(
+        title="Empirical privacy loss",
+        status="CONFIDENTIAL",
+        status_words="unless the exact counts are public or of invented people: this page shows what follows from them",
+        key_numbers=numbers,
+        sections=(
+            Section(
+                "summary",
+                "What was found",
+                (
+                    paragraph(
+                        "The empirical privacy loss (EPL) of noisy counts is the largest change, in logarithms, of the "
+                        "probability of a residual when the exact count moves by one: the largest |log p(x) − log "
+                        "p(x + 1)|. It treats all residuals as draws of one law, p."
+                    ),
+                    paragraph(_MODES[mode]),
+                    *([bullets(*notes)] if notes else []),
+                    *_warnings(findings),
+                    _summary(findings, printed),
+                ),
+            ),
+            *([_table_sa1(rows)] if rows else []),
+            *([_beside(beside)] if beside else []),
+            *(section for i, finding in enumerate(drawn) for section in _sections(i, finding, dots)),
+        ),
+    )
+
+
+_MODES: Final = {
+    "sound": "Mode sound: where the law of the noise is known, its loss is exact. Otherwise the slope of the logarithm "
+    "of the density is estimated with a band that holds the whole curve with the confidence stated; where the "
+    "bandwidth is narrower than whole numbers, neighbouring counts are compared.",
+    "published": "Mode published: the estimate and the conventions of Flaxman and Petti (2020). It is the largest "
+    "value of a curve that is partly noise, and depends strongly on the bandwidth and the range.",
+}
+
+
+def number(value: float | None) -> str:
+    """A loss to three decimals, or four digits where it is small."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "infinite"
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
+
+
+def _interval(finding: Finding) -> str:
+    estimate = finding.estimate
+    if finding.known is not None:
+        seen = f"; estimated {number(estimate.loss)}" if estimate is not None else ""
+        return f"by the law: {describe(finding.series.law)}{seen}"
+    if estimate is not None:
+        return f"{number(estimate.lower)} to {number(estimate.upper)} at {estimate.confidence:.0%} confidence"
+    replicates = finding.replicates
+    if replicates is not None:
+        return f"{number(replicates.lower)} to {number(replicates.upper)} over {replicates.number} {replicates.what}"
+    return ""
+
+
+def _warnings(findings: Sequence[Finding]) -> Iterator[Html]:
+    words: dict[str, list[str]] = {}
+    for finding in findings:
+        for warning in (*finding.warnings, *([finding.problem] if finding.problem else [])):
+            words.setdefault(warning, []).append(finding.series.name)
+    if words:
+        yield paragraph("Warnings:")
+        yield bullets(*(f"{', '.join(names[:4])}{' …' * (len(names) > 4)}: {w}" for w, names in words.items()))
+
+
+def _summary(findings: Sequence[Finding], printed: Sequence[float | None]) -> Html:
+    return table(
+        {
+            "Counts": [f.series.name for f in findings],
+            "Residuals": [whole(f.residuals.number) if f.residuals is not None else "–" for f in findings],
+            "EPL": [number(f.loss) for f in findings],
+            **({"Printed": ["–" if value is None else f"{value:g}" for value in printed]} if printed else {}),
+            "Interval": [_interval(f) or "–" for f in findings],
+            "Bandwidth": [f"{f.request.factor:g} sd" for f in findings],
+            "Range": [f"{f.estimate.low:.4g} to {f.estimate.high:.4g}" if f.estimate else "–" for f in findings],
+            "Replicates": [
+                f"{number(r.mean)} ({number(r.lower)} to {number(r.upper)}), {r.number} × {r.what}" if r else "–"
+                for r in (f.replicates for f in findings)
+            ],
+        },
+        "Empirical privacy loss by series of counts",
+    )
+
+
+def _table_sa1(rows: Sequence[Row]) -> Section:
+    columns = {
+        "Panel": [row.panel for row in rows],
+        "Value": [f"{row.value:g}" for row in rows],
+        "EPL mean": [f"{row.mean:.4f}" for row in rows],
+        "2.5th percentile": [f"{row.lower:.4f}" for row in rows],
+        "97.5th percentile": [f"{row.upper:.4f}" for row in rows],
+    }
+    words = paragraph("; ".join(f"({panel}) {words}" for panel, words in PANELS.items()), ".")
+    return Section("table", "Table SA1", (words, table(columns, "Table SA1 as printed, with the authors' generator")))
+
+
+def _beside(rows: Sequence[PublishedLoss]) -> Section:
+    epsilons = sorted({row.epsilon for row in rows})
+    groups = dict.fromkeys((row.geolevel, row.query) for row in rows)
+    losses = {(row.geolevel, row.query, row.epsilon): row.loss for row in rows}
+    columns = {
+        "Counts of 1940": [f"{geolevel} {query}" for geolevel, query in groups],
+        **{f"ε {e:g}": [number(losses.get((*group, e))) for group in groups] for e in epsilons},
+    }
+    words = (
+        "Published of the Bureau's runs on the 1940 census, in mode published: other people, another schema and other "
+        "geolevels, so that only the order of magnitude compares."
+    )
+    return Section(
+        "beside", "Beside the results for 1940", (paragraph(words), table(columns, "EPL of 1940 by epsilon"))
+    )
+
+
+def _sections(i: int, finding: Finding, dots: int) -> Iterator[Section]:
+    residuals = finding.residuals
+    if residuals is None:
+        return
+    yield Section(
+        f"series{i + 1}",
+        finding.series.name[:1].upper() + finding.series.name[1:],
+        (
+            # Without exact counts that differ there is nothing to draw the residuals against.
+            *([_scatter(finding, dots)] if np.ptp(finding.series.exact) > 0 else []),
+            _density(finding, residuals),
+            _curve(finding),
+        ),
+    )
+
+
+def _scatter(finding: Finding, dots: int) -> Figure:
+    exact, noisy = finding.series.exact, finding.series.noisy
+    generator = np.random.default_rng(1)
+    chosen = np.sort(generator.permutation(exact.size)[:dots])
+    of_noisy, of_residuals = (
+        [{"x": float(x), "y": round(float(y), 6)} for x, y in zip(exact[chosen], values, strict=True)]
+        for values in (noisy[chosen], (noisy - exact)[chosen])
+    )
+    some = f", {whole(chosen.size)} of {whole(exact.size)} chosen at random" if exact.size > dots else ""
+    written = [f"{point['x']:g}" for point in of_noisy]
+    return Figure(
+        (
+            Chart(
+                f"Noisy against exact counts of {finding.series.name}{some}.",
+                lambda width: dots_about_diagonal(of_noisy, width, x="exact count", y="noisy count"),
+                {"Exact": written, "Noisy": [f"{p['y']:g}" for p in of_noisy]},
+                title="(a) Noisy against exact counts",
+            ),
+            Chart(
+                f"Residuals against exact counts of {finding.series.name}{some}.",
+                lambda width: dots_about_zero(of_residuals, width, x="exact count", y="noisy − exact"),
+                {"Exact": written, "Residual": [f"{p['y']:g}" for p in of_residuals]},
+                title="(b) Residuals against exact counts",
+            ),
+        ),
+        f"Each dot is a count{some}. If all residuals follow one law, the cloud of residuals has the same shape "
+        "everywhere.",
+    )
+
+
+def _density(finding: Finding, residuals: Residuals) -> Figure:
+    low, high = residuals.percentile(0.5), residuals.percentile(99.5)
+    width = max(1, math.ceil((high - low + 1) / _BINS))
+    edges = np.arange(math.floor(low) - 0.5, high + width + 0.5, width)
+    shares = np.histogram(residuals.values, edges, weights=residuals.times)[0] / residuals.number
+    middles = (edges[:-1] + edges[1:]) / 2
+    # The published curve is that of the kernel density, whatever the law.
+    law = finding.series.law if finding.request.mode == "sound" else None
+    expected = _expected(finding, residuals, edges, law)
+    rows = [
+        {"low": a, "high": b, "middle": m, "observed": o, "expected": e}
+        for a, b, m, o, e in zip(
+            edges[:-1].tolist(), edges[1:].tolist(), middles.tolist(), shares.tolist(), expected, strict=True
+        )
+    ]
+    line = "probability by the law of the noise" if law is not None else "kernel density"
+    return Figure(
+        (
+            Chart(
+                f"How often each residual occurs, and the {line}.",
+                lambda pixels: histogram_with_law(rows, pixels, x="residual", y="share"),
+                {
+                    "From": [f"{row['low']:g}" for row in rows],
+                    "To": [f"{row['high']:g}" for row in rows],
+                    "Observed": [f"{row['observed']:.5f}" for row in rows],
+                    line.capitalize(): [f"{row['expected']:.5f}" for row in rows],
+                },
+                title="Density of the residuals",
+            ),
+        ),
+        "Without the outermost half percent on either side.",
+        (Series("observed", BLUE, "square"), Series(line, ORANGE, "line")),
+    )
+
+
+def _expected(finding: Finding, residuals: Residuals, edges: Floats, law: Law | None) -> list[float]:
+    if law is not None:
+        cumulated = [law.cdf(math.floor(edge)) for edge in edges.tolist()]
+        return [after - before for before, after in itertools.pairwise(cumulated)]
+    bandwidth = finding.curve.bandwidth if finding.curve else finding.request.factor * residuals.deviation
+    middles = (edges[:-1] + edges[1:]) / 2
+    densities = np.exp(log_density(residuals, middles, bandwidth)) * np.diff(edges)
+    return [float(value) for value in densities]
+
+
+def _curve(finding: Finding) -> Figure:
+    estimate, curve = finding.estimate, finding.curve
+    if curve is not None:
+        loss, x, y, low, high = curve.largest, curve.points, curve.loss, curve.loss, curve.loss
+    elif estimate is not None:
+        loss = estimate.loss
+        x, y, low, high = estimate.points, estimate.curve, estimate.curve_low, estimate.curve_high
+    else:
+        raise AssertionError("a finding with residuals has a curve")
+    kept = np.linspace(0, x.size - 1, min(x.size, 300)).astype(int)
+    limit = 3 * max(0.1, float(np.abs(y[np.isfinite(y)]).max(initial=0)))
+    rows = [
+        {"x": float(x[i]), "y": float(y[i]), "low": max(-limit, float(low[i])), "high": min(limit, float(high[i]))}
+        for i in kept
+        if math.isfinite(y[i])
+    ]
+    marks = [{"y": sign * loss, "colour": ORANGE} for sign in (-1, 1) if math.isfinite(loss)]
+    if finding.known is not None:
+        marks += [{"y": sign * finding.known.loss, "colour": GREY} for sign in (-1, 1)]
+    legend = [Series("EPL(x)", BLUE, "line"), Series(f"EPL {number(loss)}", ORANGE, "line")]
+    if finding.known is not None:
+        legend.append(Series(f"by the law {number(finding.known.loss)}", GREY, "line"))
+    return Figure(
+        (
+            Chart(
+                f"EPL(x) of {finding.series.name}.",
+                lambda width: curve_with_band(rows, marks, width, x="residual x", y="log p(x) − log p(x + 1)"),
+                {
+                    "x": [f"{row['x']:g}" for row in rows],
+                    "EPL(x)": [f"{row['y']:.4f}" for row in rows],
+                    "Low": [f"{row['low']:.4f}" for row in rows],
+                    "High": [f"{row['high']:.4f}" for row in rows],
+                },
+                title="EPL(x)",
+            ),
+        ),
+        "The band holds the whole curve with the confidence stated." if curve is None else "No band is published.",
+        tuple(legend),
+    )

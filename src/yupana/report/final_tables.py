@@ -1,0 +1,293 @@
+"""Estimates on disk: the Census Bureau's files, one tidy table, and the final tables with their page. Public."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Final, Literal
+
+import numpy as np
+
+import yupana
+from yupana.arrays import Floats
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.phsafe.combine import combine
+from yupana.estimate.phsafe.estimate import Averages, Counts, Method, TableEstimate, estimate_tables
+from yupana.estimate.phsafe.measured import Measured, read_measured
+from yupana.files.regular import real
+from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, area_name, nation_name
+from yupana.products.phsafe.tables import Group
+from yupana.progress import Announce
+from yupana.release.check import describe_reports, describe_tables
+from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.status import (
+    ESTIMATED,
+    NOT_FOR_RELEASE,
+    refuse_confidential,
+    refuse_unpublishable,
+    status_of,
+)
+from yupana.release.tables import Format, ReleaseTable, Value, checksum, write_table
+from yupana.report.phsafe_tables import FinalTable, tables_page
+
+PRODUCT: Final = "phsafe estimates"
+PAGE: Final = "index.html"
+
+_NOT_NORMAL: Final = (
+    "two-sided geometric noise is taken as normal of the same variance, as the model has it: intervals are approximate"
+)
+
+Combination = Literal["independent", "joint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be estimated, and where to.
+
+    Attributes
+    ----------
+    release : Path
+        Noisy measurements of the United States, or of Puerto Rico.
+    out : Path
+    puerto_rico : Path or None
+        The measurements of the other run, for tables that show both.
+    confidence : Fraction
+    method : "exact" or "original"
+    combination : "independent" or "joint"
+    fmt : "csv" or "parquet"
+    overwrite : bool
+    publish : bool
+        Refuse measurements that are marked NOT FOR RELEASE; otherwise the estimates are marked so, too.
+    """
+
+    release: Path
+    out: Path
+    puerto_rico: Path | None = None
+    confidence: Fraction = Fraction(9, 10)
+    method: Method = "exact"
+    combination: Combination = "independent"
+    fmt: Format = "csv"
+    overwrite: bool = False
+    publish: bool = False
+
+
+def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
+    """Estimate from releases of PHSafe, write a folder, and return its manifest.
+
+    Estimates are a function of the noisy measurements alone, so that they cost no privacy.
+
+    Raises
+    ------
+    ConfigError
+        If the request contradicts itself.
+    OutputError
+        If a release does not hold together, may not be published though that was asked, or OUT cannot be used.
+        Nothing is left in OUT.
+    """
+    if request.method == "original" and request.combination == "joint":
+        raise ConfigError("the original method fits every cell on its own; --combine joint goes with --method exact")
+    paths = [request.release] + ([request.puerto_rico] if request.puerto_rico else [])
+    if real(request.out) in {real(path) for path in paths}:
+        raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
+    with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial:
+        announce("reading and checking the release")
+        sources = _sources(request, paths)
+        tables: list[ReleaseTable] = []
+        final: list[FinalTable] = []
+        notes: list[dict[str, Any]] = []
+        everything: list[TableEstimate] = []
+        for path, source in zip(paths, sources, strict=True):
+            measured, note = combine(source) if request.combination == "joint" else (source, {})
+            announce("estimating")
+            estimates, absent = estimate_tables(source, measured, request.confidence, request.method)
+            tables += [t for each in estimates for t in bureau_tables(each, source, request.confidence)]
+            everything += estimates
+            notes.append(_described(path, source, note, absent))
+        announce("writing the tables")
+        final = [f for shell in SHELLS if (f := _final([e for e in everything if e.shell is shell])) is not None]
+        tables.append(tidy_table(everything))
+        nation = nation_name(sources[0].manifest["parameters"]["states"])
+        tables += [_as_table(each, request.fmt, nation) for each in final]
+        written = {table.name: write_table(partial, table, request.fmt) for table in tables}
+        reasons = [reason for source in sources for reason in source.manifest.get("reasons", ())]
+        marked = any(status_of(source.manifest) == NOT_FOR_RELEASE for source in sources)
+        manifest = {
+            "yupana": yupana.__version__,
+            "product": PRODUCT,
+            "status": NOT_FOR_RELEASE if marked else ESTIMATED,
+            **({"reasons": list(dict.fromkeys(reasons))} if marked else {}),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "confidence": str(float(request.confidence)),
+            "method": request.method,
+            "combination": request.combination,
+            "sources": notes,
+            "tables": describe_tables(written, tables),
+        }
+        page = tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
+        (partial / PAGE).write_text(page, encoding="utf-8")
+        manifest["reports"] = describe_reports(partial, [PAGE])
+        write_manifest(partial, manifest)
+    return manifest
+
+
+def _sources(request: Request, paths: Sequence[Path]) -> list[Measured]:
+    sources = []
+    for path in paths:
+        source = read_measured(path)
+        (refuse_unpublishable if request.publish else refuse_confidential)(source.manifest, str(path))
+        sources.append(source)
+    if len(sources) == 2 and (sources[0].is_puerto_rico or not sources[1].is_puerto_rico):
+        raise OutputError(f"{paths[1]} must be a release of Puerto Rico alone, and {paths[0]} one of states")
+    return sources
+
+
+def _described(path: Path, source: Measured, note: dict[str, Any], absent: Any) -> dict[str, Any]:  # noqa: ANN401 (JSON)
+    return {
+        "manifest_sha256": checksum(path / MANIFEST),
+        "created": source.manifest.get("created"),
+        "plan": source.manifest["plan"],
+        "states": list(source.manifest["parameters"]["states"]),
+        **({"combined": note} if note else {}),
+        **({"noise": _NOT_NORMAL} if source.manifest["plan"].get("mechanism") == "pure" else {}),
+        **({"left_out": dict(absent)} if absent else {}),
+    }
+
+
+def bureau_tables(estimate: TableEstimate, source: Measured, confidence: Fraction) -> list[ReleaseTable]:
+    """The files of the Bureau's post-processing, with its names and columns: one for the nation, one for states.
+
+    A nation's GEOID is 01, as there, and so is Alabama's; REGION_TYPE and the file's name tell them apart.
+    """
+    z = NormalDist().inv_cdf(float((1 + confidence) / 2))
+    tables = []
+    for region_type, name in (("USA", "nation"), ("STATE", "PR_state" if source.is_puerto_rico else "state")):
+        rows = [place for place, group in enumerate(estimate.groups) if group.region_type == region_type]
+        if rows:
+            columns = _bureau_columns(estimate, rows, z)
+            tables.append(ReleaseTable(f"{estimate.shell.name}_{name}_trunc_normal", columns))
+    return tables
+
+
+def _bureau_columns(estimate: TableEstimate, rows: list[int], z: float) -> dict[str, Sequence[Value]]:
+    groups = [estimate.groups[row] for row in rows]
+    stubs, made_of = estimate.shell.stubs, estimate.made_of
+    # Counts come with their marginals first, averages with their total last.
+    marginal = [len(stub.parts) > 1 for stub in stubs]
+    order = sorted(range(len(stubs)), key=lambda place: marginal[place] == isinstance(made_of, Averages))
+
+    def column(values: Floats) -> list[Value]:
+        return list(values[rows][:, order].ravel().tolist())
+
+    def noise(counts: Counts, suffix: str) -> dict[str, Sequence[Value]]:
+        return {
+            f"COUNT_NOISY{suffix}": [int(value) for value in column(counts.noisy)],
+            f"VARIANCE{suffix}": column(counts.variance),
+            f"MOE_NOISY{suffix}": column(z * np.sqrt(counts.variance)),
+        }
+
+    head: dict[str, Sequence[Value]] = {
+        "GEOID": [group.region_id.zfill(2) for group in groups for _ in stubs],
+        "REGION_TYPE": [group.region_type for group in groups for _ in stubs],
+        "ITERATION_CODE": [group.iteration for group in groups for _ in stubs],
+        "DATA_CELL": [stubs[place].cell for _ in groups for place in order],
+    }
+    bounds = {"_LO": column(estimate.lower), "_HI": column(estimate.upper)}
+    if isinstance(made_of, Counts):
+        pred = {"PRED": column(estimate.estimate)} | {f"PRED{end}": values for end, values in bounds.items()}
+        return {**head, **noise(made_of, ""), **pred}
+    ratios = {"RATIO_NOISY": column(estimate.noisy), "RATIO_PRED": column(estimate.estimate)}
+    ends = {f"RATIO_PRED{end}": values for end, values in bounds.items()}
+    top, below = noise(made_of.numerator, "_NUM"), noise(made_of.denominator, "_DENOM")
+    if estimate.shell.ratio and not estimate.shell.ratio.shared:
+        return {**head, **below, **top, **ratios, **ends}
+    means = {"PRED_NUM": column(made_of.mean_numerator), "PRED_DENOM": column(made_of.mean_denominator)}
+    return {**head, **top, **below, **ratios, **means, **ends}
+
+
+def tidy_table(estimates: Iterable[TableEstimate]) -> ReleaseTable:
+    """Every estimate as one row: table, area, iteration, cell, what it is, and four numbers, unrounded."""
+    columns: dict[str, list[Value]] = {
+        name: []
+        for name in (
+            *("TABLE", "REGION_TYPE", "REGION_ID", "ITERATION_CODE", "DATA_CELL"),
+            *("MEASURE", "NOISY", "ESTIMATE", "LOWER", "UPPER"),
+        )
+    }
+    for each in estimates:
+        stubs = each.shell.stubs
+        columns["TABLE"] += [each.shell.name] * each.noisy.size
+        columns["MEASURE"] += ["count" if each.shell.ratio is None else "average"] * each.noisy.size
+        for name, pick in _GROUP_COLUMNS:
+            columns[name] += [getattr(group, pick) for group in each.groups for _ in stubs]
+        columns["DATA_CELL"] += [stub.cell for _ in each.groups for stub in stubs]
+        for name in ("noisy", "estimate", "lower", "upper"):
+            columns[name.upper()] += getattr(each, name).ravel().tolist()
+    return ReleaseTable("estimates", columns)
+
+
+_GROUP_COLUMNS: Final = (("REGION_TYPE", "region_type"), ("REGION_ID", "region_id"), ("ITERATION_CODE", "iteration"))
+
+
+def _final(estimates: Sequence[TableEstimate]) -> FinalTable | None:
+    """One published table of all its areas, rounded as it is published."""
+    if not estimates:
+        return None
+    groups: list[Group] = [group for each in estimates for group in each.groups]
+    pieces = [_rounded(each) for each in estimates]
+    numbers = [np.concatenate([piece[place] for piece in pieces]) for place in range(3)]
+    return FinalTable(estimates[0].shell, tuple(groups), *numbers)
+
+
+def _rounded(each: TableEstimate) -> tuple[Floats, Floats, Floats]:
+    """Counts to whole numbers and averages to two decimals; intervals outward, so that they cover no less.
+
+    Lines that add up before rounding do so after, as in the original: a marginal is the sum of its rounded cells.
+    """
+    unit = 1.0 if each.shell.ratio is None else 100.0
+    estimate = np.rint(each.estimate * unit) / unit
+    if each.shell.ratio is None:
+        place = {stub.cell: i for i, stub in enumerate(each.shell.stubs)}
+        for i, stub in enumerate(each.shell.stubs):
+            columns = [place[part] for part in stub.parts]
+            adds_up = np.isclose(each.estimate[:, columns].sum(axis=1), each.estimate[:, i], rtol=1e-9, atol=1e-6)
+            estimate[:, i] = np.where(adds_up, estimate[:, columns].sum(axis=1), estimate[:, i])
+    # A bound that is a whole number but for rounding errors stays where it is.
+    slack = 1e-9 * np.maximum(1.0, np.abs(each.upper * unit))
+    lower = np.floor(each.lower * unit + slack) / unit
+    return estimate, lower, np.ceil(each.upper * unit - slack) / unit
+
+
+def _as_table(final: FinalTable, fmt: Format, nation: str) -> ReleaseTable:
+    stubs, groups = final.shell.stubs, final.groups
+    lines = [(group, stub) for group in groups for stub in stubs]
+
+    def shown(values: Floats) -> list[Value]:
+        if final.shell.ratio is None:
+            return [int(value) for value in values.ravel()]
+        return [f"{value:.2f}" if fmt == "csv" else float(value) for value in values.ravel()]
+
+    iterations: dict[str, list[Value]] = (
+        {
+            "ITERATION_CODE": [group.iteration for group, _ in lines],
+            "ITERATION": [ITERATION_LABELS[group.iteration] for group, _ in lines],
+        }
+        if final.shell.name in ITERATED
+        else {}
+    )
+    return ReleaseTable(
+        final.shell.name,
+        {
+            "REGION_ID": [group.region_id for group, _ in lines],
+            "REGION_TYPE": [group.region_type for group, _ in lines],
+            "AREA": [area_name(group.region_type, group.region_id, nation) for group, _ in lines],
+            **iterations,
+            "DATA_CELL": [stub.cell for _, stub in lines],
+            "LABEL": [stub.label for _, stub in lines],
+            "DEPTH": [stub.depth for _, stub in lines],
+            "ESTIMATE": shown(final.estimate),
+            "LOWER": shown(final.lower),
+            "UPPER": shown(final.upper),
+        },
+    )

@@ -1,0 +1,336 @@
+"""What a TopDown strategy buys, before any data: shares, margins, least-squares errors on three spines. Public."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Floats, Indices
+from yupana.errors import ConfigError
+from yupana.geography.blocks import Reference
+from yupana.geography.build import make
+from yupana.geography.entities import published
+from yupana.geography.settings import Kind, Settings
+from yupana.geography.spine import Spine
+from yupana.geography.tree import partition
+from yupana.geography.variance import entity_variances, unit_variances
+from yupana.plan.margin import z_value
+from yupana.plan.measurement import Mechanism
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import Budget
+from yupana.privacy.zcdp import epsilon_tight
+from yupana.progress import Stopwatch
+from yupana.report.charts import Series, log_dots, stacked_bars
+from yupana.report.html import paragraph, table
+from yupana.report.numbers import confidence_percent, loss, percent, rounded, whole
+from yupana.report.page import Chart, Figure, Section
+from yupana.topdown.budget import spend
+from yupana.topdown.configuration import Configuration, unfit_for
+from yupana.topdown.invariants import kept_areas
+from yupana.topdown.plan import semantics_of
+
+KINDS: Final[Mapping[Kind, str]] = {"conventional": "conventional", "aian": "AIAN", "optimized": "optimized"}
+_COLOURS: Final = ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95", "#4b9b6b")
+_SPINES: Final = {
+    "conventional": Series("conventional", "#8a939c", "circle"),
+    "aian": Series("AIAN", "#3d86c6", "diamond"),
+    "optimized": Series("optimized", "#e07b28", "triangle-up"),
+}
+_ENTITIES: Final = {"place": "places", "county_subdivision": "county subdivisions", "aiannh": "AIANNH areas"}
+
+_EXACT: Final = 1e9
+"""The precision that stands for an exact total, times that of the noisy ones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """Blocks to try spines on.
+
+    Attributes
+    ----------
+    reference : Reference
+    quarters : ndarray of int32, shape (blocks,)
+        Combinations of group quarters; 0 for none.
+    source : str
+        Whose blocks, to finish a sentence.
+    records : mapping of privacy unit to int
+        How many persons and housing units are in them.
+    """
+
+    reference: Reference
+    quarters: Indices
+    source: str
+    records: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Standard deviations of least-squares estimates on one spine.
+
+    Attributes
+    ----------
+    units : mapping of geolevel to float
+        The root of the mean variance of its geounits.
+    entities : mapping of kind to (median, 90th percentile)
+    """
+
+    units: Mapping[str, float]
+    entities: Mapping[str, tuple[float, float]]
+
+
+def shares_section(configuration: Configuration, plan: Plan) -> Section:
+    """The shares of geolevels and of their queries, and the margins of single noisy answers."""
+    levels = configuration.levels
+    queries = list(dict.fromkeys(q.name for level in levels for q, _ in configuration.queries[level]))
+    by_level = {level: {q.name: share for q, share in configuration.queries[level]} for level in levels}
+    columns: dict[str, list[str]] = {
+        "Query": ["the geolevel", *queries],
+        **{
+            level: [
+                percent(float(configuration.shares[level]), 2),
+                *(percent(float(by_level[level][q]), 2) if q in by_level[level] else "–" for q in queries),
+            ]
+            for level in levels
+        },
+    }
+    series = tuple(Series(level, colour, "circle") for level, colour in zip(levels, _COLOURS * 2, strict=False))
+    rows = [{"category": m.table, "series": m.level, "value": float(m.budget)} for m in plan.measurements]
+    dots = [{"category": m.table, "series": m.level, "value": plan.margin(m)} for m in plan.measurements]
+    symbol = "ρ" if plan.mechanism is Mechanism.ZCDP else "ε"
+    confidence = confidence_percent(plan.confidence)
+    data = {
+        "Geolevel": [m.level for m in plan.measurements],
+        "Query": [m.table for m in plan.measurements],
+        "Answers": [whole(m.cells) for m in plan.measurements],
+        symbol: [loss(m.budget) for m in plan.measurements],
+        "σ": [rounded(m.sigma, 5) for m in plan.measurements],
+        f"Margin at {confidence}": [rounded(plan.margin(m), 5) for m in plan.measurements],
+    }
+    squares = tuple(replace(s, shape="square") for s in series)
+    return Section(
+        "shares",
+        "Shares by geolevel and query",
+        (
+            table(columns, "Shares of geolevels in the total, and of queries in their geolevel"),
+            Figure(
+                (
+                    Chart(
+                        f"The privacy budget {symbol} of each query, by geolevel.",
+                        lambda width: stacked_bars(rows, squares, width, axis=f"budget {symbol}"),
+                        data,
+                    ),
+                ),
+                "Every bar adds up the geolevels of one query.",
+                squares,
+            ),
+            Figure(
+                (
+                    Chart(
+                        f"The {confidence} margin of error of a single noisy answer, by query and geolevel.",
+                        lambda width: log_dots(dots, series, width, axis="margin of error (log scale)"),
+                        data,
+                    ),
+                ),
+                "Of the noisy answers before estimation, which brings the queries and geolevels together.",
+                series,
+            ),
+        ),
+    )
+
+
+def attributes_section(
+    configuration: Configuration, production: Configuration, delta: float, name: str = "production of 2020"
+) -> Section:
+    """What is lost about single attributes, and about places within a geounit; beside another strategy."""
+    here, there = semantics_of(configuration), semantics_of(production)
+    zcdp = configuration.mechanism is Mechanism.ZCDP
+
+    def shown(value: Budget, *, epsilon: bool) -> str:
+        return rounded(epsilon_tight(value, delta), 5) if epsilon else loss(value)
+
+    def columns(mine: Mapping[str, Budget], theirs: Mapping[str, Budget], what: str) -> dict[str, list[str]]:
+        found = {what: list(mine)}
+        for symbol, epsilon in (("ρ", False), ("ε", True)) if zcdp else (("ε", False),):
+            for who, of in (("here", mine), (name, theirs)):
+                found[f"{symbol}, {who}"] = [shown(of[n], epsilon=epsilon) if n in of else "–" for n in mine]
+        return found
+
+    return Section(
+        "attributes",
+        "Loss by attribute",
+        (
+            paragraph(
+                "If only one attribute of a record changes, only queries that tell its levels apart can show it. If "
+                "a record moves within a geounit, only the geolevels below can. So these losses are smaller than the "
+                f"whole. ε is stated at δ = {delta:g}."
+                if zcdp
+                else "If only one attribute of a record changes, only queries that tell its levels apart can show it."
+            ),
+            table(columns(here.attributes, there.attributes, "Attribute"), "Loss where one attribute changes"),
+            table(
+                columns(
+                    {f"block in {n}": v for n, v in here.geolevels.items()},
+                    {f"block in {n}": v for n, v in there.geolevels.items()},
+                    "Moved to another",
+                ),
+                "Loss where a record moves within a geounit",
+            ),
+        ),
+    )
+
+
+def spines_section(
+    configuration: Configuration, production: Configuration, plan: Plan, blocks: Blocks, name: str
+) -> Section:
+    """Least-squares errors by geolevel and for off-spine entities on three spines, beside another strategy."""
+    z = z_value(plan.confidence)
+    strategies = {"here": configuration, name: production}
+    errors: dict[tuple[str, Kind], Errors] = {}
+    for (who, strategy), kind in product(strategies.items(), KINDS):
+        if not unfit_for(kind, strategy.queries):
+            with suppress(ConfigError):  # a spine that cannot keep the invariants has no errors
+                errors[who, kind] = spine_errors(strategy, kind, blocks)
+    heads = {f"{KINDS[kind]}, {who}": (who, kind) for kind, who in product(KINDS, strategies) if (who, kind) in errors}
+    units: dict[str, list[str]] = {
+        "Geolevel": list(configuration.levels),
+        **{
+            head: [_margin(z, errors[key].units.get(level)) for level in configuration.levels]
+            for head, key in heads.items()
+        },
+    }
+    areas: dict[str, list[str]] = {
+        "Areas": [words for kind in _ENTITIES for words in (f"{_ENTITIES[kind]}, median", "nine in ten")],
+        **{
+            head: [_margin(z, value) for kind in _ENTITIES for value in errors[key].entities[kind]]
+            for head, key in heads.items()
+        },
+    }
+    series = tuple(_SPINES[kind] for kind in KINDS if ("here", kind) in errors)
+    dots = [
+        {"category": label, "series": _SPINES[kind].name, "value": z * value}
+        for kind in KINDS
+        if ("here", kind) in errors
+        for label, value in (
+            *errors["here", kind].units.items(),
+            *((_ENTITIES[e], median) for e, (median, _) in errors["here", kind].entities.items()),
+        )
+        if value > 1e-3 and np.isfinite(value)
+    ]
+    confidence = confidence_percent(plan.confidence)
+    what = _estimated(configuration)
+    data: dict[str, list[object]] = {
+        "Of": [row["category"] for row in dots],
+        "Spine": [row["series"] for row in dots],
+        "Margin": [rounded(float(str(row["value"])), 4) for row in dots],
+    }
+    return Section(
+        "spines",
+        "Least-squares errors on three spines",
+        (
+            paragraph(
+                f"The {confidence} margin of error of {what}, estimated by ordinary least squares of all measurements "
+                "before rounding and without the constraint that no count is negative. Off-spine areas are made of "
+                f"geounits of the spine. The blocks are those of {blocks.source}."
+            ),
+            Figure(
+                (
+                    Chart(
+                        "The least-squares margin of error by geolevel and kind of area, on three spines.",
+                        lambda width: log_dots(dots, series, width, axis="margin of error (log scale)"),
+                        data,
+                    ),
+                ),
+                "Of the root mean square geounit of each geolevel, and of the median area of each kind, as set here.",
+                series,
+            ),
+            table(units, "Margin of error by geolevel: of the root mean square geounit"),
+            table(areas, "Margin of error of off-spine areas: half of them, and nine in ten, do no worse"),
+        ),
+    )
+
+
+def _estimated(configuration: Configuration) -> str:
+    return "a count of one detailed cell" if _block_totals(configuration) else "a total count"
+
+
+def _block_totals(configuration: Configuration) -> bool:
+    """Whether totals are exact everywhere, so that cells are what is estimated."""
+    return "Block" in configuration.invariants
+
+
+def _margin(z: float, sigma: float | None) -> str:
+    if sigma is None:
+        return "–"
+    if not np.isfinite(sigma):
+        return "unknown"
+    return "exact" if sigma < 1e-3 else rounded(z * sigma, 4)
+
+
+def spine_errors(configuration: Configuration, kind: Kind, blocks: Blocks) -> Errors:
+    """Least-squares errors of a strategy on a spine over some blocks.
+
+    The queries of a geounit each tell its total by their sum, of variance (answers times that of one); with queries
+    that keep or sum attributes whole these are independent, and all there is to know of the total
+    (docs/topdown-least-squares.md). Where totals are exact, a cell of the detailed query stands in their place. Totals
+    of several units that are kept together are not used.
+
+    Raises
+    ------
+    ConfigError
+        If the spine cannot keep the totals that are invariant.
+    """
+    spine = _spine(replace(configuration.spine, kind=kind), blocks)
+    spending = spend(configuration, spine)
+    weights: list[Floats] = []
+    for level in spending.levels:
+        by_share = np.zeros(len(spine.shares))
+        for position, measured in level.measurements.items():
+            if _block_totals(configuration):
+                cells = configuration.schema.cells
+                told = [float(m.variance) * (cells - 1) / cells for m in measured if m.cells == cells]
+            else:
+                told = [float(m.variance) * m.cells for m in measured]
+            by_share[position] = sum(1 / variance for variance in told)
+        weights.append(by_share[level.share_of])
+    kept = kept_areas(configuration, spine)
+    if kept is not None and not _block_totals(configuration):
+        most = max(float(weight.max()) for weight in weights)
+        for number, sets in kept.sets.items():
+            weights[number][sets.alone] = _EXACT * most
+    found = unit_variances(spine.tree, weights)
+    order = np.argsort(blocks.reference.block)
+    at = order[np.searchsorted(blocks.reference.block[order], spine.blocks)]
+    entities = {}
+    for areas in published(blocks.reference):
+        if areas.column in _ENTITIES and areas.labels:
+            members = partition(areas.index[at], len(areas.labels))
+            sigmas = np.sqrt(entity_variances(spine.tree, weights, members))
+            # Values of the sample: what is not determined is infinite, and has no mean with another.
+            half, most = np.quantile(sigmas, (0.5, 0.9), method="inverted_cdf")
+            entities[areas.column] = (float(half), float(most))
+    units = {name: float(np.sqrt(np.mean(variance))) for name, variance in zip(spine.tree.names, found, strict=True)}
+    return Errors(units, {kind: entities.get(kind, (float("nan"), float("nan"))) for kind in _ENTITIES})
+
+
+_STATES: Final = 51
+"""How many times the records of the blocks the nation is taken to have."""
+
+
+def average_geounits(configuration: Configuration, blocks: Blocks) -> dict[str, Fraction]:
+    """How many records a geounit of each geolevel has on average: of the blocks, on the conventional spine."""
+    tree = _spine(replace(configuration.spine, kind="conventional"), blocks).tree
+    records = blocks.records[configuration.privacy_unit]
+    return {
+        name: Fraction(records * _STATES if name == "US" else records, tree.units(level))
+        for level, name in enumerate(tree.names)
+    }
+
+
+@lru_cache(maxsize=24)
+def _spine(settings: Settings, blocks: Blocks) -> Spine:
+    return make(settings, blocks.reference, blocks.quarters, Stopwatch(lambda _: None))

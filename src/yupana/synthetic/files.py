@@ -1,0 +1,229 @@
+"""The files of a synthetic census: which columns they have, and how whole numbers become text or Parquet.
+
+Whoever draws a census hands over arrays of whole numbers, a chunk of rows at a time, and each column knows how its
+numbers are written. Both forms hold the same records in the order in which they came, in memory that does not grow.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.files.database import quoted, source_of
+from yupana.synthetic.race import MOST_CODES
+
+Text: TypeAlias = NDArray[np.bytes_]
+Whole: TypeAlias = NDArray[np.integer] | NDArray[np.bool_]
+
+_LOOKED_UP = 6  # digits: a list of a million texts is still small
+_MOST_ANSWERS = 10_000
+_DATABASE_MEMORY = "2GB"  # it would take most of the machine for a large census
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, its text for an array of whole numbers, and SQL of the same for one number, ``{}``."""
+
+    name: str
+    text: Callable[[Whole], Text]
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file: its name, how it ends as text, its columns."""
+
+    name: str
+    ending: str
+    columns: tuple[Column, ...]
+
+
+Append: TypeAlias = Callable[[Table, Sequence[Whole]], None]
+"""Appends rows to a table: one array for each column, all of shape (rows,)."""
+
+
+@cache
+def _answers() -> Text:
+    texts = np.arange(_MOST_ANSWERS).astype("S4")
+    texts[0] = b"Null"
+    return texts
+
+
+@cache
+def _padded(width: int) -> Text:
+    texts: Text = np.strings.zfill(np.arange(10**width).astype(f"S{width}"), width)
+    return texts
+
+
+def _digits(values: Whole, width: int) -> Text:
+    """Whole numbers from 0 on as text of so many digits, with leading zeros."""
+    if width <= _LOOKED_UP:
+        texts: Text = _padded(width)[values.astype(np.int64)]
+        return texts
+    high, low = np.divmod(values, 10**_LOOKED_UP)
+    joined = np.empty(len(values), dtype=[("high", f"S{width - _LOOKED_UP}"), ("low", f"S{_LOOKED_UP}")])
+    joined["high"], joined["low"] = _digits(high, width - _LOOKED_UP), _digits(low, _LOOKED_UP)
+    return joined.view(f"S{width}")
+
+
+def _numbers(values: Whole) -> Text:
+    """Whole numbers from 0 on as text."""
+    most = int(values.max(initial=0))
+    texts: Text = np.arange(most + 1).astype(f"S{len(str(most))}")[values]
+    return texts
+
+
+def _number(name: str) -> Column:
+    """Numbers from 0 on, integers in Parquet."""
+    return Column(name, _numbers, "{}::INTEGER")
+
+
+def _code(name: str, width: int) -> Column:
+    """Codes of so many digits."""
+    return Column(name, partial(_digits, width=width), f"lpad({{}}::VARCHAR, {width}, '0')")
+
+
+_BLOCK: Final = (_code("TABBLKST", 2), _code("TABBLKCOU", 3), _code("TABTRACTCE", 6), _code("TABBLK", 4))
+_GROUP, _REGION, _DIVISION = (_code(name, 1) for name in ("TABBLKGRPCE", "REGIONCE", "DIVISIONCE"))
+_PLACE, _TRIBAL = _code("PLACEFP", 5), _code("AIANNHCE", 4)
+
+
+def _mafid() -> Column:
+    # every one of them has nine digits
+    return Column("MAFID", partial(_digits, width=9), "{}::INTEGER")
+
+
+def _answer(name: str) -> Column:
+    """Race and ethnicity codes, 0 for none."""
+    return Column(name, lambda values: _answers()[values], "CASE {0} WHEN 0 THEN 'Null' ELSE {0}::VARCHAR END")
+
+
+def _flag(name: str) -> Column:
+    return Column(name, lambda values: np.where(values, b"True", b"False"), "CASE WHEN {} THEN 'True' ELSE 'False' END")
+
+
+_ANSWERS: Final = tuple(_answer(name) for name in (*(f"QRACE{number}" for number in range(1, MOST_CODES + 1)), "QSPAN"))
+
+PERSONS: Final = Table(
+    "persons",
+    "csv",
+    (
+        *(_code("RTYPE", 1), _mafid(), _number("QAGE"), _number("CENHISP")),
+        *(_code("CENRACE", 2), _code("RELSHIP", 2)),
+    ),
+)
+UNITS: Final = Table(
+    "units",
+    "csv",
+    (
+        *(_code("RTYPE", 1), _mafid(), _number("FINAL_POP"), _number("NPF"), _number("HHSPAN")),
+        *(_code("HHRACE", 2), _code("TEN", 1), _code("HHT", 1), _code("HHT2", 2), _code("CPLT", 1)),
+    ),
+)
+GEO: Final = Table("geo", "csv", (_code("RTYPE", 1), _mafid(), *_BLOCK, _GROUP, _REGION, _DIVISION, _PLACE, _TRIBAL))
+PERSON_RECORDS: Final = Table(
+    "person-records",
+    "txt",
+    (_number("QAGE"), _code("QSEX", 1), _flag("HOUSEHOLDER"), *_BLOCK, _code("CENRACE", 2), *_ANSWERS),
+)
+HOUSEHOLD_RECORDS: Final = Table(
+    "household-records", "txt", (*_BLOCK, _code("HHRACE", 2), *_ANSWERS, _code("HOUSEHOLD_TYPE", 1), _code("TEN", 1))
+)
+QUARTERS: Final = Table("quarters", "csv", (_mafid(), _code("QGQTYP", 3)))
+"""The type of each group quarters, which PHSafe's units do not tell, but the CEF's."""
+
+RECORDS: Final = (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS, QUARTERS)
+"""The files of records. Those of blocks, below, are public and always text."""
+
+# SafeTab ignores what follows its six columns; the spines read them, and the CEF's units name the last.
+REFERENCE: Final = Table(
+    "GRF-C",
+    "txt",
+    (*_BLOCK, _PLACE, _TRIBAL, _GROUP, _code("COUSUBFP", 5), _REGION, _DIVISION, _code("OIDTABBLK", 22)),
+)
+_LONG_BLOCK: Final = _code("block", 16)
+HOUSING_UNITS: Final = Table("housing-units", "txt", (_LONG_BLOCK, _number("housing_units")))
+MAJOR_TYPES: Final = 7
+GROUP_QUARTERS: Final = Table(
+    "group_quarters",
+    "csv",
+    (_LONG_BLOCK, _number("housing_units"), *(_number(f"gq{major}") for major in range(1, MAJOR_TYPES + 1))),
+)
+BLOCKS: Final = (REFERENCE, HOUSING_UNITS, GROUP_QUARTERS)
+
+
+@contextmanager
+def text_files(folder: Path, tables: Sequence[Table]) -> Iterator[Append]:
+    """Text with a header and ``|`` between columns, open for appending until the context ends."""
+    with ExitStack() as stack:
+        files = {}
+        for table in tables:
+            files[table.name] = stack.enter_context((folder / f"{table.name}.{table.ending}").open("wb"))
+            files[table.name].write("|".join(column.name for column in table.columns).encode() + b"\n")
+
+        def append(table: Table, columns: Sequence[Whole]) -> None:
+            texts = [column.text(values) for column, values in zip(table.columns, columns, strict=True)]
+            files[table.name].write(_rows(texts))
+
+        yield append
+
+
+@contextmanager
+def parquet_files(folder: Path, tables: Sequence[Table]) -> Iterator[Append]:
+    """Parquet, one file for each table, complete when the context ends; codes are text.
+
+    Numbers are kept in small files meanwhile, compressed: 13 bytes for a person with all that belongs to it. They
+    become text on the way into the one file, because rows of text would be far more work to write twice.
+    """
+    parts = folder / "parts"
+    parts.mkdir()
+    written: dict[str, list[Path]] = {table.name: [] for table in tables}
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": _DATABASE_MEMORY,
+        "temp_directory": str(parts / "spill"),
+    }
+    with duckdb.connect(config=config) as db:
+        db.execute("SET enable_progress_bar = false")
+
+        def append(table: Table, columns: Sequence[Whole]) -> None:
+            path = parts / f"{table.name}-{len(written[table.name])}.parquet"
+            names = [column.name for column in table.columns]
+            db.register("rows_now", dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
+            db.execute(f"COPY rows_now TO {quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+            db.unregister("rows_now")
+            written[table.name].append(path)
+
+        yield append
+
+        for table in tables:
+            rows = ", ".join(f"{column.sql.format(column.name)} AS {column.name}" for column in table.columns)
+            here = ", ".join(map(source_of, written[table.name]))
+            db.execute(
+                f"COPY (SELECT {rows} FROM read_parquet([{here}])) "
+                f"TO {quoted(str(folder / f'{table.name}.parquet'))} (FORMAT parquet, COMPRESSION zstd)"
+            )
+            for path in written[table.name]:
+                path.unlink()
+    shutil.rmtree(parts)
+
+
+def _rows(columns: Sequence[Text]) -> bytes:
+    """Rows of text columns: fixed-width rows, less the null bytes that pad them."""
+    last = len(columns) - 1
+    layout = [
+        field
+        for i, column in enumerate(columns)
+        for field in ((f"column{i}", column.dtype), (f"end{i}", np.dtype("S1")))
+    ]
+    rows = np.empty(len(columns[0]), dtype=layout)
+    for i, column in enumerate(columns):
+        rows[f"column{i}"] = column
+        rows[f"end{i}"] = b"\n" if i == last else b"|"
+    return rows.tobytes().translate(None, b"\0")

@@ -1,0 +1,505 @@
+"""The geography of a synthetic census: states cut into counties, tracts, block groups, blocks, places and the like.
+
+Everything is a stretch of one long row of households. Counties, tracts, block groups and blocks nest. Places, county
+subdivisions and American Indian, Alaska Native and Native Hawaiian (AIANNH) areas are stretches of their own whose
+ends are blocks' ends and nothing else, so that they cut through tracts as real ones do.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats, Ints
+from yupana.synthetic.households import LEANS, PROFILES, Mix, draw_lean
+
+
+class State(NamedTuple):
+    """Population in thousands and percent Hispanic (2020 Census, PL 94-171, rounded), and its kind of race mix."""
+
+    region: str
+    division: str
+    population: int
+    hispanic: float
+    profile: str
+
+
+# FIPS code: region, division, people, Hispanic share; the profile is assumed.
+STATES: Mapping[str, State] = MappingProxyType(
+    {
+        "01": State("3", "6", 5024, 5, "deep south"),
+        "02": State("4", "9", 733, 7, "alaska"),
+        "04": State("4", "8", 7152, 31, "plains"),
+        "05": State("3", "7", 3012, 9, "south"),
+        "06": State("4", "9", 39538, 39, "pacific"),
+        "08": State("4", "8", 5774, 22, "mountain"),
+        "09": State("1", "1", 3606, 17, "industrial"),
+        "10": State("3", "5", 990, 11, "south"),
+        "11": State("3", "5", 690, 11, "capital"),
+        "12": State("3", "5", 21538, 26, "south"),
+        "13": State("3", "5", 10712, 11, "deep south"),
+        "15": State("4", "9", 1455, 10, "hawaii"),
+        "16": State("4", "8", 1839, 13, "mountain"),
+        "17": State("2", "3", 12813, 18, "industrial"),
+        "18": State("2", "3", 6786, 8, "industrial"),
+        "19": State("2", "4", 3190, 7, "rural"),
+        "20": State("2", "4", 2938, 13, "rural"),
+        "21": State("3", "6", 4506, 5, "rural"),
+        "22": State("3", "7", 4658, 7, "deep south"),
+        "23": State("1", "1", 1362, 2, "rural"),
+        "24": State("3", "5", 6177, 12, "deep south"),
+        "25": State("1", "1", 7030, 13, "industrial"),
+        "26": State("2", "3", 10077, 6, "industrial"),
+        "27": State("2", "4", 5706, 6, "industrial"),
+        "28": State("3", "6", 2961, 4, "deep south"),
+        "29": State("2", "4", 6155, 5, "industrial"),
+        "30": State("4", "8", 1084, 4, "plains"),
+        "31": State("2", "4", 1962, 12, "rural"),
+        "32": State("4", "8", 3105, 29, "pacific"),
+        "33": State("1", "1", 1378, 4, "rural"),
+        "34": State("1", "2", 9289, 22, "industrial"),
+        "35": State("4", "8", 2118, 48, "plains"),
+        "36": State("1", "2", 20201, 20, "industrial"),
+        "37": State("3", "5", 10439, 11, "south"),
+        "38": State("2", "4", 779, 4, "plains"),
+        "39": State("2", "3", 11799, 4, "industrial"),
+        "40": State("3", "7", 3959, 12, "plains"),
+        "41": State("4", "9", 4237, 14, "mountain"),
+        "42": State("1", "2", 13003, 8, "industrial"),
+        "44": State("1", "1", 1097, 17, "industrial"),
+        "45": State("3", "5", 5118, 7, "deep south"),
+        "46": State("2", "4", 887, 4, "plains"),
+        "47": State("3", "6", 6911, 7, "south"),
+        "48": State("3", "7", 29146, 39, "south"),
+        "49": State("4", "8", 3272, 15, "mountain"),
+        "50": State("1", "1", 643, 2, "rural"),
+        "51": State("3", "5", 8631, 11, "south"),
+        "53": State("4", "9", 7705, 14, "pacific"),
+        "54": State("3", "5", 1794, 2, "rural"),
+        "55": State("2", "3", 5894, 8, "rural"),
+        "56": State("4", "8", 577, 10, "mountain"),
+        "72": State("9", "0", 3286, 99, "south"),
+    }
+)
+
+PUERTO_RICO = "72"
+
+# Households in a tract, and tracts in a county, about as in the nation (2020: 84,000 tracts, 3,143 counties).
+_TRACT_HOUSEHOLDS = 1500
+_COUNTY_TRACTS = 27
+_TRACT_SPREAD = 0.35  # of the logarithm of a tract's households; assumed
+_MOST_TRACTS, _MOST_COUNTIES = 60_000, 500  # so that the codes suffice: four digits, odd numbers of three
+
+# Blocks (2020: 8.1 million, 5.8 million of them with people, 127 million households; the spread is assumed).
+_BLOCK_HOUSEHOLDS = 15.6
+_BLOCKS_SPREAD = 0.4  # of the logarithm of a tract's blocks
+_BLOCK_SPREAD = 1.2  # of the logarithm of a block's households
+_EMPTY_BLOCKS = 0.25  # of blocks, before those that chance leaves empty
+_MOST_BLOCKS = 990  # of a block group, so that three digits suffice
+
+_IN_PLACE = 0.76  # of people, 2020 Census, rounded
+_PLACE_HOUSEHOLDS = 4000  # for one place: 2020, 32,000 places; rounded
+_PLACE_SPREAD = 1.9  # of the logarithm of a place's households; assumed, so that the mean is six times the median
+_SUBDIVISION_TRACTS = 2.3  # for one county subdivision: 2020, 36,000 of them; rounded
+_SUBDIVISION_SPREAD = 1.0  # of the logarithm of its households; assumed
+
+
+class _Tribal(NamedTuple):
+    """AIANNH areas of a state: number, percent of households in them, first code (its range tells the kind), pull.
+
+    `pull` is the chance that a household there is of the areas' own people, whatever the place is else like.
+    """
+
+    areas: int
+    percent: float
+    code: int
+    pull: float
+
+
+# Numbers and shares are assumed, after the 2020 Census' about 700 areas; a state that is not named has none.
+_TRIBAL: Mapping[str, _Tribal] = MappingProxyType(
+    {
+        "01": _Tribal(8, 2, 9500, 0.05),
+        "02": _Tribal(220, 35, 6000, 0.3),
+        "04": _Tribal(21, 3, 10, 0.8),
+        "06": _Tribal(105, 0.3, 110, 0.4),
+        "08": _Tribal(2, 0.3, 310, 0.6),
+        "12": _Tribal(7, 0.03, 340, 0.7),
+        "15": _Tribal(70, 3, 5000, 0.6),
+        "16": _Tribal(5, 1.5, 370, 0.3),
+        "19": _Tribal(1, 0.05, 390, 0.7),
+        "20": _Tribal(4, 0.4, 400, 0.3),
+        "22": _Tribal(4, 0.5, 9600, 0.05),
+        "23": _Tribal(5, 0.3, 420, 0.8),
+        "26": _Tribal(12, 0.4, 440, 0.3),
+        "27": _Tribal(12, 0.8, 470, 0.5),
+        "28": _Tribal(1, 0.3, 490, 0.8),
+        "30": _Tribal(7, 6, 500, 0.6),
+        "31": _Tribal(6, 0.5, 520, 0.5),
+        "32": _Tribal(26, 0.5, 540, 0.6),
+        "35": _Tribal(23, 8, 580, 0.75),
+        "36": _Tribal(10, 0.1, 620, 0.5),
+        "37": _Tribal(9, 5, 9700, 0.3),
+        "38": _Tribal(5, 4, 650, 0.7),
+        "40": _Tribal(29, 60, 5500, 0.06),
+        "41": _Tribal(9, 0.3, 680, 0.6),
+        "46": _Tribal(9, 8, 700, 0.75),
+        "48": _Tribal(3, 0.02, 730, 0.7),
+        "49": _Tribal(7, 1, 750, 0.4),
+        "53": _Tribal(29, 2, 770, 0.3),
+        "55": _Tribal(11, 0.8, 820, 0.6),
+        "56": _Tribal(1, 4, 850, 0.3),
+    }
+)
+_AIAN_RACE, _NHPI_RACE = 2, 4
+_HISPANIC_IN_TRIBE = 0.04  # of households drawn to be of an area's own people; assumed
+
+# Hispanic people live in larger households, so that of householders a smaller share is Hispanic: odds, fitted by trial
+# to the share of people.
+_HISPANIC_HOUSEHOLDERS = 1 / 1.2
+
+# How much the race of a household is that of its place's or tract's leaning, and how unequal Hispanic shares are:
+# Beta(c p, c (1 - p)) about the state's share p. The larger its part of the state, the less an area may differ: the
+# pull falls and c grows with it. All assumed.
+_PLACE_PULL, _TRACT_PULL = (0.5, 2.2), (0.6, 0.75)  # laws of the pull, Beta: many areas are mixed, many hardly
+_PLACE_LIKENESS, _TRACT_LIKENESS, _LIKENESS_OF_ALL = 6.0, 4.0, 300.0
+
+# Owning a home is more or less usual in a tract, whoever lives there: logarithm of the odds, mean and spread; assumed,
+# the mean by trial. Vacant units are more or less frequent in a place, and more so outside of places; assumed.
+_OWNERS = (0.13, 0.9)
+_VACANCY_SPREAD, _VACANCY_OUTSIDE = 0.6, 1.6
+
+
+@dataclass(frozen=True)
+class Character:
+    """What the people of areas are like, arrays of shape (areas,).
+
+    Attributes
+    ----------
+    lean : ndarray of int
+        The race to which they lean, as `Mix.profile` says it.
+    pull : ndarray of float
+        Share of households that are of it, whatever the rest of the state is like.
+    hispanic : ndarray of float
+        Chance of Hispanic origin.
+    """
+
+    lean: Ints
+    pull: Floats
+    hispanic: Floats
+
+
+@dataclass(frozen=True)
+class Tracts:
+    """Tracts in order: position of the state, county and tract code, arrays of shape (tracts,).
+
+    `owners` is the logarithm of the odds by which owning a home is more usual than for such people elsewhere.
+    """
+
+    state: Ints
+    county: Ints
+    code: Ints
+    character: Character
+    owners: Floats
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks in the order of their codes, arrays of shape (blocks,), of 32 bits where there may be eight million.
+
+    Attributes
+    ----------
+    first : ndarray of int
+        The first household of the block, counted through all states.
+    households : ndarray of int
+        Households in it, 0 in many.
+    tract : ndarray of int
+        Position of the tract.
+    number : ndarray of int
+        Code of the block, TABBLK: its first digit is that of the block group.
+    stretch : ndarray of int
+        Position of the place or land between places.
+    place, subdivision, tribal : ndarray of int
+        PLACEFP, COUSUBFP and AIANNHCE, all nines for none.
+    """
+
+    first: Ints
+    households: NDArray[np.int32]
+    tract: NDArray[np.int32]
+    number: NDArray[np.int32]
+    stretch: NDArray[np.int32]
+    place: NDArray[np.int32]
+    subdivision: NDArray[np.int32]
+    tribal: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Geography:
+    """Where everything is.
+
+    Attributes
+    ----------
+    codes : tuple of str
+        FIPS codes of the states.
+    states : tuple of State
+        The states themselves.
+    tracts : Tracts
+        Of all states, in order.
+    stretches : Character
+        Of places and the land between them, in order.
+    vacancy : ndarray of float, shape (stretches,)
+        Vacant units for a household there, in proportion.
+    blocks : Blocks
+        Of all states, in order.
+    """
+
+    codes: tuple[str, ...]
+    states: tuple[State, ...]
+    tracts: Tracts
+    stretches: Character
+    vacancy: Floats
+    blocks: Blocks
+
+    def find(self, start: int, stop: int) -> Ints:
+        """Return the position of the block of each household from `start` up to `stop`."""
+        return np.searchsorted(self.blocks.first, np.arange(start, stop), side="right") - 1
+
+    def vacant(self, rng: Generator, block: Ints, number: int) -> Ints:
+        """Pick blocks of vacant units, among those of households: more of them where vacancy is frequent.
+
+        Parameters
+        ----------
+        rng : Generator
+            Source of the draws.
+        block : ndarray of int, shape (households,)
+            Positions of the households' blocks.
+        number : int
+            Vacant units.
+
+        Returns
+        -------
+        ndarray of int, shape (number,)
+        """
+        weight = np.cumsum(self.vacancy[self.blocks.stretch[block]])
+        chosen: Ints = block[np.searchsorted(weight[:-1], rng.random(number) * weight[-1], side="right")]
+        return chosen
+
+    def mix(self, rng: Generator, block: Ints) -> Mix:
+        """Return what race and origin are drawn from, for a household or person in each of the blocks.
+
+        Parameters
+        ----------
+        rng : Generator
+            Source of the draws: whether somebody is like the state, the place or the tract.
+        block : ndarray of int, shape (n,)
+            Positions of blocks.
+
+        Returns
+        -------
+        Mix
+            Of shape (n,).
+        """
+        tract, stretch = self.blocks.tract[block], self.blocks.stretch[block]
+        state = self.tracts.state[tract]
+        like = rng.random(len(block))
+        profile = np.array([PROFILES.index(item.profile) for item in self.states])[state]
+        of_place, of_tract = self.stretches, self.tracts.character
+        profile = np.where(like < of_place.pull[stretch], of_place.lean[stretch], profile)
+        profile = np.where(like > 1 - of_tract.pull[tract], of_tract.lean[tract], profile)
+
+        tribal = [_TRIBAL.get(code, _Tribal(0, 0, 0, 0)) for code in self.codes]
+        own = np.array([_NHPI_RACE if item.profile == "hawaii" else _AIAN_RACE for item in self.states])
+        pull = np.where(self.blocks.tribal[block] == 9999, 0.0, np.array([item.pull for item in tribal])[state])
+        in_tribe = rng.random(len(block)) < pull
+        return Mix(
+            hispanic=np.where(
+                in_tribe, _HISPANIC_IN_TRIBE, (of_place.hispanic[stretch] + of_tract.hispanic[tract]) / 2
+            ),
+            profile=np.where(in_tribe, LEANS + own[state], profile),
+            puerto_rico=np.array([code == PUERTO_RICO for code in self.codes])[state],
+            owners=self.tracts.owners[tract],
+        )
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Stretches of rows of households: where each opens, in which row, its number there, and whether it is a gap."""
+
+    opens: Floats
+    row: Ints
+    number: Ints
+    gap: NDArray[np.bool_]
+
+
+def lay_out(rng: Generator, codes: Sequence[str], households: int) -> Geography:
+    """Cut states into areas of unequal size.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of the draws.
+    codes : sequence of str
+        FIPS codes of the states, each once.
+    households : int
+        Of all states together; they are shared out by the 2020 population.
+
+    Returns
+    -------
+    Geography
+        States without a household have no areas.
+    """
+    states = tuple(STATES[code] for code in codes)
+    size = _share_out(households, [state.population for state in states])
+    opens = np.cumsum(size) - size
+    # A few counties have many tracts and many have few: tract t of T lies in county K (t / T)^2 of K.
+    number = np.clip(-(-size // _TRACT_HOUSEHOLDS), np.minimum(size, 1), _MOST_TRACTS)
+    state = np.repeat(np.arange(len(states)), number)
+    within = np.arange(len(state)) - np.repeat(np.cumsum(number) - number, number)
+    counties = np.clip(number // _COUNTY_TRACTS, 1, _MOST_COUNTIES)[state]
+    county = (counties * (within / number[state]) ** 2).astype(np.int64)
+    county_opens = np.flatnonzero(np.diff(state * 1000 + county, prepend=-1))
+    county_tracts = np.diff(county_opens, append=len(state))
+    in_county = np.arange(len(state)) - np.repeat(county_opens, county_tracts)
+
+    first = _cut(rng.lognormal(0, _TRACT_SPREAD, len(state)), state, opens, size)
+    tract_size = np.diff(first, append=households)
+    block_first, tract, code = _cut_blocks(rng, first, tract_size)
+    block_size = np.diff(block_first, append=households)
+    middle = block_first + block_size / 2
+
+    place = _runs(
+        rng, opens, size, np.maximum(size // _PLACE_HOUSEHOLDS, 1), np.full(len(size), _IN_PLACE), _PLACE_SPREAD
+    )
+    stretch, in_place = _locate(place, state[tract], middle, opens + size)
+    county_of_tract = np.repeat(np.arange(len(county_opens)), county_tracts)
+    county_first = first[county_opens]
+    county_size = np.diff(county_first, append=households)
+    parts = np.maximum(np.rint(county_tracts / _SUBDIVISION_TRACTS), 1).astype(np.int64)
+    part = _runs(rng, county_first, county_size, parts, np.ones(len(parts)), _SUBDIVISION_SPREAD)
+    inside, in_part = _locate(part, county_of_tract[tract], middle, county_first + county_size)
+    tribal = [_TRIBAL.get(item, _Tribal(0, 0, 0, 0)) for item in codes]
+    areas = np.array([item.areas for item in tribal])
+    area = _runs(rng, opens, size, areas, np.array([item.percent for item in tribal]) / 100, 1.0)
+    tribe, in_tribe = _locate(area, state[tract], middle, opens + size)
+    tribal_first = np.array([item.code for item in tribal])
+
+    places = np.bincount(place.row[~place.gap], minlength=len(states))
+    stretch_code = 100 + place.number * (99_000 // np.maximum(places, 1))[place.row]
+    part_code = 100 + part.number * (90_000 // parts)[part.row]
+    profile = np.array([PROFILES.index(item.profile) for item in states])
+    odds = np.array([item.hispanic / (100 - item.hispanic) for item in states]) * _HISPANIC_HOUSEHOLDERS
+    share = odds / (1 + odds)
+    of_state = np.maximum(size, 1)
+    tract_part = tract_size / of_state[state]
+    place_part = np.clip(np.diff(place.opens, append=float(households)) / of_state[place.row], 0, 1)
+    return Geography(
+        codes=tuple(codes),
+        states=states,
+        tracts=Tracts(
+            state=state,
+            county=2 * county + 1,
+            code=(in_county + 1) * 100,
+            character=Character(
+                lean=draw_lean(rng, profile[state]),
+                pull=rng.beta(*_TRACT_PULL, len(state)) * (1 - tract_part),
+                hispanic=_shares(rng, share[state], _TRACT_LIKENESS + _LIKENESS_OF_ALL * tract_part),
+            ),
+            owners=rng.normal(*_OWNERS, len(state)),
+        ),
+        stretches=Character(
+            lean=draw_lean(rng, profile[place.row]),
+            pull=rng.beta(*_PLACE_PULL, len(place.row)) * (1 - place_part),
+            hispanic=_shares(rng, share[place.row], _PLACE_LIKENESS + _LIKENESS_OF_ALL * place_part),
+        ),
+        vacancy=rng.lognormal(0, _VACANCY_SPREAD, len(place.row)) * np.where(place.gap, _VACANCY_OUTSIDE, 1),
+        blocks=Blocks(
+            first=block_first,
+            households=block_size.astype(np.int32),
+            tract=tract.astype(np.int32),
+            number=code.astype(np.int32),
+            stretch=stretch.astype(np.int32),
+            place=np.where(in_place, stretch_code[stretch], 99999).astype(np.int32),
+            subdivision=np.where(in_part, part_code[inside], 100).astype(np.int32),
+            tribal=(
+                np.where(in_tribe, tribal_first[area.row[tribe]] + area.number[tribe], 9999)
+                if len(area.row)
+                else np.full(len(tract), 9999)
+            ).astype(np.int32),
+        ),
+    )
+
+
+def _shares(rng: Generator, mean: Floats, likeness: Floats) -> Floats:
+    return rng.beta(likeness * mean, likeness * (1 - mean))
+
+
+def _share_out(households: int, weights: Sequence[int]) -> Ints:
+    """Whole numbers in proportion to the weights (largest remainders), one at least where there are enough."""
+    least = int(households >= len(weights))
+    exact = np.array(weights) / sum(weights) * (households - least * len(weights))
+    shares = np.floor(exact).astype(np.int64) + least
+    shares[np.argsort(shares - exact, kind="stable")[: households - int(shares.sum())]] += 1
+    return shares
+
+
+def _cut(weights: Floats, row: Ints, opens: Ints, size: Ints) -> Ints:
+    """Cut rows of households into parts in proportion to weights; return the first household of each part.
+
+    `row` is the row of each part, in order; `opens` and `size` are the first household and number of each row.
+    """
+    before = np.cumsum(weights) - weights
+    total = np.bincount(row, weights, minlength=len(opens))
+    begins = np.searchsorted(row, np.arange(len(opens)))
+    portion = (before - before[begins[row]]) / total[row]
+    # so small a part of the whole that rounding can reach the row's end, not pass it
+    return opens[row] + np.minimum((np.maximum(portion, 0) * size[row]).astype(np.int64), size[row])
+
+
+def _cut_blocks(rng: Generator, first: Ints, size: Ints) -> tuple[Ints, Ints, Ints]:
+    """Cut tracts into block groups and blocks; return first household, tract and code of each block."""
+    groups = rng.integers(1, 6, len(size))
+    number = np.rint(size / _BLOCK_HOUSEHOLDS * rng.lognormal(0, _BLOCKS_SPREAD, len(size)))
+    number = np.clip(number, groups, groups * _MOST_BLOCKS).astype(np.int64)
+    tract = np.repeat(np.arange(len(size)), number)
+    within = np.arange(len(tract)) - np.repeat(np.cumsum(number) - number, number)
+    weights = rng.lognormal(0, _BLOCK_SPREAD, len(tract))
+    # the first block of a tract is never empty: somebody must live there
+    weights[(rng.random(len(tract)) < _EMPTY_BLOCKS) & (within > 0)] = 0
+    group = within * groups[tract] // number[tract]
+    group_opens = -(-group * number[tract] // groups[tract])
+    return _cut(weights, tract, first, size), tract, 1000 * (group + 1) + within - group_opens
+
+
+def _runs(rng: Generator, opens: Ints, size: Ints, number: Ints, share: Floats, spread: float) -> _Runs:
+    """Lay `number` areas of unequal size on each row of households, on a `share` of it, with gaps before them."""
+    row = np.repeat(np.arange(len(number)), number)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
+    area = rng.lognormal(0, spread, len(row))
+    area *= share[row] / np.bincount(row, area, minlength=len(number))[row]
+    gap = rng.exponential(1, len(row)) + 1e-9
+    gap *= (1 - share[row]) / np.bincount(row, gap, minlength=len(number))[row]
+    length = np.stack([gap, area], axis=1).ravel()
+    row, within = np.repeat(row, 2), np.repeat(within, 2)
+    before = np.cumsum(length) - length
+    begins = np.searchsorted(row, np.arange(len(number)))
+    portion = before - before[begins[row]] if len(row) else before
+    return _Runs(
+        opens=opens[row] + np.clip(portion, 0, 1) * size[row],
+        row=row,
+        number=within,
+        gap=np.arange(len(row)) % 2 == 0,
+    )
+
+
+def _locate(runs: _Runs, row: Ints, middle: Floats, ends: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Find the run in which the middle of each block lies, and whether that is an area and not a gap."""
+    if not len(runs.row):
+        return np.zeros(len(row), dtype=np.int64), np.zeros(len(row), dtype=np.bool_)
+    # an empty block at the end of a row lies in that row and not in the next
+    inside = np.minimum(middle, ends[row] - 0.25)
+    found = np.maximum(np.searchsorted(runs.opens, inside, side="right") - 1, 0)
+    return found, ~runs.gap[found] & (runs.row[found] == row)

@@ -1,0 +1,28 @@
+"""The TopDown Algorithm: noisy measurements of a hierarchy in, consistent non-negative integer counts out.
+
+What stands on compiled kernels is loaded when it is first asked for, so that the rest of the program starts quickly.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from yupana.topdown.node.estimate import NodeEstimate, estimate_node
+    from yupana.topdown.node.infeasible import InfeasibleNode
+    from yupana.topdown.rounding.rounding import round_node
+
+__all__ = ["InfeasibleNode", "NodeEstimate", "estimate_node", "round_node"]
+
+_HOMES = {
+    "InfeasibleNode": "yupana.topdown.node.infeasible",
+    "NodeEstimate": "yupana.topdown.node.estimate",
+    "estimate_node": "yupana.topdown.node.estimate",
+    "round_node": "yupana.topdown.rounding.rounding",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,159 @@
+"""What a TopDown run is made with: schema, budget and its shares, queries, passes and constraints. Public."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.errors import ConfigError
+from yupana.geography.settings import Kind, Settings
+from yupana.plan.measurement import Mechanism
+from yupana.privacy.exact import Budget
+from yupana.topdown.queries import Query
+from yupana.topdown.query_names import Recode
+from yupana.topdown.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """In which order the answers of a geolevel are estimated and rounded.
+
+    The queries of a pass are held at the answers it gave while the later passes are made.
+
+    Attributes
+    ----------
+    estimate : tuple of tuple of Query
+        Every measured query of the geolevel, each in one pass; empty where nothing is measured.
+    round : tuple of tuple of Query
+        Any queries, measured or not, none twice; the last pass holds the detailed query.
+    """
+
+    estimate: tuple[tuple[Query, ...], ...]
+    round: tuple[tuple[Query, ...], ...]
+
+
+Estimator = Literal["topdown", "full-information"]
+
+Shared = tuple[Query, Fraction]
+"""A query with its share of the budget of a geolevel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A validated configuration.
+
+    Within a geolevel a query is one object, called as under "queries" there, or else as the passes first call it.
+
+    Attributes
+    ----------
+    product : str
+    privacy_unit : str
+        "person record" or "housing unit": what a record of the histogram is.
+    mechanism : Mechanism
+    budget : Fraction or INFINITE
+        rho under zCDP, epsilon under pure DP, against neighbours that change one record (bounded).
+    invariants : mapping of geolevel to tuple of Query
+        The queries, totals only, whose answers are kept exactly; geolevels without any are left out.
+    schema : Schema
+    queries : mapping of geolevel to tuple of (Query, Fraction)
+        Every geolevel, with the share of its budget each query has. Shares sum to 1, those of 0 included; a geolevel
+        without a share of its own may have no queries.
+    passes : mapping of geolevel to Passes
+        Every geolevel.
+    recodes : mapping of name to Recode
+    group_quarters : str or None
+        The attribute, the first, whose level 0 is households and whose level g is group quarters of major type g.
+    structural_zeros : tuple of tuple of (int or None)
+        Combinations that no record can have: a level for each attribute, None for all of them.
+    spine : Settings
+        How the spine is built; its levels are the geolevels and its shares those of the budget.
+    """
+
+    product: str
+    privacy_unit: str
+    mechanism: Mechanism
+    budget: Budget
+    invariants: Mapping[str, tuple[Query, ...]]
+    schema: Schema
+    queries: Mapping[str, tuple[Shared, ...]]
+    passes: Mapping[str, Passes]
+    recodes: Mapping[str, Recode]
+    group_quarters: str | None
+    structural_zeros: tuple[tuple[int | None, ...], ...]
+    spine: Settings
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Geolevels from the root down."""
+        return self.spine.levels
+
+    @property
+    def shares(self) -> Mapping[str, Fraction]:
+        """The share of the budget each geolevel starts with, in the order of `levels`; they sum to 1."""
+        return dict(zip(self.spine.levels, self.spine.shares, strict=True))
+
+    def measured(self, level: str) -> tuple[Shared, ...]:
+        """The queries of a geolevel that have a share of its budget, with that share."""
+        return tuple((query, share) for query, share in self.queries[level] if share > 0)
+
+    def spine_for(self, estimator: Estimator) -> Settings:
+        """How the spine is built for an estimator.
+
+        Full information reads the answers of an only child, which the estimator "topdown" does not. So there units are
+        bypassed only where the geolevel below asks the same queries in the same proportions, and no variance is raised
+        (docs/spines-proofs.md, section 2); elsewhere every unit keeps its share.
+        """
+        if estimator == "topdown":
+            return self.spine
+        return replace(self.spine, unbypassed=tuple(a for a, b in pairwise(self.levels) if not self.asks_alike(a, b)))
+
+    def asks_alike(self, one: str, other: str) -> bool:
+        """Whether two geolevels are measured with the same queries in the same proportions."""
+        asked = [{query.factors: share for query, share in self.measured(level)} for level in (one, other)]
+        return asked[0] == asked[1]
+
+    def impossible(self) -> NDArray[np.bool_]:
+        """Which cells are structural zeros, of shape (cells,)."""
+        cells = np.zeros(self.schema.shape, dtype=np.bool_)
+        for levels in self.structural_zeros:
+            cells[tuple(slice(None) if level is None else level for level in levels)] = True
+        return cells.reshape(-1)
+
+    def without_detail(self) -> tuple[str, ...]:
+        """Geolevels that measure no detailed query: even without noise their counts would not be the input's."""
+        return tuple(
+            level
+            for level in self.levels
+            if not (self.shares[level] > 0 and any(q.size == self.schema.cells for q, _ in self.measured(level)))
+        )
+
+    def on_spine(self, kind: Kind) -> "Configuration":
+        """The same on a spine of another kind.
+
+        Raises
+        ------
+        ConfigError
+            If its geolevels or queries do not allow it.
+        """
+        if faults := unfit_for(kind, self.queries):
+            raise ConfigError("\n".join(faults))
+        return replace(self, spine=replace(self.spine, kind=kind))
+
+
+def unfit_for(kind: Kind, queries: Mapping[str, tuple[Shared, ...]]) -> list[str]:
+    """Say why geolevels with these queries cannot be those of a spine of a kind; empty if they can."""
+    if kind != "optimized":
+        return []
+    missing = [level for level in ("County", "Tract", "Block_Group") if level not in queries]
+    return [
+        *([f"shares: {', '.join(missing)} is missing; an optimized spine needs it"] if missing else []),
+        *(
+            f"queries.{level}: is missing; on an optimized spine a geounit may be given the share of its child"
+            for level, of_level in queries.items()
+            if not of_level
+        ),
+    ]

@@ -1,0 +1,236 @@
+"""TopDown's counts on disk: by the geounits of the spine, by published geography, and as records."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.files.delimited import positions
+from yupana.geography.areas import NO_AREA
+from yupana.geography.blocks import NO_ENTITY, Reference
+from yupana.geography.spine import Spine
+from yupana.release.lines import ROWS_AT_ONCE, Texts, digits, join, texts, whole, write_header, write_lines
+from yupana.release.rows import Coded, RowTable, write_rows
+from yupana.release.tables import Format
+from yupana.topdown.histogram import Cells, Histogram
+from yupana.topdown.schema import Schema
+
+COUNTS: Final = "counts"
+TABULATION: Final = "tabulation"
+MICRODATA: Final = "microdata.csv"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Areas:
+    """The areas of one kind of published geography that the blocks of a spine lie in.
+
+    Attributes
+    ----------
+    name : str
+    code : ndarray of int64, shape (areas,)
+        Identifiers as numbers, in order.
+    width : int
+        Digits of an identifier.
+    index : ndarray of int64, shape (units,)
+        The area of each unit below, or -1 for none.
+    below : str
+        What the units below are: another kind whose areas these add up, or ``""`` for the blocks of the spine.
+    """
+
+    name: str
+    code: Ints
+    width: int
+    index: Ints
+    below: str
+
+    @property
+    def labels(self) -> Texts:
+        """The identifiers as text."""
+        return digits(self.code, self.width)
+
+
+_ABOVE: Final = {"block_group": 12, "tract": 11, "county": 5, "state": 2}
+"""Digits of the 16 of a block that name an area above it, each kind adding up the one before."""
+
+
+def published_areas(reference: Reference, blocks: Ints) -> list[Areas]:
+    """The areas of published geography, those that add up others after them.
+
+    They are all of the reference file, whether a block of the spine lies in them or not. Identifiers are the digits of
+    GEOIDs: state 2, county 5, tract 11, block group 12, block 16 as elsewhere in a release, place 7 and county
+    subdivision 10 with state and county before, and AIANNHCE 4, whole across state lines.
+
+    Parameters
+    ----------
+    reference : Reference
+        All blocks.
+    blocks : ndarray of int64, shape (blocks,)
+        Those of the spine, in its order.
+    """
+    every, here = reference.block, positions(blocks, reference.block)
+    found = [Areas("block", every, 16, here, "")]
+    for name, width in _ABOVE.items():
+        below = found[-1]
+        codes = below.code // 10 ** (below.width - width)
+        found.append(_areas(name, codes, np.arange(len(codes)), width, below.name))
+    state, county = every // 10**14, every // 10**11
+    for name, code, width, none in (
+        ("place", state * 10**5 + reference.place, 7, reference.place == NO_ENTITY),
+        ("county_subdivision", county * 10**5 + reference.cousub, 10, reference.cousub == NO_ENTITY),
+        ("aiannh", reference.aiannh.astype(np.int64), 4, reference.aiannh == NO_AREA),
+    ):
+        found.append(_areas(name, np.where(none, -1, code), here, width, ""))
+    return found
+
+
+def _areas(name: str, code: Ints, units: Ints, width: int, below: str) -> Areas:
+    """All areas that are named, and which of them each of some units lies in."""
+    known = np.unique(code[code >= 0])
+    return Areas(name, known, width, positions(code[units], known), below)
+
+
+def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Areas, Histogram]]:
+    """Add block counts up to published geography.
+
+    Parameters
+    ----------
+    histogram : Histogram
+        Of the blocks of the spine, in its order.
+    areas : list of Areas
+        As `published_areas` gives them.
+    """
+    sums = {"": histogram}
+    for kind in areas:
+        summed = sums[kind.below].sum_to(kind.index, len(kind.code))
+        sums[kind.name] = summed
+        yield kind, summed
+
+
+def sum_to_levels(histogram: Histogram, spine: Spine) -> Iterator[tuple[int, Histogram]]:
+    """Add block counts up the spine: each geolevel's number with its counts, from the blocks to the root."""
+    last = len(spine.levels) - 1
+    yield last, histogram
+    for level in range(last, 0, -1):
+        histogram = histogram.sum_to(spine.tree.parents[level], spine.tree.units(level - 1))
+        yield level - 1, histogram
+
+
+def write_counts(folder: Path, spine: Spine, schema: Schema, histogram: Histogram, fmt: Format) -> dict[str, int]:
+    """Write counts/<geolevel> for every geolevel; zeros are left out.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the release is made.
+    spine : Spine
+    schema : Schema
+    histogram : Histogram
+        Final counts of the blocks of the spine, in its order.
+    fmt : "csv" or "parquet"
+
+    Returns
+    -------
+    dict of str to int
+        Rows, by the file's path within the folder.
+    """
+    (folder / COUNTS).mkdir()
+    rows: dict[str, int] = {}
+    for number, counts in sum_to_levels(histogram, spine):
+        level = spine.levels[number]
+        labels = texts(level.labels()) if level.part.any() or not level.width else digits(level.code, level.width)
+        rows |= _write_histogram(folder, f"{COUNTS}/{level.name}", labels, schema, counts, fmt)
+    return rows
+
+
+def write_tabulation(
+    folder: Path, schema: Schema, histogram: Histogram, areas: list[Areas], fmt: Format
+) -> dict[str, int]:
+    """Write tabulation/<name> for published geography, as `write_counts` does; areas in order."""
+    (folder / TABULATION).mkdir()
+    rows: dict[str, int] = {}
+    for kind, counts in sum_to_areas(histogram, areas):
+        rows |= _write_histogram(folder, f"{TABULATION}/{kind.name}", kind.labels, schema, counts, fmt)
+    return rows
+
+
+def _write_histogram(
+    folder: Path, name: str, labels: Texts, schema: Schema, counts: Histogram, fmt: Format
+) -> dict[str, int]:
+    columns = ("geounit", *schema.names, "count")
+    path = folder / f"{name}.{fmt}"
+    if fmt == "parquet":
+        owners = counts.owners()
+        levels = np.unravel_index(counts.cells, schema.shape)
+        coded = {a.name: Coded(a.labels, level) for a, level in zip(schema.attributes, levels, strict=True)}
+        geounits = Coded([label.decode() for label in labels.tolist()], owners)
+        table = RowTable(
+            path.stem, {"geounit": geounits, **coded, "count": counts.counts}, np.arange(len(owners), dtype=np.int64)
+        )
+        write_rows(path.parent, table, fmt)
+    else:
+        written, which = cell_texts(schema, counts.cells)
+        with path.open("wb") as file:
+            write_header(file, columns)
+            for part, owners in _stretches(counts):
+                write_lines(file, [labels[owners], written[which[part]], whole(counts.counts[part])])
+    return {path.relative_to(folder).as_posix(): len(counts.counts)}
+
+
+def cell_texts(schema: Schema, cells: Cells) -> tuple[Texts, Ints]:
+    """The labels of cells, ``|`` between: the different texts, and which of them each cell has, of shape (cells,)."""
+    seen = np.zeros(schema.cells, dtype=np.bool_)
+    seen[cells] = True
+    present = np.flatnonzero(seen)
+    levels = np.unravel_index(present, schema.shape)
+    written = join([texts(a.labels)[level] for a, level in zip(schema.attributes, levels, strict=True)])
+    return written, (np.cumsum(seen) - 1)[cells]
+
+
+def _stretches(counts: Histogram) -> Iterator[tuple[slice, Ints]]:
+    """Stretches of entries, with the unit of each entry."""
+    for start in range(0, len(counts.cells), ROWS_AT_ONCE):
+        part = slice(start, min(start + ROWS_AT_ONCE, len(counts.cells)))
+        yield part, np.searchsorted(counts.starts, np.arange(part.start, part.stop), side="right") - 1
+
+
+Records = Callable[[Ints, Cells, int], list[Texts]]
+"""Columns of records: the position of the block of each, its cell, and the number of the first record, from 0."""
+
+
+def plain_records(blocks: Ints, schema: Schema) -> tuple[tuple[str, ...], Records]:
+    """The columns of records of any schema, block and attributes, and what writes them."""
+    labels = digits(blocks, 16)
+
+    def columns(block: Ints, cells: Cells, _first: int) -> list[Texts]:
+        written, which = cell_texts(schema, cells)
+        return [labels[block], written[which]]
+
+    return ("block", *schema.names), columns
+
+
+def write_microdata(folder: Path, histogram: Histogram, header: tuple[str, ...], records: Records) -> dict[str, int]:
+    """Write one record for each person or unit counted, in the order of blocks and cells.
+
+    Returns
+    -------
+    dict of str to int
+        Rows, by the file's path within the folder.
+    """
+    first = 0
+    with (folder / MICRODATA).open("wb") as file:
+        write_header(file, header)
+        for part, owners in _stretches(histogram):
+            # A few entries may stand for many records.
+            ends = np.cumsum(histogram.counts[part])
+            cuts = np.unique(np.searchsorted(ends, np.arange(0, ends[-1], ROWS_AT_ONCE), side="right"))
+            for start, stop in pairwise([*cuts.tolist(), len(ends)]):
+                here = slice(part.start + start, part.start + stop)
+                times = histogram.counts[here]
+                block = np.repeat(owners[start:stop], times)
+                write_lines(file, records(block, np.repeat(histogram.cells[here], times), first))
+                first += len(block)
+    return {MICRODATA: first}

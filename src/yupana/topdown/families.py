@@ -1,0 +1,110 @@
+"""What a run of parents is asked: which cells are live, and which answers of each query they reach. Public."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.compiled import compiled
+from yupana.topdown.histogram import Cells
+from yupana.topdown.queries import Query
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Families:
+    """Consecutive parents of one geolevel with their children, who lie side by side in the geolevel below.
+
+    Attributes
+    ----------
+    children : ndarray of int64, shape (parents + 1,)
+        The children of parent p are the units from ``children[p]`` up to ``children[p + 1]``.
+    starts : ndarray of int64, shape (parents + 1,)
+        The live cells of parent p are those from ``starts[p]`` up to ``starts[p + 1]``.
+    live : ndarray of int32
+        Cells that may hold someone, ascending within a parent.
+    """
+
+    children: Ints
+    starts: Ints
+    live: Cells
+
+    @property
+    def first(self) -> int:
+        """The first child of all."""
+        return int(self.children[0])
+
+    @property
+    def last(self) -> int:
+        """One past the last child."""
+        return int(self.children[-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """The answers of one query that the live cells of families reach. No other answer need ever be drawn.
+
+    Attributes
+    ----------
+    local : ndarray of int32
+        For each live cell the answer it counts in, numbered within its parent from 0.
+    starts : ndarray of int64, shape (parents + 1,)
+    answers : ndarray of int32
+        The answers asked of the children of parent p, as the query numbers them, from ``starts[p]`` up to
+        ``starts[p + 1]``.
+    """
+
+    local: Cells
+    starts: Ints
+    answers: Cells
+
+    def places(self, children: Ints) -> Ints:
+        """Where the values of each parent's children begin if they stand one after the other, (parents + 1,).
+
+        Within a parent, child after child, each with its answers in the order of `answers`.
+        """
+        sizes = np.diff(children) * np.diff(self.starts)
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+
+
+def ask(families: Families, label: NDArray[np.int32], size: int) -> Asked:
+    """Find the answers of a query that the live cells of each parent reach.
+
+    Parameters
+    ----------
+    families : Families
+    label : ndarray of int32, shape (cells,)
+        For each cell the answer it counts in.
+    size : int
+        How many answers the query has.
+    """
+    local, starts, answers = _ask(families.starts, families.live, label, np.full(size, -1, dtype=np.int32))
+    return Asked(local, starts, answers)
+
+
+def ask_all(families: Families, queries: Sequence[Query]) -> tuple[Asked, ...]:
+    """Find the answers of several queries that the live cells of each parent reach."""
+    return tuple(ask(families, query.answers(), query.size) for query in queries)
+
+
+@compiled
+def _ask(starts: Ints, live: Cells, label: Cells, seen: Cells) -> tuple[Cells, Ints, Cells]:
+    parents = len(starts) - 1
+    local = np.empty(len(live), dtype=np.int32)
+    answers = np.empty(len(live), dtype=np.int32)
+    begins = np.zeros(parents + 1, dtype=np.int64)
+    found = 0
+    for p in range(parents):
+        begin = found
+        for i in range(starts[p], starts[p + 1]):
+            answer = label[live[i]]
+            if seen[answer] < 0:
+                seen[answer] = found - begin
+                answers[found] = answer
+                found += 1
+            local[i] = seen[answer]
+        for j in range(begin, found):
+            seen[answers[j]] = -1
+        begins[p + 1] = found
+    return local, begins, answers[:found].copy()

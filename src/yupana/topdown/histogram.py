@@ -1,0 +1,92 @@
+"""Counts of many geounits over the cells of one schema, the zeros left out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+
+Cells = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """Sparse counts by geounit: memory follows the cells that are not zero.
+
+    Attributes
+    ----------
+    starts : ndarray of int64, shape (units + 1,)
+        The entries of unit u are those from ``starts[u]`` up to ``starts[u + 1]``.
+    cells : ndarray of int32, shape (entries,)
+        Cell numbers, ascending within a unit, each once.
+    counts : ndarray of int64, shape (entries,)
+        Positive.
+    """
+
+    starts: Ints
+    cells: Cells
+    counts: Ints
+
+    @property
+    def units(self) -> int:
+        """How many geounits are counted, empty ones included."""
+        return len(self.starts) - 1
+
+    def owners(self) -> Ints:
+        """The unit of each entry, of shape (entries,)."""
+        return np.repeat(np.arange(self.units), np.diff(self.starts))
+
+    def totals(self) -> Ints:
+        """The sum of each unit, of shape (units,)."""
+        sums = np.concatenate([[0], np.cumsum(self.counts)])
+        return np.asarray(sums[self.starts[1:]] - sums[self.starts[:-1]], dtype=np.int64)
+
+    def part(self, first: int, last: int) -> "Histogram":
+        """The units from ``first`` up to ``last``, numbered from 0."""
+        begin, end = self.starts[first], self.starts[last]
+        return Histogram(self.starts[first : last + 1] - begin, self.cells[begin:end], self.counts[begin:end])
+
+    def dense(self, first: int, last: int, cells: int) -> Ints:
+        """Counts of the units from ``first`` up to ``last``, zeros included, of shape (last - first, cells)."""
+        out = np.zeros((last - first, cells), dtype=np.int64)
+        here = slice(self.starts[first], self.starts[last])
+        owner = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
+        out[owner, self.cells[here]] = self.counts[here]
+        return out
+
+    def sum_to(self, parents: NDArray[np.integer], units: int) -> "Histogram":
+        """Add units up to other units, such as children to parents.
+
+        Parameters
+        ----------
+        parents : ndarray of int, shape (self.units,)
+            For each unit the one it belongs to, or -1 for none.
+        units : int
+            How many there are of those.
+        """
+        owner = np.asarray(parents, dtype=np.int64)[self.owners()]
+        kept = owner >= 0
+        return count_entries(owner[kept], self.cells[kept], self.counts[kept], units)
+
+
+def count_entries(unit: NDArray[np.integer], cell: NDArray[np.integer], count: Ints, units: int) -> Histogram:
+    """Sum entries (unit, cell, count) in any order, with repetitions and zeros, to a histogram.
+
+    Parameters
+    ----------
+    unit, cell, count : ndarray of int, shape (entries,)
+    units : int
+    """
+    width = int(cell.max(initial=0)) + 1
+    key = np.asarray(unit, dtype=np.int64) * width + cell
+    if not bool((key[1:] > key[:-1]).all()):
+        order = np.argsort(key, kind="stable")
+        key, count = key[order], count[order]
+        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.arange(0)
+        key, count = key[first], np.add.reduceat(count, first) if len(first) else count
+    positive = count > 0
+    key, count = key[positive], count[positive]
+    owner, found = np.divmod(key, width)
+    starts = np.searchsorted(owner, np.arange(units + 1))
+    return Histogram(starts.astype(np.int64), found.astype(np.int32), np.ascontiguousarray(count, dtype=np.int64))

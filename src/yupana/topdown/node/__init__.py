@@ -1,0 +1,1 @@
+"""One parent and its children: the estimate, solved to a certificate."""

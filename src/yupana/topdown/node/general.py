@@ -1,0 +1,179 @@
+"""The node as a sparse programme for general solvers: the last resort, and what decides that a node is infeasible."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import clarabel
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from yupana.arrays import Floats
+from yupana.topdown.node.arranged import NEAR, Arranged
+from yupana.topdown.node.certify import Multipliers
+from yupana.topdown.node.kernels import Positions
+
+
+def cell_sums(a: Arranged) -> Any:  # noqa: ANN401  (a sparse matrix)
+    """Add the children cell by cell: shape (m, k m), counts child by child."""
+    return sparse.kron(np.ones((1, len(a.scale))), sparse.eye(len(a.parent)), format="csr")
+
+
+def joint_sums(a: Arranged) -> Any:  # noqa: ANN401
+    """Add up the children that are held together: shape (joint totals, k m)."""
+    return sparse.kron(a.joint.astype(np.float64), np.ones((1, len(a.parent))), format="csr")
+
+
+def row_sums(a: Arranged, rows: Positions, children: Positions) -> Any:  # noqa: ANN401
+    """Add the cells of some rows of constraints, each for one child: shape (len(rows), k m)."""
+    m = len(a.parent)
+    query, cell = np.divmod(np.argsort(a.row_of, axis=None, kind="stable"), m)
+    starts = np.searchsorted(a.row_of[query, cell], np.arange(len(a.strength) + 1))
+    counts = np.diff(starts)[rows]
+    at = np.repeat(starts[rows] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(counts.sum())
+    column = np.repeat(children, counts) * m + cell[at]
+    shape = (len(rows), len(a.scale) * m)
+    return sparse.csr_matrix((np.ones(len(column)), (np.repeat(np.arange(len(rows)), counts), column)), shape=shape)
+
+
+def least_violation(a: Arranged) -> float:
+    """Find the least t such that some counts >= 0 violate no constraint by more than t, in persons.
+
+    Returns
+    -------
+    float
+        About 0 where the node is feasible; nan where the linear programme was not solved.
+    """
+    lower = np.nonzero(np.isfinite(a.low))
+    upper = np.nonzero(np.isfinite(a.high))
+    exact = sparse.vstack([cell_sums(a), joint_sums(a)])
+    value = np.concatenate([a.parent, a.joint_total])
+    matrix = sparse.vstack([exact, -exact, -row_sums(a, *lower), row_sums(a, *upper)])
+    matrix = sparse.hstack([matrix, -np.ones((matrix.shape[0], 1))], format="csc")
+    limits = np.concatenate([value, -value, -a.low[lower], a.high[upper]])
+    cost = np.zeros(matrix.shape[1])
+    cost[-1] = 1.0
+    top = np.append(np.where(a.shut.T.ravel(), 0.0, np.inf), np.inf)
+    found = linprog(cost, A_ub=matrix, b_ub=limits, bounds=np.column_stack([np.zeros(len(top)), top]), method="highs")
+    return float(found.fun) if found.status == 0 else float("nan")
+
+
+def is_infeasible(a: Arranged) -> bool:
+    """Tell whether every choice of counts violates some constraint by more than `NEAR` persons."""
+    return least_violation(a) > NEAR * (1.0 + 1e-6 * float(a.parent.max()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objective:
+    """Half the objective of a node, without its constant, in the variables of a general solver.
+
+    Attributes
+    ----------
+    hessian : sparse matrix
+        Upper half. The counts come first, child by child, then `extra` variables.
+    linear : ndarray
+    link : sparse matrix
+        Times the variables it is 0; no rows where there are no extra variables.
+    extra : int
+    unit : float
+        What the objective was divided by.
+    """
+
+    hessian: Any
+    linear: Floats
+    link: Any
+    extra: int
+    unit: float
+
+
+def objective_of(a: Arranged) -> Objective:
+    """Write the objective of a node for a general solver."""
+    m, k = a.b.shape
+    size = a.form.shape[1]
+    profile = np.repeat(np.arange(len(a.form)), np.diff(a.starts))
+    unit = float(np.median(a.scale))
+    scale = a.scale / unit
+    blocks = sparse.csr_matrix(
+        (np.ones(a.blocks.size), (a.blocks.ravel(), np.tile(np.arange(m), len(a.blocks)))), shape=(size, m)
+    )
+    split = not a.whole and size > 0 and bool((a.inverse >= 0.0).all())
+    if split:
+        # The blocks of each child become variables of their own, which keeps the programme sparse.
+        quadratic = [sparse.diags(np.repeat(scale * a.single[profile], m))]
+        quadratic += [sparse.csc_matrix(s * a.form[p]) for s, p in zip(scale, profile, strict=True)]
+        extra = k * size
+        link = sparse.hstack([sparse.kron(sparse.eye(k), blocks), -sparse.eye(extra)], format="csr")
+    else:
+        dense = [a.single[p] * sparse.eye(m) + blocks.T @ (a.form[p] @ blocks.toarray()) for p in range(len(a.form))]
+        quadratic = [sparse.csc_matrix(s * dense[p]) for s, p in zip(scale, profile, strict=True)]
+        extra = 0
+        link = sparse.csr_matrix((0, k * m))
+    hessian = sparse.triu(sparse.block_diag(quadratic), format="csc")
+    linear = np.concatenate([-(a.b * scale).T.ravel(), np.zeros(extra)])
+    return Objective(hessian, linear, link, extra, unit)
+
+
+def pad(matrix: Any, columns: int) -> Any:  # noqa: ANN401
+    """Append columns of zeros."""
+    return sparse.hstack([matrix, sparse.csr_matrix((matrix.shape[0], columns))], format="csr")
+
+
+def interior_point(a: Arranged) -> tuple[Floats, Multipliers, int, bool]:
+    """Solve the node by clarabel.
+
+    Returns
+    -------
+    counts : ndarray, shape (m, k)
+    multipliers : Multipliers
+    iterations : int
+    solved : bool
+    """
+    m, k = a.b.shape
+    goal = objective_of(a)
+    same = a.low == a.high
+    fixed = np.nonzero(same)
+    lower = np.nonzero(np.isfinite(a.low) & ~same)
+    upper = np.nonzero(np.isfinite(a.high) & ~same)
+    identity = sparse.eye(k * m, format="csr")
+    shut = np.flatnonzero(a.shut.T)
+    open_ = np.flatnonzero(~a.shut.T)
+    exact = [cell_sums(a), joint_sums(a), row_sums(a, *fixed), identity[shut]]
+    within = [row_sums(a, *upper), -row_sums(a, *lower), -identity[open_]]
+    values = [a.parent, a.joint_total, a.low[fixed], np.zeros(len(shut))]
+    limits = [a.high[upper], -a.low[lower], np.zeros(len(open_))]
+    found = minimise(goal, sparse.vstack(exact), np.concatenate(values), sparse.vstack(within), np.concatenate(limits))
+    dual = np.array(found.z)[goal.link.shape[0] :]
+    parts = np.split(dual, np.cumsum([part.shape[0] for part in exact + within])[:-1])
+    rows = np.zeros(a.low.shape)
+    rows[fixed] -= parts[2]
+    rows[upper] -= parts[4]
+    rows[lower] += parts[5]
+    cells = -np.concatenate([parts[0], parts[1]]) * goal.unit
+    return counts_of(a, found.x), Multipliers(cells, rows * goal.unit / a.scale), int(found.iterations), usable(found)
+
+
+def minimise(goal: Objective, exact: Any, values: Floats, within: Any, limits: Floats) -> Any:  # noqa: ANN401
+    """Run clarabel on the objective with exact @ x = values and within @ x <= limits, x without the extra variables."""
+    extra = goal.hessian.shape[0] - exact.shape[1]
+    matrix = sparse.vstack([pad(goal.link, 0), pad(exact, extra), pad(within, extra)], format="csc")
+    start = np.zeros(goal.link.shape[0])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    cones = [clarabel.ZeroConeT(len(start) + len(values)), clarabel.NonnegativeConeT(len(limits))]
+    right = np.concatenate([start, values, limits])
+    return clarabel.DefaultSolver(goal.hessian, goal.linear, matrix, right, cones, settings).solve()
+
+
+def usable(found: Any) -> bool:  # noqa: ANN401
+    """Tell whether clarabel came to a point worth certifying."""
+    return str(found.status) in {"Solved", "AlmostSolved", "InsufficientProgress", "MaxIterations"}
+
+
+def counts_of(a: Arranged, variables: Any) -> Floats:  # noqa: ANN401
+    """Take the counts, of shape (m, k), out of a general solver's variables."""
+    m, k = a.b.shape
+    counts = np.ascontiguousarray(np.maximum(np.array(variables)[: k * m].reshape(k, m).T, 0.0))
+    counts[a.shut] = 0.0
+    return counts

@@ -1,0 +1,202 @@
+"""Solve one node: alternating directions to find the active set, then the exact solution on it."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from yupana.arrays import Flags, Floats
+from yupana.topdown.node.alternate import alternate
+from yupana.topdown.node.arranged import Arranged, arrange_node, shut_and_binding
+from yupana.topdown.node.certify import Multipliers, certify
+from yupana.topdown.node.general import interior_point, is_infeasible
+from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.node.problem import Node, Solution
+from yupana.topdown.node.settle import settle
+
+ROOM = 60_000_000
+"""How many numbers (8 bytes each) the inverses on an active set may take; above, only alternating steps are made."""
+
+ROUNDS = 24
+"""Active sets tried before more alternating steps are made."""
+
+FIRST = 20
+"""Alternating steps before the first active set; each further attempt doubles the steps."""
+
+DOUBT = 300
+"""Alternating steps after which a linear programme is asked whether the node is feasible at all."""
+
+LAST = 5000
+"""Alternating steps after which a general solver takes over."""
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """Where the alternating steps are; the kernel overwrites the arrays. See `alternate`."""
+
+    z: Floats
+    u: Floats
+    tau: Floats
+    y: Floats
+    w: Floats
+    rho: float
+
+
+def begin(a: Arranged) -> State:
+    """Start from even shares."""
+    m, k = a.b.shape
+    y = np.minimum(np.maximum(a.low, 0.0), a.high)
+    z = np.where(a.shut, 0.0, (a.parent / k)[:, None])
+    return State(z, np.zeros((m, k)), np.zeros(m), y, np.zeros_like(y), 5.0)
+
+
+def multipliers_of(a: Arranged, state: State) -> Multipliers:
+    """Read multipliers off the alternating steps."""
+    pulls = -state.rho * a.strength[:, None] * state.w
+    together = pulls[a.joint_row] * a.scale * a.joint
+    joint = together.sum(axis=1) / np.maximum(a.joint.sum(axis=1), 1)
+    pulls[a.joint_row] = 0.0
+    return Multipliers(np.concatenate([-state.rho * state.tau, joint]), pulls)
+
+
+def finish(a: Arranged, state: State, done: int) -> Solution | None:
+    """Solve exactly from the active set that the alternating steps have reached; None where no set stands."""
+    start = multipliers_of(a, state)
+    free: Flags = state.z > 0.0
+    bound = np.zeros(a.low.shape, dtype=np.int8)
+    if bound.size:
+        bound[state.y <= a.low] = -1
+        bound[state.y >= a.high] = 1
+        bound[a.low == a.high] = 2
+        start.rows[bound == 0] = 0.0
+    x = state.z.copy()
+    try:
+        rounds, changes = settle(
+            a.parent,
+            a.b,
+            a.scale,
+            a.starts,
+            a.single,
+            a.blocks,
+            a.form,
+            a.row_of,
+            a.low,
+            a.high,
+            a.joint,
+            a.joint_total,
+            a.shut,
+            free,
+            bound,
+            x,
+            start.cells,
+            start.rows,
+            np.empty_like(x),
+            ROUNDS,
+            ROOM,
+        )
+    except np.linalg.LinAlgError:
+        return None
+    if changes != 0:
+        return None
+    np.maximum(x, 0.0, out=x)
+    return certify(a, x, start, done + rounds, "active-set")
+
+
+def advance(a: Arranged, state: State, steps: int, tolerance: float) -> tuple[int, float]:
+    """Make alternating steps; returns how many, and the largest residual in persons."""
+    state.rho, taken, primal, dual = alternate(
+        a.parent,
+        a.b,
+        a.scale,
+        a.starts,
+        a.whole,
+        a.single,
+        a.blocks,
+        a.form,
+        a.pull,
+        a.overlap,
+        a.row_of,
+        a.strength,
+        a.low,
+        a.high,
+        a.joint,
+        a.joint_row,
+        a.joint_total,
+        a.shut,
+        state.z,
+        state.u,
+        state.tau,
+        state.y,
+        state.w,
+        state.rho,
+        steps,
+        1e-2 * tolerance,
+    )
+    return taken, max(primal, dual)
+
+
+def better(one: Solution | None, other: Solution) -> Solution:
+    """Choose the solution nearer to optimal."""
+    return other if one is None or other.kkt_residual < one.kkt_residual else one
+
+
+def refuse_if_infeasible(a: Arranged) -> None:
+    """Raise InfeasibleNode if every choice of counts violates a constraint."""
+    if is_infeasible(a):
+        raise InfeasibleNode(
+            "no counts of the children satisfy the parent and the constraints. Use the failsafe, or correct the "
+            "constraints."
+        )
+
+
+def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solution:
+    """Find the counts of the children that fit their measurements best.
+
+    Parameters
+    ----------
+    node : Node
+    tolerance : float
+        Bound on the KKT residual, in persons, below which a solution counts as certified.
+    aim : float, optional
+        A smaller residual to try for as long as the iterations last; by default the tolerance.
+
+    Returns
+    -------
+    Solution
+        Of the quadratic programme of `Node`; where it has many, one of them.
+
+    Raises
+    ------
+    InfeasibleNode
+        If no counts satisfy the parent and the constraints.
+    """
+    shut, binding = shut_and_binding(node)
+    a = arrange_node(node, shut, binding)
+    state = begin(a)
+    best: Solution | None = None
+    done = 0
+    steps = FIRST
+    sure = not binding and not node.joint
+    while done < LAST:
+        taken, residual = advance(a, state, steps, tolerance if aim is None else aim)
+        done += taken
+        found = finish(a, state, done)
+        if found is None and residual < tolerance:
+            found = certify(a, state.z.copy(), multipliers_of(a, state), done, "admm")
+        if found is not None:
+            best = better(best, found)
+        if best is not None and best.kkt_residual <= (tolerance if aim is None else aim):
+            return best
+        if not sure and done > DOUBT and residual > 1e3 * tolerance:
+            sure = True
+            refuse_if_infeasible(a)
+        steps = done
+    if best is not None and best.kkt_residual <= tolerance:
+        return best
+    counts, multipliers, taken, solved = interior_point(a)
+    final = better(best, certify(a, state.z, multipliers_of(a, state), done, "admm"))
+    if solved:
+        final = better(final, certify(a, counts, multipliers, taken, "clarabel"))
+    if final.kkt_residual <= tolerance:
+        return final
+    refuse_if_infeasible(a)
+    return replace(final, solver=f"{final.solver} (not certified)")

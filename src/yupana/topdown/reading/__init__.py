@@ -1,0 +1,1 @@
+"""Configurations of TopDown, read from documents and written back."""

@@ -1,0 +1,139 @@
+"""Read the configuration of a TopDown run: a file in TOML or JSON, or one that Yupana brings along. Public."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from yupana.errors import ConfigError
+from yupana.files.document import check_keys, is_text, read_budget, read_choice, read_toml_or_json, refuse
+from yupana.plan.measurement import Mechanism
+from yupana.privacy.exact import INFINITE, Budget
+from yupana.release.recipe import configuration_in
+from yupana.topdown.configuration import Configuration, Shared, unfit_for
+from yupana.topdown.query_names import TOTAL, query_named
+from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares
+from yupana.topdown.reading.schema import read_constraints, read_recodes, read_schema
+from yupana.topdown.reading.spine import read_spine
+
+BUILT_IN: Final = ("pl94-2020-us", "pl94-2020-pr", "h1-2020-us", "h1-2020-pr", "cook-2010")
+"""Configurations that Yupana brings along, by name."""
+
+PRIVACY_UNITS: Final = ("person record", "housing unit")
+
+_REQUIRED: Final = ("product", "schema", "shares", "queries")
+_OPTIONAL: Final = (
+    *("privacy_unit", "mechanism", "rho", "epsilon", "invariants", "passes", "recodes", "constraints", "spine"),
+)
+_BUDGETS: Final = {"zcdp": (Mechanism.ZCDP, "rho"), "pure": (Mechanism.PURE, "epsilon")}
+SMALLEST_BUDGET: Final = Fraction(1, 10**15)
+"""Of a measurement: the noise of a smaller one would not fit 64 bits."""
+
+
+def read_configuration(name: str | Path) -> Configuration:
+    """Read and check a configuration.
+
+    Parameters
+    ----------
+    name : str or Path
+        One of `BUILT_IN`, or a file: a configuration, or the manifest of a release.
+
+    Raises
+    ------
+    ConfigError
+        Naming the file, the key and what is wrong with it. All faults are named at once.
+    """
+    return _read(path_of(name))
+
+
+def path_of(name: str | Path) -> Path:
+    """Where a configuration lies, built-in or not.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+    """
+    if str(name) in BUILT_IN:
+        return built_in_path(str(name))
+    if not Path(name).exists():
+        raise ConfigError(f"config {name}: no such file, and none of the built-in names {', '.join(BUILT_IN)}")
+    return Path(name)
+
+
+def built_in_path(name: str) -> Path:
+    """Where a built-in configuration lies."""
+    return Path(str(files("yupana.topdown") / "builtin" / f"{name}.toml"))
+
+
+def _read(path: Path) -> Configuration:
+    document, faults = read_toml_or_json(path)
+    configuration = _parse(configuration_in(path, document, "topdown"), faults)
+    if configuration is None or faults:
+        raise refuse(path, faults)
+    return configuration
+
+
+def _parse(document: object, faults: list[str]) -> Configuration | None:
+    if not isinstance(document, dict):
+        faults.append("the top level must be a table with the keys " + ", ".join(_REQUIRED))
+        return None
+    check_keys("", document, _REQUIRED, faults, optional=_OPTIONAL)
+    product = document.get("product", "")
+    if "product" in document and not is_text(product):
+        faults.append("product: must be a text")
+    unit = read_choice("privacy_unit", document.get("privacy_unit", PRIVACY_UNITS[0]), PRIVACY_UNITS, faults)
+    mechanism, budget = _budget(document, faults)
+    # A key that is missing has been named; only what is there is read.
+    schema = read_schema(document["schema"], faults) if "schema" in document else None
+    shares = read_shares(document["shares"], faults) if "shares" in document else None
+    spine = read_spine(document.get("spine", {}), shares, mechanism, faults)
+    # What is named by attributes and geolevels can be judged only where they are known.
+    if schema is None or shares is None:
+        return None
+    recodes = read_recodes(document.get("recodes", {}), schema, faults)
+    quarters, zeros = read_constraints(document.get("constraints", {}), schema, faults)
+    named = partial(query_named, schema=schema, recodes=recodes)
+    invariants = read_invariants(document.get("invariants", {}), named(TOTAL), tuple(shares), faults)
+    if "queries" not in document:
+        return None
+    queries = read_queries(document["queries"], named, shares, faults)
+    passes = read_passes(document.get("passes", {}), named, schema, queries, faults)
+    _check_noise(budget, shares, queries, faults)
+    if spine is None:
+        return None
+    if not faults:
+        faults += unfit_for(spine.kind, queries)
+    return Configuration(
+        product, unit, mechanism, budget, invariants, schema, queries, passes, recodes, quarters, zeros, spine
+    )
+
+
+def _budget(document: dict[str, Any], faults: list[str]) -> tuple[Mechanism, Budget]:
+    mechanism, key = _BUDGETS[read_choice("mechanism", document.get("mechanism", "zcdp"), tuple(_BUDGETS), faults)]
+    (other,) = {"rho", "epsilon"} - {key}
+    if other in document:
+        faults.append(f"{other}: has no meaning under mechanism {mechanism.value!r}; give {key}")
+    if key not in document:
+        faults.append(f"key {key!r} is missing")
+        return mechanism, INFINITE
+    before = len(faults)
+    budget = read_budget(key, document[key], faults)
+    if budget == 0 and len(faults) == before:
+        faults.append(f"{key}: is 0, so nothing would be measured")
+    return mechanism, budget
+
+
+def _check_noise(
+    budget: Budget, shares: Mapping[str, Fraction], queries: Mapping[str, tuple[Shared, ...]], faults: list[str]
+) -> None:
+    """Name the measurements whose noise would not fit 64 bits."""
+    if isinstance(budget, Fraction):
+        faults += [
+            f"queries.{level}.{query.name}: has a budget below 1e-15; give it more, or a share of 0"
+            for level, of_level in queries.items()
+            for query, share in of_level
+            if 0 < budget * shares[level] * share < SMALLEST_BUDGET
+        ]

@@ -1,0 +1,1 @@
+"""Estimates to whole counts that keep their sums."""

@@ -1,0 +1,318 @@
+"""Minimum-cost flow in a directed graph with integer capacities and costs: the primal network simplex method.
+
+The method of the textbooks (Ahuja, Magnanti and Orlin, Network Flows, 1993, chapter 11): a basis is a spanning tree,
+whose potentials price every other arc; the arc that violates optimality the most in a block of arcs enters, flow is
+pushed around the cycle it closes, and the last arc to block, counted from the apex in the direction of the push,
+leaves. With that rule a tree stays strongly feasible (from every node some flow can be sent to the root along the
+tree), so that the method cannot cycle. Everything is int64: no tolerance.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.compiled import compiled
+from yupana.topdown.node.infeasible import InfeasibleNode
+
+
+class Graph(NamedTuple):
+    """A flow in a graph, arc by arc; see `improve`."""
+
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    cost: Ints
+    flow: Ints
+    state: NDArray[np.int8]
+
+
+class Tree(NamedTuple):
+    """A spanning tree, node by node; children of a node are a doubly linked list, so that branches move quickly."""
+
+    parent: Ints
+    link: Ints
+    potential: Ints
+    depth: Ints
+    eldest: Ints
+    younger: Ints
+    older: Ints
+    stack: Ints  # room for a walk through the tree
+
+
+@compiled
+def improve(
+    tail: Ints,
+    head: Ints,
+    capacity: Ints,
+    cost: Ints,
+    flow: Ints,
+    state: NDArray[np.int8],
+    parent: Ints,
+    link: Ints,
+    potential: Ints,
+) -> int:
+    """Pivot from a strongly feasible tree to an optimal one.
+
+    Parameters
+    ----------
+    tail, head, capacity, cost : ndarray of int64, shape (arcs,)
+    flow : ndarray of int64, shape (arcs,)
+        Feasible; changed in place.
+    state : ndarray of int8, shape (arcs,)
+        1 for an arc outside the tree without flow, -1 for one that is full, 0 for an arc of the tree and for one that
+        must keep its flow; changed in place. An arc of capacity 0 must be 0.
+    parent, link : ndarray of int64, shape (nodes,)
+        The tree: for each node the next one on the way to the root, and the arc between; -1 for the root, which is
+        node 0. Changed in place.
+    potential : ndarray of int64, shape (nodes,)
+        Filled so that cost + potential[tail] - potential[head], the reduced cost, is 0 on the tree, and not negative
+        where state is 1, not positive where it is -1.
+
+    Returns
+    -------
+    int
+        How many pivots it took.
+    """
+    graph = Graph(tail, head, capacity, cost, flow, state)
+    tree = _plant(graph, parent, link, potential)
+    block = max(int(np.sqrt(len(tail))), 24)
+    pivots = 0
+    at = 0
+    while True:
+        entering, at = _price(graph, potential, at, block)
+        if entering < 0:
+            return pivots
+        pivots += 1
+        forward = state[entering] == 1
+        first = tail[entering] if forward else head[entering]
+        second = head[entering] if forward else tail[entering]
+        apex = _meet(tree, first, second)
+        push, leaving, on_first = _block(graph, tree, first, second, apex, capacity[entering])
+        if push > 0:
+            flow[entering] += push if forward else -push
+            _send(graph, tree, first, apex, -push)
+            _send(graph, tree, second, apex, push)
+        if leaving < 0:
+            state[entering] = -state[entering]
+            continue
+        out = link[leaving]
+        state[out] = 1 if flow[out] == 0 else -1
+        state[entering] = 0
+        if on_first:
+            _rehang(graph, tree, entering, leaving, first, second)
+        else:
+            _rehang(graph, tree, entering, leaving, second, first)
+
+
+@compiled
+def _plant(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> Tree:
+    """Lists of children, depths and potentials of a tree given by its parents."""
+    nodes = len(parent)
+    tree = Tree(
+        parent,
+        link,
+        potential,
+        np.zeros(nodes, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        np.empty(nodes, dtype=np.int64),
+    )
+    for node in range(1, nodes):
+        _adopt(tree, node, parent[node])
+    potential[0] = 0
+    tree.stack[0] = 0
+    height = 1
+    while height > 0:
+        height -= 1
+        node = tree.stack[height]
+        child = tree.eldest[node]
+        while child >= 0:
+            arc = link[child]
+            tree.depth[child] = tree.depth[node] + 1
+            potential[child] = potential[node] + (-graph.cost[arc] if graph.tail[arc] == child else graph.cost[arc])
+            tree.stack[height] = child
+            height += 1
+            child = tree.younger[child]
+    return tree
+
+
+@compiled
+def _adopt(tree: Tree, node: int, above: int) -> None:
+    """Put a node first among the children of another."""
+    next_child = tree.eldest[above]
+    tree.older[node] = -1
+    tree.younger[node] = next_child
+    if next_child >= 0:
+        tree.older[next_child] = node
+    tree.eldest[above] = node
+
+
+@compiled
+def _price(graph: Graph, potential: Ints, at: int, block: int) -> tuple[int, int]:
+    """The arc to enter, the worst of the first block that has any, or -1; and where the next search starts."""
+    arcs = len(graph.tail)
+    entering = -1
+    worst = np.int64(0)
+    left = block
+    for _ in range(arcs):
+        reduced = graph.cost[at] + potential[graph.tail[at]] - potential[graph.head[at]]
+        price = graph.state[at] * reduced
+        if price < worst:
+            worst = price
+            entering = at
+        at += 1
+        if at == arcs:
+            at = 0
+        left -= 1
+        if left == 0:
+            if entering >= 0:
+                break
+            left = block
+    return entering, at
+
+
+@compiled
+def _meet(tree: Tree, one: int, other: int) -> int:
+    """The lowest node above both."""
+    while one != other:
+        if tree.depth[one] > tree.depth[other]:
+            one = tree.parent[one]
+        elif tree.depth[other] > tree.depth[one]:
+            other = tree.parent[other]
+        else:
+            one = tree.parent[one]
+            other = tree.parent[other]
+    return one
+
+
+@compiled
+def _block(graph: Graph, tree: Tree, first: int, second: int, apex: int, push: int) -> tuple[int, int, bool]:
+    """How much can go from the apex down to first, over the entering arc to second and up to the apex.
+
+    With it the node whose arc to its parent blocks last on that way, -1 where the entering arc does, and whether that
+    node lies on the side of first.
+    """
+    leaving = -1
+    on_first = True
+    node = first
+    while node != apex:
+        arc = tree.link[node]
+        room = graph.flow[arc] if graph.tail[arc] == node else graph.capacity[arc] - graph.flow[arc]
+        if room < push:
+            push = room
+            leaving = node
+        node = tree.parent[node]
+    node = second
+    while node != apex:
+        arc = tree.link[node]
+        room = graph.capacity[arc] - graph.flow[arc] if graph.tail[arc] == node else graph.flow[arc]
+        if room <= push:
+            push = room
+            leaving = node
+            on_first = False
+        node = tree.parent[node]
+    return push, leaving, on_first
+
+
+@compiled
+def _send(graph: Graph, tree: Tree, node: int, apex: int, amount: int) -> None:
+    """Push an amount up the tree from a node to one above it."""
+    while node != apex:
+        arc = tree.link[node]
+        graph.flow[arc] += amount if graph.tail[arc] == node else -amount
+        node = tree.parent[node]
+
+
+@compiled
+def _rehang(graph: Graph, tree: Tree, entering: int, leaving: int, moved: int, onto: int) -> None:
+    """Cut the branch below the leaving arc, and hang it by the entering arc from ``moved`` to ``onto``."""
+    # The path from the entering to the leaving arc is turned upside down.
+    node = moved
+    above = onto
+    arc = entering
+    while True:
+        before = tree.parent[node]
+        old_arc = tree.link[node]
+        prior = tree.older[node]
+        following = tree.younger[node]
+        if prior >= 0:
+            tree.younger[prior] = following
+        else:
+            tree.eldest[before] = following
+        if following >= 0:
+            tree.older[following] = prior
+        _adopt(tree, node, above)
+        tree.parent[node] = above
+        tree.link[node] = arc
+        if node == leaving:
+            break
+        above = node
+        arc = old_arc
+        node = before
+    reduced = graph.cost[entering] + tree.potential[graph.tail[entering]] - tree.potential[graph.head[entering]]
+    shift = -reduced if graph.tail[entering] == moved else reduced
+    tree.stack[0] = moved
+    height = 1
+    while height > 0:
+        height -= 1
+        node = tree.stack[height]
+        tree.potential[node] += shift
+        tree.depth[node] = tree.depth[tree.parent[node]] + 1
+        child = tree.eldest[node]
+        while child >= 0:
+            tree.stack[height] = child
+            height += 1
+            child = tree.younger[child]
+
+
+def min_cost_flow(tail: Ints, head: Ints, capacity: Ints, cost: Ints, supply: Ints) -> Ints:
+    """The cheapest flow that takes every node's supply to the nodes that demand it.
+
+    Parameters
+    ----------
+    tail, head : ndarray of int64, shape (arcs,)
+        The nodes each arc leaves and enters; parallel arcs are allowed.
+    capacity, cost : ndarray of int64, shape (arcs,)
+        Capacities are not negative. The sum of the absolute costs must stay below 2^60.
+    supply : ndarray of int64, shape (nodes,)
+        Negative for a demand; sums to zero.
+
+    Returns
+    -------
+    ndarray of int64, shape (arcs,)
+
+    Raises
+    ------
+    InfeasibleNode
+        Where the capacities let no such flow through.
+    """
+    nodes = len(supply)
+    if supply.sum() != 0:
+        raise ValueError(f"supply must sum to zero; it sums to {supply.sum()}.")
+    ceiling = int(np.abs(cost).sum()) + 1
+    if ceiling >= 1 << 60:
+        raise ValueError("The sum of the absolute costs must stay below 2^60; scale them down.")
+    # A root is joined to every node by an arc that costs more than any path: the first tree.
+    every = np.arange(1, nodes + 1)
+    gives = supply >= 0
+    amount = np.abs(supply)
+    real = len(tail)
+    flow = np.concatenate([np.zeros(real, dtype=np.int64), amount])
+    state = np.concatenate([np.where(capacity > 0, 1, 0), np.zeros(nodes)]).astype(np.int8)
+    improve(
+        np.concatenate([tail + 1, np.where(gives, every, 0)]),
+        np.concatenate([head + 1, np.where(gives, 0, every)]),
+        np.concatenate([capacity, np.full(nodes, amount.sum() + 1)]),
+        np.concatenate([cost, np.full(nodes, ceiling)]),
+        flow,
+        state,
+        np.concatenate([[-1], np.zeros(nodes, dtype=np.int64)]),
+        np.concatenate([[-1], real + np.arange(nodes)]),
+        np.zeros(nodes + 1, dtype=np.int64),
+    )
+    if flow[real:].any():
+        raise InfeasibleNode("No flow fits the capacities; raise capacities or lower the supplies.")
+    return flow[:real]

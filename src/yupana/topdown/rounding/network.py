@@ -1,0 +1,640 @@
+"""Roundings as a flow: exact and quick where the queries are nested.
+
+Each cell sends as many units as children must be rounded up in it, over arcs of capacity 1, to the children that may
+be. In each child the units run through the answers of the finest query, of the next coarser one, and so on, to the
+root; the arcs between cost what the distance to the target costs, which is convex and breaks at integers only. So an
+optimal flow is integral and is an optimal rounding. Children with a known joint total end in a node of their own.
+
+Later passes choose among the optima of earlier ones: after a pass, arcs with a reduced cost other than zero keep their
+flow, which is what all optima have in common.
+
+Costs are integers. Where a pass holds the detailed query they are multiples of 2^-30, so that the distance of that
+pass may exceed the optimum by at most 2^-31 for each fractional count. No node comes near what this could matter to:
+2^-31 times 10^6 fractional counts is 0.0005.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats, Indices, Ints
+from yupana.compiled import compiled
+from yupana.topdown.rounding.flow import improve
+from yupana.topdown.rounding.program import TOLERANCE, Joint, Limit, cannot_round
+
+SCALE = 1 << 30
+"""Units of cost per person where a pass holds the detailed query."""
+
+LIMIT = float(1 << 59)
+"""Costs of paths stay below this, so that nothing overflows."""
+
+HALF_UP = 0.5 + TOLERANCE
+"""What is added before the floor; see `round_half_up`."""
+
+
+@compiled
+def nest(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], Ints]:
+    """Order queries from fine to coarse, equal ones as one.
+
+    Parameters
+    ----------
+    labels : ndarray of int32, shape (queries, m)
+
+    Returns
+    -------
+    level : ndarray of int32, shape (queries,)
+        Where each query stands; the first is -1 where some two queries are not nested.
+    nested : ndarray of int32, shape (levels, m)
+        Indices numbered without gaps, finest query first.
+    sizes : ndarray of int64, shape (levels,)
+    """
+    queries, cells = labels.shape
+    dense = np.empty((queries, cells), dtype=np.int32)
+    size = np.zeros(queries, dtype=np.int64)
+    for q in range(queries):
+        size[q] = _number(labels[q], dense[q])
+    level = np.zeros(queries, dtype=np.int32)
+    nested = np.empty((queries, cells), dtype=np.int32)
+    sizes = np.zeros(queries, dtype=np.int64)
+    levels = 0
+    left = size.copy()
+    for _ in range(queries):
+        q = int(left.argmax())
+        left[q] = -1
+        if levels > 0 and not _refines(nested[levels - 1], sizes[levels - 1], dense[q]):
+            level[0] = -1
+            break
+        if levels == 0 or size[q] < sizes[levels - 1]:
+            nested[levels] = dense[q]
+            sizes[levels] = size[q]
+            levels += 1
+        level[q] = levels - 1
+    return level, nested[:levels], sizes[:levels]
+
+
+@compiled
+def _number(labels: NDArray[np.int32], dense: NDArray[np.int32]) -> int:
+    """Number the labels that occur without gaps, in order of appearance; how many there are."""
+    most = 0
+    for label in labels:
+        most = max(most, label)
+    number = np.full(most + 1, -1, dtype=np.int32)
+    size = 0
+    for i, label in enumerate(labels):
+        if number[label] < 0:
+            number[label] = size
+            size += 1
+        dense[i] = number[label]
+    return size
+
+
+@compiled
+def _refines(fine: NDArray[np.int32], size: int, coarse: NDArray[np.int32]) -> bool:
+    """Whether cells with the same fine label always have the same coarse one."""
+    above = np.full(size, -1, dtype=np.int32)
+    for i in range(len(fine)):
+        if above[fine[i]] < 0:
+            above[fine[i]] = coarse[i]
+        elif above[fine[i]] != coarse[i]:
+            return False
+    return True
+
+
+class Queries(NamedTuple):
+    """What the passes ask, and the bounds; see `round_by_flow`."""
+
+    nested: NDArray[np.int32]
+    sizes: Ints
+    slope: Ints  # by pass and level: what a unit of distance to the target costs
+    detailed: Ints
+    bound_start: Ints
+    floor: Ints
+    ceiling: Ints
+
+
+class Parts(NamedTuple):
+    """The fractional counts, child by child."""
+
+    child: Ints
+    cell: Ints
+    part: Floats
+    way: NDArray[np.int8]  # 1 if it must go up, 0 if it must not, -1 if it may
+    by_cell: Ints  # those that may, cell by cell: each is an arc
+    first: Ints  # where the arcs of each cell start that has any, and the end
+    need: Ints  # how many of them go up
+
+
+class Answers(NamedTuple):
+    """Answers that some fractional count counts in, level by level, child by child."""
+
+    start: Ints  # where each level starts
+    of: Ints  # by level and fractional count: the answer it counts in
+    above: Ints  # the coarser answer it is part of; -1 on the last level
+    child: Ints
+    target: Ints  # how many with a choice should go up
+    low: Ints  # how many must
+    high: Ints  # how many may; one more than there are where that is not bounded
+    made: NDArray[np.bool_]  # whether the network has a node for it
+
+
+class Network(NamedTuple):
+    """The network and its first tree; see `yupana.topdown.rounding.flow.improve`."""
+
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    cost: Ints  # by pass
+    flow: Ints
+    state: NDArray[np.int8]
+    parent: Ints
+    link: Ints
+    inflow: Ints  # by node: what has come in and has not gone on
+    node_of: Ints  # by answer
+
+
+@compiled
+def round_by_flow(
+    estimate: Floats,
+    parent: Ints,
+    nested: NDArray[np.int32],
+    sizes: Ints,
+    weight: Ints,
+    detailed: Ints,
+    bound_start: Ints,
+    floor: Ints,
+    ceiling: Ints,
+    group: Ints,
+    group_sum: Ints,
+    counts: Ints,
+) -> bool:
+    """Round the children of one parent.
+
+    Parameters
+    ----------
+    estimate : ndarray of float64, shape (k, m)
+    parent : ndarray of int64, shape (m,)
+    nested : ndarray of int32, shape (levels, m)
+    sizes : ndarray of int64, shape (levels,)
+    weight : ndarray of int64, shape (passes, levels)
+        How many queries of a pass stand on a level.
+    detailed : ndarray of int64, shape (passes,)
+        How many detailed queries a pass holds.
+    bound_start : ndarray of int64, shape (levels,)
+        Where the bounds of a level start in ``floor`` and ``ceiling``, child by child; -1 for a level without.
+    floor, ceiling : ndarray of int64, shape (bounds,)
+    group : ndarray of int64, shape (k,)
+        The joint total each child counts in, or -1.
+    group_sum : ndarray of int64, shape (joint totals,)
+    counts : ndarray of int64, shape (k, m)
+        Filled with the answer.
+
+    Returns
+    -------
+    bool
+        Whether it is possible.
+    """
+    slope = weight.copy()
+    for p in range(len(detailed)):
+        if detailed[p] > 0:
+            slope[p] *= SCALE
+    queries = Queries(nested, sizes, slope, detailed, bound_start, floor, ceiling)
+    possible, parts = _find_parts(estimate, parent, counts)
+    if not possible:
+        return False
+    possible, answers = _sum_answers(parts, counts, queries)
+    if not possible:
+        return False
+    network = _lay_out(parts, answers, group, group_sum, counts, len(detailed))
+    _send_cells(parts, queries, group, answers, network)
+    real = _climb(queries, group, answers, network, len(parts.by_cell))
+    arcs = _join_root(network, real)
+    if not _solve(network, real, arcs):
+        return False
+    for arc, entry in enumerate(parts.by_cell):
+        counts[parts.child[entry], parts.cell[entry]] += network.flow[arc]
+    return True
+
+
+@compiled
+def _solve(network: Network, real: int, arcs: int) -> bool:
+    """Minimise the costs of the passes in their order; whether the artificial arcs, from ``real`` on, end empty."""
+    tail = network.tail[:arcs]
+    head = network.head[:arcs]
+    flow = network.flow[:arcs]
+    state = network.state[:arcs]
+    potential = np.empty(len(network.parent), dtype=np.int64)
+    for p in _join_passes(network, real):
+        cost = network.cost[p, :arcs]
+        cost[real:] = _largest(cost[:real]) * len(potential)  # more than any path, for none passes a node twice
+        improve(tail, head, network.capacity[:arcs], cost, flow, state, network.parent, network.link, potential)
+        if flow[real:].any():
+            return False
+        for arc in range(arcs):
+            if cost[arc] + potential[tail[arc]] - potential[head[arc]] != 0:
+                state[arc] = 0
+    return True
+
+
+@compiled
+def _join_passes(network: Network, real: int) -> Ints:
+    """Add the costs of passes up as far as int64 allows; the passes that are left to be solved.
+
+    A flow is lexicographically optimal where no cycle of the residual network has lexicographically negative costs.
+    No cycle passes a node twice, so that an earlier pass weighs enough if its unit is more than all nodes together
+    can cost in the later ones.
+    """
+    nodes = len(network.parent)
+    left = np.ones(len(network.cost), dtype=np.bool_)
+    last = len(network.cost) - 1
+    for p in range(last - 1, -1, -1):
+        most = _largest(network.cost[last, :real])
+        weight = most * nodes + 1
+        # Potentials reach twice what the artificial arcs cost, which is this times the nodes.
+        if (float(_largest(network.cost[p, :real])) * weight + most) * nodes < LIMIT:
+            network.cost[last, :real] += weight * network.cost[p, :real]
+            left[p] = False
+        else:
+            last = p
+    return np.flatnonzero(left)
+
+
+@compiled
+def _largest(cost: Ints) -> int:
+    """The largest absolute cost, at least 1."""
+    largest = 1
+    for arc in range(len(cost)):
+        largest = max(largest, abs(cost[arc]))
+    return largest
+
+
+@compiled
+def _find_parts(estimate: Floats, parent: Ints, counts: Ints) -> tuple[bool, Parts]:
+    """The fractional counts, and in ``counts`` what has no choice."""
+    children, cells = estimate.shape
+    need, fractional = _take_floors(estimate, parent, counts)
+    place = np.zeros(cells, dtype=np.int64)
+    first = np.zeros(cells + 1, dtype=np.int64)
+    wanted = np.zeros(cells, dtype=np.int64)
+    arcs = 0
+    senders = 0
+    possible = True
+    for i in range(cells):
+        place[i] = arcs
+        if need[i] < 0 or need[i] > fractional[i]:
+            possible = False
+        if 0 < need[i] < fractional[i]:
+            wanted[senders] = need[i]
+            arcs += fractional[i]
+            senders += 1
+            first[senders] = arcs
+    entries = fractional.sum()
+    child = np.empty(entries, dtype=np.int64)
+    cell = np.empty(entries, dtype=np.int64)
+    part = np.empty(entries)
+    way = np.zeros(entries, dtype=np.int8)
+    by_cell = np.empty(arcs, dtype=np.int64)
+    entry = 0
+    for c in range(children):
+        for i in range(cells):
+            rest = estimate[c, i] - counts[c, i]
+            if rest <= TOLERANCE:
+                continue
+            child[entry] = c
+            cell[entry] = i
+            part[entry] = rest
+            if need[i] == fractional[i]:
+                counts[c, i] += 1
+                way[entry] = 1
+            elif need[i] > 0:
+                way[entry] = -1
+                by_cell[place[i]] = entry
+                place[i] += 1
+            entry += 1
+    return possible, Parts(child, cell, part, way, by_cell, first[: senders + 1], wanted[:senders])
+
+
+@compiled
+def _take_floors(estimate: Floats, parent: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Fill ``counts`` with floors; by cell what is left of the parent, and how many children are above their floor."""
+    children, cells = estimate.shape
+    need = parent.copy()
+    fractional = np.zeros(cells, dtype=np.int64)
+    for c in range(children):
+        for i in range(cells):
+            counts[c, i] = np.int64(np.floor(max(estimate[c, i], 0.0) + TOLERANCE))
+            need[i] -= counts[c, i]
+            fractional[i] += estimate[c, i] - counts[c, i] > TOLERANCE
+    return need, fractional
+
+
+@compiled
+def _sum_answers(parts: Parts, counts: Ints, queries: Queries) -> tuple[bool, Answers]:
+    """Targets and bounds of the answers, for what has a choice only.
+
+    An answer with one choice costs what that choice costs, and needs no node, unless it is bounded or a finer answer
+    has a node.
+    """
+    start, of, child = _number_answers(parts, queries)
+    levels = len(queries.sizes)
+    above = np.full(start[levels], -1, dtype=np.int64)
+    total = np.zeros(start[levels])
+    forced = np.zeros(start[levels], dtype=np.int64)
+    many = np.zeros(start[levels], dtype=np.int64)
+    for level in range(levels):
+        for entry in range(len(parts.child)):
+            answer = of[level, entry]
+            total[answer] += parts.part[entry]
+            forced[answer] += parts.way[entry] > 0
+            many[answer] += parts.way[entry] < 0
+            if level + 1 < levels:
+                above[answer] = of[level + 1, entry]
+    target = np.floor(total + HALF_UP).astype(np.int64) - forced
+    low = np.zeros(start[levels], dtype=np.int64)
+    high = many + 1
+    possible = True
+    for level in range(levels):
+        if queries.bound_start[level] >= 0:
+            possible = possible and _bound(parts, counts, queries, level, of[level], low, high)
+    made = (many > 1) | (low > 0) | (high <= many)
+    for answer in range(len(above)):  # finer answers come first
+        if made[answer] and above[answer] >= 0:
+            made[above[answer]] = True
+    return possible, Answers(start, of, above, child, target, low, high, made)
+
+
+@compiled
+def _number_answers(parts: Parts, queries: Queries) -> tuple[Ints, Ints, Ints]:
+    """Number the answers that fractional counts count in; `Answers.start`, `Answers.of` and `Answers.child`."""
+    levels = len(queries.sizes)
+    entries = len(parts.child)
+    start = np.zeros(levels + 1, dtype=np.int64)
+    of = np.empty((levels, entries), dtype=np.int64)
+    child = np.empty(levels * entries, dtype=np.int64)
+    answers = 0
+    for level in range(levels):
+        last = np.full(queries.sizes[level], -1, dtype=np.int64)
+        number = np.empty(queries.sizes[level], dtype=np.int64)
+        for entry in range(entries):
+            label = queries.nested[level, parts.cell[entry]]
+            if last[label] != parts.child[entry]:
+                last[label] = parts.child[entry]
+                number[label] = answers
+                child[answers] = parts.child[entry]
+                answers += 1
+            of[level, entry] = number[label]
+        start[level + 1] = answers
+    return start, of, child[:answers]
+
+
+@compiled
+def _bound(parts: Parts, counts: Ints, queries: Queries, level: int, of: Ints, low: Ints, high: Ints) -> bool:
+    """Put the bounds of a level into ``low`` and ``high``; whether they can be kept one by one."""
+    children, cells = counts.shape
+    size = queries.sizes[level]
+    begin = queries.bound_start[level]
+    least = queries.floor[begin : begin + children * size].copy()
+    most = queries.ceiling[begin : begin + children * size].copy()
+    many = np.zeros(children * size, dtype=np.int64)
+    for c in range(children):
+        for i in range(cells):
+            least[c * size + queries.nested[level, i]] -= counts[c, i]
+            most[c * size + queries.nested[level, i]] -= counts[c, i]
+    for entry in range(len(of)):
+        many[parts.child[entry] * size + queries.nested[level, parts.cell[entry]]] += parts.way[entry] < 0
+    for entry in range(len(of)):
+        at = parts.child[entry] * size + queries.nested[level, parts.cell[entry]]
+        low[of[entry]] = max(least[at], 0)
+        if most[at] < many[at]:
+            high[of[entry]] = most[at]
+    return bool((np.maximum(least, 0) <= np.minimum(most, many)).all())
+
+
+@compiled
+def _lay_out(parts: Parts, answers: Answers, group: Ints, group_sum: Ints, counts: Ints, passes: int) -> Network:
+    """An empty network with its nodes numbered: the root, joint totals, cells, answers."""
+    nodes = len(group_sum) + len(parts.first)
+    node_of = np.full(len(answers.made), -1, dtype=np.int64)
+    for answer in range(len(node_of)):
+        if answers.made[answer]:
+            node_of[answer] = nodes
+            nodes += 1
+    inflow = np.zeros(nodes, dtype=np.int64)
+    inflow[1 : 1 + len(group_sum)] = -group_sum
+    for c in range(len(group)):
+        if group[c] >= 0:
+            inflow[1 + group[c]] += counts[c].sum()
+    arcs = len(parts.by_cell) + 3 * nodes
+    return Network(
+        np.empty(arcs, dtype=np.int64),
+        np.empty(arcs, dtype=np.int64),
+        np.empty(arcs, dtype=np.int64),
+        np.zeros((passes, arcs), dtype=np.int64),
+        np.zeros(arcs, dtype=np.int64),
+        np.zeros(arcs, dtype=np.int8),
+        np.full(nodes, -1, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        inflow,
+        node_of,
+    )
+
+
+@compiled
+def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network) -> None:
+    """Arcs from the cells to the children. At first the largest fractional parts go up.
+
+    A cell hangs in the tree by the largest part that does not go up.
+    """
+    _connect(parts, queries, group, answers, network)
+    senders = len(parts.need)
+    first_node = len(network.parent) - answers.made.sum() - senders
+    order = np.empty(len(group), dtype=np.int64)
+    for sender in range(senders):
+        node = first_node + sender
+        need = parts.need[sender]
+        first = parts.first[sender]
+        many = parts.first[sender + 1] - first
+        for at in range(many):
+            arc = first + at
+            part = parts.part[parts.by_cell[arc]]
+            place = at
+            while place > 0 and parts.part[parts.by_cell[order[place - 1]]] < part:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = arc
+            network.tail[arc] = node
+            network.capacity[arc] = 1
+        for at in range(many):
+            arc = order[at]
+            if at < need:
+                network.flow[arc] = 1
+                network.state[arc] = -1
+                network.inflow[network.head[arc]] += 1
+            elif at > need:
+                network.state[arc] = 1
+        network.parent[node] = network.head[order[need]]
+        network.link[node] = order[need]
+
+
+@compiled
+def _connect(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network) -> None:
+    """The head of each arc from a cell, the finest answer that has a node, and its cost, with the answers before."""
+    for arc, entry in enumerate(parts.by_cell):
+        network.head[arc] = 1 + group[parts.child[entry]]
+        for p in range(len(queries.detailed)):
+            network.cost[p, arc] = queries.detailed[p] * np.int64(np.rint((1 - 2 * parts.part[entry]) * SCALE))
+        for level in range(len(queries.sizes)):
+            answer = answers.of[level, entry]
+            if answers.made[answer]:
+                network.head[arc] = network.node_of[answer]
+                break
+            for p in range(len(queries.detailed)):
+                slope = queries.slope[p, level]
+                network.cost[p, arc] += slope if answers.target[answer] <= 0 else -slope
+
+
+@compiled
+def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, arc: int) -> int:
+    """Arcs from each answer to the coarser one it is part of, from number ``arc`` on; their end.
+
+    One arc up to the target, where each unit brings the answer nearer, and one from there. An answer hangs by the
+    first that has room.
+    """
+    for level in range(len(queries.sizes)):
+        weighed = queries.slope[:, level].any()
+        for answer in range(answers.start[level], answers.start[level + 1]):
+            node = network.node_of[answer]
+            if node < 0:
+                continue
+            above = answers.above[answer]
+            onto = network.node_of[above] if above >= 0 else 1 + group[answers.child[answer]]
+            low = answers.low[answer]
+            high = answers.high[answer]
+            through = min(max(network.inflow[node], low), high)
+            network.inflow[node] -= through
+            network.inflow[onto] += through
+            middle = min(max(answers.target[answer], low), high) if weighed else high
+            for begin, end, sign in ((low, middle, -1), (middle, high, 1)):
+                if begin == end:
+                    continue
+                network.tail[arc] = node
+                network.head[arc] = onto
+                network.capacity[arc] = end - begin
+                network.flow[arc] = min(max(through - begin, 0), end - begin)
+                for p in range(len(queries.detailed)):
+                    network.cost[p, arc] = sign * queries.slope[p, level]
+                if through >= end:
+                    network.state[arc] = -1
+                elif network.parent[node] >= 0 or network.inflow[node] != 0:
+                    network.state[arc] = 1
+                else:
+                    network.parent[node] = onto
+                    network.link[node] = arc
+                arc += 1
+    return arc
+
+
+@compiled
+def _join_root(network: Network, arc: int) -> int:
+    """Artificial arcs from number ``arc`` on to or from the nodes that no arc with room hangs; their end.
+
+    They take the flow that is too much or too little for the bounds.
+    """
+    for node in range(1, len(network.parent)):
+        if network.parent[node] >= 0:
+            continue
+        rest = network.inflow[node]
+        network.tail[arc] = 0 if rest < 0 else node
+        network.head[arc] = node if rest < 0 else 0
+        network.flow[arc] = abs(rest)
+        network.capacity[arc] = np.int64(1) << 60
+        network.parent[node] = 0
+        network.link[node] = arc
+        arc += 1
+    return arc
+
+
+def round_on_network(
+    estimate: Floats,
+    parent: Ints,
+    passes: Sequence[Sequence[Indices | None]],
+    limits: Sequence[Limit],
+    joint: Sequence[Joint],
+) -> Ints | None:
+    """Round where queries and limits are nested and joint totals share no child; None elsewhere.
+
+    Parameters
+    ----------
+    estimate : ndarray of float64, shape (k, m)
+    parent : ndarray of int64, shape (m,)
+    passes : sequence of sequences of ndarray of int32, shape (m,), or None
+        None is the detailed query.
+    limits : sequence of Limit
+    joint : sequence of (children, total)
+
+    Returns
+    -------
+    ndarray of int64, shape (k, m), or None
+        The distances are the least lexicographically: those of a later pass are the least among all optima of the
+        earlier ones.
+    """
+    children, cells = estimate.shape
+    members = [child for together, _ in joint for child in together]
+    if len(set(members)) < len(members):
+        return None
+    wanted = [labels for queries in passes for labels in queries if labels is not None]
+    labels = np.empty((len(wanted) + len(limits), cells), dtype=np.int32)
+    for row, query in enumerate(wanted):
+        labels[row] = query
+    for row, limit in enumerate(limits, len(wanted)):
+        labels[row] = limit.labels
+    level, nested, sizes = nest(labels)
+    if len(level) and level[0] < 0:
+        return None
+    weight = np.zeros((max(len(passes), 1), len(sizes)), dtype=np.int64)
+    detailed = np.zeros(len(weight), dtype=np.int64)
+    row = 0
+    for number, queries in enumerate(passes):
+        for asked in queries:
+            if asked is None:
+                detailed[number] += 1
+            else:
+                weight[number, level[row]] += 1
+                row += 1
+    bounds = _bounds_by_level(limits, level[len(wanted) :], nested, sizes, children)
+    group = np.full(children, -1, dtype=np.int64)
+    for number, (together, _) in enumerate(joint):
+        group[list(together)] = number
+    totals = np.array([total for _, total in joint], dtype=np.int64)
+    counts = np.empty((children, cells), dtype=np.int64)
+    # Arrays of one kind, or the kernel would be compiled for every kind anew.
+    values = np.ascontiguousarray(estimate, dtype=np.float64)
+    sums = np.ascontiguousarray(parent, dtype=np.int64)
+    if not round_by_flow(values, sums, nested, sizes, weight, detailed, *bounds, group, totals, counts):
+        raise cannot_round()
+    return counts
+
+
+def _bounds_by_level(
+    limits: Sequence[Limit], level: NDArray[np.int32], nested: NDArray[np.int32], sizes: Ints, children: int
+) -> tuple[Ints, Ints, Ints]:
+    """The limits as `round_by_flow` takes them."""
+    start = np.full(len(sizes), -1, dtype=np.int64)
+    end = 0
+    for at in sorted(set(level.tolist())):
+        start[at] = end
+        end += children * int(sizes[at])
+    floor = np.full(end, -(1 << 60), dtype=np.int64)
+    ceiling = np.full(end, 1 << 60, dtype=np.int64)
+    for limit, at in zip(limits, level, strict=True):
+        answer = np.full(limit.lower.shape[1], -1)
+        answer[limit.labels] = nested[at]
+        used = answer >= 0
+        if (limit.lower[:, ~used] > 0).any() or (limit.upper[:, ~used] < 0).any():
+            raise cannot_round()
+        block = slice(start[at], start[at] + children * sizes[at])
+        low, high = (bound[block].reshape(children, sizes[at]) for bound in (floor, ceiling))
+        low[:, answer[used]] = np.maximum(low[:, answer[used]], limit.lower[:, used])
+        high[:, answer[used]] = np.minimum(high[:, answer[used]], limit.upper[:, used])
+    return start, floor, ceiling

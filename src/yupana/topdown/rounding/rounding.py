@@ -1,0 +1,165 @@
+"""From fractional to integer counts: every count goes up or down, and the children still sum to their parent.
+
+Let f be the floor of the estimate of the children and z be 1 where a count is rounded up. A pass minimises, over its
+queries q and the children c, the distances |Q_q z_c - t|, where t is the answer to q of the fractional parts, rounded
+half up; for the detailed query t is the fractional part itself, so that its distance is the sum of (1 - 2 t) z and a
+constant. The answers of a pass are held in the later ones.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats, Indices, Ints
+from yupana.topdown.queries import margin
+from yupana.topdown.rounding.network import round_on_network
+from yupana.topdown.rounding.program import TOLERANCE, Joint, Limit, hold, round_by_program
+
+Passes = tuple[tuple[Indices | None, ...], ...]
+
+UNBOUNDED = np.int64(1) << 50
+"""More than any count."""
+
+
+def round_counts(
+    estimate: Floats,
+    parent: Ints,
+    passes: Passes,
+    groups: Indices | None = None,
+    lower: Ints | None = None,
+    upper: Ints | None = None,
+    fixed: tuple[tuple[Indices, Ints], ...] = (),
+    joint: tuple[Joint, ...] = (),
+) -> Ints:
+    """Round the children of one parent, on live cells.
+
+    Parameters
+    ----------
+    estimate : ndarray of float64, shape (k, m)
+        Non-negative; sums to ``parent`` over the children up to the solver's error.
+    parent : ndarray of int64, shape (m,)
+    passes : tuple of tuples of (ndarray of int32, shape (m,), or None)
+        The queries of each pass as the answer each cell counts in; None is the detailed query.
+    groups : ndarray of int32, shape (m,), optional
+        Which total each cell counts in that ``lower`` and ``upper`` bound.
+    lower, upper : ndarray of int64, shape (k, G), optional
+    fixed : tuple of (ndarray of int32, shape (m,); ndarray of int64, shape (k, answers))
+        Queries whose answers are known, such as an invariant total.
+    joint : tuple of (tuple of int, int)
+        Children whose totals together are known.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, m)
+
+    Raises
+    ------
+    InfeasibleNode
+        Where no counts between the floor and the ceiling of the estimate keep the parent and the constraints.
+    """
+    limits = limits_of(groups, lower, upper, fixed)
+    # Most often all passes are one flow; else as many of the first as are nested, and a program for the others.
+    for flowing in range(len(passes), -1, -1):
+        counts = round_on_network(estimate, parent, passes[:flowing], limits, joint)
+        if counts is None:
+            continue
+        if flowing == len(passes):
+            return counts
+        limits += [hold(counts, labels) for queries in passes[:flowing] for labels in queries]
+        return round_by_program(estimate, parent, passes[flowing:], limits, joint)
+    return round_by_program(estimate, parent, passes, limits, joint)
+
+
+def limits_of(
+    groups: Indices | None, lower: Ints | None, upper: Ints | None, fixed: tuple[tuple[Indices, Ints], ...]
+) -> list[Limit]:
+    """The constraints on each child by itself."""
+    limits = [Limit(labels, values, values) for labels, values in fixed]
+    if groups is not None and (lower is not None or upper is not None):
+        shape = lower.shape if lower is not None else upper.shape if upper is not None else ()
+        low = lower if lower is not None else np.full(shape, -UNBOUNDED)
+        high = upper if upper is not None else np.full(shape, UNBOUNDED)
+        limits.append(Limit(groups, low, high))
+    return limits
+
+
+def round_node(
+    estimate: NDArray[np.floating],
+    parent: NDArray[np.integer],
+    shape: Sequence[int],
+    passes: Sequence[Sequence[Sequence[int]]],
+    lower: NDArray[np.generic] | None = None,
+    upper: NDArray[np.generic] | None = None,
+) -> Ints:
+    """Round the children of one parent to integers that sum to it.
+
+    Parameters
+    ----------
+    estimate : ndarray of float, shape (children, cells)
+        Non-negative estimates that sum to the parent in every cell.
+    parent : ndarray of int, shape (cells,)
+        Counts of the parent.
+    shape : sequence of int
+        Levels of each attribute; cells are in C order.
+    passes : sequence of sequences of queries
+        A query is a row of 0/1 flags, one per attribute: 1 where it is kept, 0 where it is summed over. All ones is
+        the detailed query, whose target alone is not rounded.
+    lower, upper : ndarray, shape (children, shape[0]), optional
+        Bounds on the totals by the first attribute; infinite for none.
+
+    Returns
+    -------
+    ndarray of int64, shape (children, cells)
+        Each count is the floor or the ceiling of the estimate; an estimate within 1e-6 of an integer is that integer.
+
+    Raises
+    ------
+    InfeasibleNode
+        Where no such counts exist.
+    ValueError
+        Where the arguments do not fit together.
+    """
+    values = np.ascontiguousarray(estimate, dtype=np.float64)
+    totals = np.asarray(parent)
+    cells = prod(shape)
+    if values.ndim != 2 or values.shape[1] != cells:
+        raise ValueError(f"estimate has shape {values.shape}; give (children, {cells}), cells in C order of {shape}.")
+    if totals.shape != (cells,) or not np.issubdtype(totals.dtype, np.integer):
+        raise ValueError(f"parent must be {cells} integers, one per cell; it is {totals.dtype} of {totals.shape}.")
+    if not np.isfinite(values).all() or (values < -TOLERANCE).any():
+        raise ValueError("estimate holds a value that is negative or not finite; give non-negative estimates.")
+    queries = []
+    for number, rows in enumerate(passes):
+        for kept in rows:
+            if len(kept) != len(shape) or any(flag not in {0, 1} for flag in kept):
+                raise ValueError(
+                    f"pass {number} has the query {tuple(kept)}; a query is {len(shape)} flags of 0 or 1, one per "
+                    "attribute: 1 where it is kept."
+                )
+        queries.append([None if all(kept) else margin("", shape, kept).answers() for kept in rows])
+    live = np.flatnonzero((totals > 0) | (values > TOLERANCE).any(axis=0))
+    by_first = np.asarray(np.arange(cells) // (cells // shape[0]), dtype=np.int32)
+    bounded = (len(values), shape[0])
+    out = np.zeros(values.shape, dtype=np.int64)
+    out[:, live] = round_counts(
+        np.ascontiguousarray(values[:, live]),
+        totals[live].astype(np.int64),
+        tuple(tuple(None if q is None else q[live] for q in rows) for rows in queries),
+        by_first[live],
+        _bounds(lower, "lower", bounded),
+        _bounds(upper, "upper", bounded),
+    )
+    return out
+
+
+def _bounds(given: NDArray[np.generic] | None, name: str, shape: tuple[int, int]) -> Ints | None:
+    """Bounds as integers: lower ones up, upper ones down, infinite ones beyond any count."""
+    if given is None:
+        return None
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape != shape or np.isnan(values).any():
+        raise ValueError(f"{name} must be numbers of shape {shape}: children, levels of the first attribute.")
+    inward = np.floor(values + TOLERANCE) if name == "upper" else np.ceil(values - TOLERANCE)
+    return np.asarray(np.clip(inward, -float(UNBOUNDED), float(UNBOUNDED)), dtype=np.int64)

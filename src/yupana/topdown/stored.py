@@ -1,0 +1,98 @@
+"""All noisy measurements of a run, drawn once and kept on disk. Public."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.topdown.budget import Spending
+from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.evidence import MeasuredFamilies
+from yupana.topdown.families import Families, ask_all
+
+_VALUES_AT_ONCE: Final = 1 << 22
+
+
+class Measures(Protocol):
+    """Measures geounits in full; the door of a run."""
+
+    def measure_all(self, level: int, first: int, last: int) -> tuple[Ints, ...]:
+        """Noisy answers of each query of a geolevel, for the units from ``first`` up to ``last``: (units, size)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredMeasurements:
+    """Every noisy answer of a plan, in pieces of consecutive geounits.
+
+    Attributes
+    ----------
+    spending : Spending
+    checkpoint : Checkpoint
+        Where they are kept.
+    """
+
+    spending: Spending
+    checkpoint: Checkpoint
+
+    def draw(self, door: Measures) -> Iterator[tuple[int, int, int]]:
+        """Draw what is not there yet; yields geolevel, geounits done and geounits in all after every piece."""
+        for level, spent in enumerate(self.spending.levels):
+            units = len(spent.share_of)
+            for first, last in self._pieces(level):
+                if not self.checkpoint.has_draws(level, first):
+                    draw = partial(door.measure_all, level, first, last)
+                    self.checkpoint.save_draws(level, first, self._shapes(level, first, last), draw)
+                yield level, last, units
+
+    def pieces(self, level: int, first: int, last: int) -> Iterator[tuple[int, int, tuple[NDArray[np.integer], ...]]]:
+        """The answers of each query for the units from ``first`` up to ``last``, piece by piece.
+
+        Yields
+        ------
+        tuple
+            First unit, one past the last, and by query the answers, of shape (units of the piece, size).
+        """
+        for start, stop in self._pieces(level):
+            if stop <= first or start >= last:
+                continue
+            drawn = self.checkpoint.load_draws(level, start, self._shapes(level, start, stop))
+            if drawn is None:
+                raise RuntimeError(f"measurements of level {level} from unit {start} on were not drawn")
+            begin, end = max(first, start), min(last, stop)
+            yield begin, end, tuple(of_query[begin - start : end - start] for of_query in drawn)
+
+    def answers(self, level: int, first: int, last: int) -> list[NDArray[np.integer]]:
+        """The answers of each query for the units from ``first`` up to ``last``, of shape (units, size)."""
+        found = [piece for _, _, piece in self.pieces(level, first, last)]
+        return [np.concatenate(of_query) for of_query in zip(*found, strict=True)]
+
+    def gather(self, level: int, families: Families) -> MeasuredFamilies:
+        """Read what was measured of the children of families, where their live cells reach."""
+        spent = self.spending.levels[level]
+        asked = ask_all(families, spent.queries)
+        stored = self.answers(level, families.first, families.last)
+        values: list[Ints] = []
+        for one, of_query in zip(asked, stored, strict=True):
+            # For every child the answers its parent's live cells reach, child after child.
+            widths = np.repeat(np.diff(one.starts), np.diff(families.children))
+            rows = np.repeat(np.arange(families.last - families.first), widths)
+            columns = [
+                np.tile(one.answers[one.starts[p] : one.starts[p + 1]], families.children[p + 1] - families.children[p])
+                for p in range(len(one.starts) - 1)
+            ]
+            values.append(of_query[rows, np.concatenate(columns)].astype(np.int64))
+        return MeasuredFamilies.of(spent, families, asked, tuple(values))
+
+    def _pieces(self, level: int) -> list[tuple[int, int]]:
+        spent = self.spending.levels[level]
+        at_once = max(1, _VALUES_AT_ONCE // max(1, sum(query.size for query in spent.queries)))
+        units = len(spent.share_of)
+        return [(first, min(first + at_once, units)) for first in range(0, units, at_once)]
+
+    def _shapes(self, level: int, first: int, last: int) -> list[tuple[int, int]]:
+        return [(last - first, query.size) for query in self.spending.levels[level].queries]

@@ -1,0 +1,1 @@
+"""Least squares on the whole tree of geounits."""

@@ -1,0 +1,220 @@
+"""The basis in which every covariance of the least squares on the tree is diagonal.
+
+For a set S of attributes let P_S be the Kronecker product of I - J/n over the attributes in S and J/n over the others
+(n the number of levels, J all ones): the part of a histogram that interacts in S. A query Q that keeps the attributes
+T and sums over the others has Q'Q = N sum of P_S over the S within T, with N the product of the numbers of levels of
+the others. So all such Q'Q commute, and a precision or a variance is one number for each of the 2^attributes sets S.
+
+*Coordinates* are taken along each attribute by the reflection that carries the first unit vector to the constant one.
+It is symmetric and its own inverse, costs one sum, and leaves the mean in place 0 and the rest in the others; so the
+coordinates of a histogram have its own shape, and one belongs to S if its places are 0 exactly outside S. Proofs are in
+docs/topdown-least-squares.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Flags, Floats
+from yupana.topdown.queries import Query, margin
+
+Kept = tuple[bool, ...]
+"""Which of the attributes of a basis a margin keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The basis of one schema. An attribute of one level has no part in it: kept or summed over, it is the same.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Levels of each attribute of the schema.
+    """
+
+    shape: tuple[int, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Levels of each attribute that has more than one: the attributes of the basis."""
+        return tuple(size for size in self.shape if size > 1)
+
+    @property
+    def cells(self) -> int:
+        """How many cells a histogram has, and as many coordinates."""
+        return prod(self.shape)
+
+    @property
+    def subsets(self) -> tuple[Kept, ...]:
+        """The sets S in the order of all spectra: as binary numbers, the first attribute the highest digit."""
+        return tuple(product((False, True), repeat=len(self.sizes)))
+
+    def kept(self, query: Query) -> Kept:
+        """Which attributes of the basis a query keeps.
+
+        Raises
+        ------
+        ValueError
+            If it groups levels: such a query is not diagonal in this basis.
+        """
+        if not query.keeps_or_sums:
+            raise ValueError(f"{query.name} groups levels; the least squares take queries that keep or sum attributes.")
+        return tuple(size > 1 for size, levels in zip(query.shape, self.shape, strict=True) if levels > 1)
+
+    def margin(self, kept: Kept) -> Query:
+        """Make the query that keeps these attributes; it is named by their positions in the schema."""
+        keeps = iter(kept)
+        flags = [levels > 1 and next(keeps) for levels in self.shape]
+        return margin("*".join(str(i) for i, flag in enumerate(flags) if flag) or "total", self.shape, flags)
+
+    def within(self, kept: Kept) -> Flags:
+        """Which sets S lie within T = `kept`, of shape (2^attributes,): what a margin sees."""
+        return np.array([all(k or not s for s, k in zip(subset, kept, strict=True)) for subset in self.subsets])
+
+    def summed(self, kept: Kept) -> int:
+        """N: how many cells each answer of a margin sums."""
+        return prod(size for size, keep in zip(self.sizes, kept, strict=True) if not keep)
+
+    def coordinates(self, answers: NDArray[np.generic], kept: Kept) -> Floats:
+        """Coordinates of the answers of a margin, taken as a histogram of its own attributes.
+
+        Those of a histogram x are sqrt(N) times smaller than those of its margin Q x, place by place (see `box`).
+
+        Parameters
+        ----------
+        answers : ndarray, shape (units, answers of the margin)
+        kept : Kept
+
+        Returns
+        -------
+        ndarray of float64, shape (units, sizes of the attributes kept, 1 for the others)
+        """
+        shape = tuple(size if keep else 1 for size, keep in zip(self.sizes, kept, strict=True))
+        return _reflected(np.asarray(answers, dtype=np.float64).reshape(len(answers), *shape))
+
+    def answers(self, coordinates: Floats, query: Query) -> Floats:
+        """Answers of any query, with groupings too, from the coordinates of histograms.
+
+        Parameters
+        ----------
+        coordinates : ndarray of float64, shape (units, cells)
+
+        Returns
+        -------
+        ndarray of float64, shape (units, query.size)
+        """
+        kept = tuple(size > 1 for size, levels in zip(query.shape, self.shape, strict=True) if levels > 1)
+        part = coordinates.reshape(-1, *self.sizes)[box(kept)]
+        out = _reflected(part * sqrt(self.summed(kept)))
+        factors = [factor for factor in query.factors if len(factor) > 1]
+        for axis, (factor, keep) in enumerate(zip(factors, kept, strict=True), start=1):
+            if keep and max(factor) + 1 < len(factor):
+                groups = np.arange(max(factor) + 1) == np.asarray(factor)[:, None]
+                out = np.moveaxis(np.moveaxis(out, axis, -1) @ groups, -1, axis)
+        return np.ascontiguousarray(out.reshape(len(coordinates), query.size))
+
+    def histograms(self, coordinates: Floats) -> Floats:
+        """Histograms from their coordinates, both of shape (units, cells)."""
+        return self.answers(coordinates, self.margin((True,) * len(self.sizes)))
+
+    def blocks(self) -> Iterator[tuple[int, tuple[slice, ...]]]:
+        """Each set S with the place of its coordinates in an array of shape (units, sizes of the attributes)."""
+        for number, subset in enumerate(self.subsets):
+            yield number, (slice(None), *(slice(1, None) if inside else slice(0, 1) for inside in subset))
+
+    def scaled(self, coordinates: Floats, spectrum: Floats) -> Floats:
+        """Apply the matrices sum of spectrum_S P_S, one per unit.
+
+        Parameters
+        ----------
+        coordinates : ndarray of float64, shape (units, cells)
+        spectrum : ndarray of float64, shape (units, 2^attributes)
+
+        Returns
+        -------
+        ndarray of float64, shape (units, cells)
+        """
+        out = np.empty((len(coordinates), *self.sizes))
+        source = coordinates.reshape(out.shape)
+        for number, block in self.blocks():
+            factor = spectrum[:, number].reshape(-1, *(1 for _ in self.sizes))
+            np.multiply(source[block], factor, out=out[block])
+        return out.reshape(coordinates.shape)
+
+    def loadings(self, query: Query) -> Floats:
+        """What part of each answer lies in each S: squared lengths of P_S q, q the row of 0 and 1 of an answer.
+
+        Parameters
+        ----------
+        query : Query
+            Groupings are allowed.
+
+        Returns
+        -------
+        ndarray of float64, shape (query.size, 2^attributes)
+            The variance of an answer is their sum, weighted by the variances of the S. Rows are equal where the query
+            keeps or sums whole attributes.
+        """
+        out: Floats = np.ones((1, 1))
+        for factor in query.factors:
+            if len(factor) > 1:
+                counted = np.bincount(factor).astype(np.float64)
+                mean = counted**2 / len(factor)
+                out = np.asarray(np.kron(out, np.stack([mean, counted - mean], axis=1)), dtype=np.float64)
+        return out
+
+    def weights(self, precision: Floats) -> Floats:
+        """Write sum of precision_S P_S as a signed sum over margins, sum of weight_T Q_T'Q_T.
+
+        Parameters
+        ----------
+        precision : ndarray of float64, shape (units, 2^attributes)
+
+        Returns
+        -------
+        ndarray of float64, shape (units, 2^attributes)
+            Weight of the margin that keeps T, some of them negative. What is rounding error alone is exactly 0.
+        """
+        out = precision.reshape(-1, *(2 for _ in self.sizes)).copy()
+        scale = np.abs(out)
+        for axis in range(1, out.ndim):
+            # T without the attribute: less what the margin with it holds already, over the levels it sums.
+            for array, sign in ((out, -1.0), (scale, 1.0)):
+                less, more = (array[(slice(None),) * axis + (place,)] for place in (0, 1))
+                less += sign * more
+                less /= self.sizes[axis - 1]
+        out[np.abs(out) <= 1e-12 * scale] = 0.0
+        return out.reshape(precision.shape)
+
+    def precision(self, weights: Floats) -> Floats:
+        """Sum weight_T Q_T'Q_T to its spectrum: the inverse of `weights`, of the same shapes; infinity is allowed."""
+        out = weights.reshape(-1, *(2 for _ in self.sizes)).copy()
+        for axis in range(1, out.ndim):
+            less, more = (out[(slice(None),) * axis + (place,)] for place in (0, 1))
+            less *= self.sizes[axis - 1]
+            less += more
+        return out.reshape(weights.shape)
+
+
+def box(kept: Sequence[bool]) -> tuple[slice, ...]:
+    """The place of the coordinates of a margin in an array of shape (units, sizes of the attributes)."""
+    return (slice(None), *(slice(None) if keep else slice(0, 1) for keep in kept))
+
+
+def _reflected(values: Floats) -> Floats:
+    """Reflect along every attribute, so that its mean comes to place 0; an own inverse."""
+    out = values.copy()
+    for axis in range(1, out.ndim):
+        size = out.shape[axis]
+        if size > 1:
+            place = (slice(None),) * axis
+            root = sqrt(size)
+            constant = out.sum(axis=axis, keepdims=True) / root
+            first = out[(*place, slice(0, 1))]
+            out += (first - constant) / (root - 1.0)
+            out[(*place, slice(0, 1))] = constant
+    return out

@@ -1,0 +1,168 @@
+"""Evidence from the whole tree: what all measurements of a geounit and of those below it say of it. Public."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.geography.tree import Tree
+from yupana.topdown.budget import LevelSpending
+from yupana.topdown.divide import Terms
+from yupana.topdown.families import Families
+from yupana.topdown.histogram import Cells
+from yupana.topdown.queries import Query
+from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.tree.basis import Basis
+from yupana.topdown.tree.least_squares import Estimate, Measured, Quadratic, combined, own, quadratic, summed
+
+_VALUES_AT_ONCE: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FullInformation:
+    """The up-pass estimates of every geolevel; those of the last are made when they are asked for.
+
+    Attributes
+    ----------
+    basis : Basis
+    tree : Tree
+    stored : StoredMeasurements
+    totals : mapping of int to ndarray of int64, shape (units,)
+        Totals that are known exactly, by geolevel.
+    upward : tuple of Estimate
+        Of each geolevel but the last.
+    """
+
+    basis: Basis
+    tree: Tree
+    stored: StoredMeasurements
+    totals: Mapping[int, Ints]
+    upward: tuple[Estimate, ...]
+
+    def up(self, level: int, first: int, last: int) -> Estimate:
+        """What the measurements of the units from ``first`` up to ``last`` and of all below them say of them."""
+        if level < len(self.upward):
+            return self.upward[level].part(first, last)
+        return _own(self.basis, self.stored, self.totals, level, first, last)
+
+    def gather(self, level: int, families: Families) -> "TreeFamilies":
+        """Up-pass estimates of the children of families."""
+        spent = self.stored.spending.levels[level]
+        target = self.up(level, families.first, families.last)
+        held = [tuple(_kept_whole(spent, chosen)) for chosen in spent.passes[:-1]]
+        fitted = [_fit(quadratic(self.basis, target, queries), queries) for queries in held if queries]
+        return TreeFamilies(families, (*fitted, _fit(quadratic(self.basis, target), ())))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What an estimation pass fits, of the children of all families.
+
+    Attributes
+    ----------
+    target : Quadratic
+    labels, held : tuple of ndarray of int32, each of shape (cells,)
+        Which answer each cell counts in, of the queries of the target, and of those that later passes hold.
+    """
+
+    target: Quadratic
+    labels: tuple[Cells, ...]
+    held: tuple[Cells, ...]
+
+
+def _fit(target: Quadratic, held: Sequence[Query]) -> Fit:
+    return Fit(target, tuple(q.answers() for q in target.queries), tuple(q.answers() for q in held))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeFamilies:
+    """Up-pass estimates of the children of some families, as targets with their precision.
+
+    Attributes
+    ----------
+    families : Families
+    fitted : tuple of Fit
+        Of each estimation pass; the last fits everything there is.
+    """
+
+    families: Families
+    fitted: tuple[Fit, ...]
+
+    def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
+        """What each estimation pass of a parent fits."""
+        return [partial(self._terms, parent, fit) for fit in self.fitted]
+
+    def _terms(self, parent: int, fit: Fit) -> Terms:
+        first, last = (self.families.children[parent : parent + 2] - self.families.first).tolist()
+        live = self.families.live[slice(*self.families.starts[parent : parent + 2])]
+        mine = fit.target.part(first, last)
+        labels = tuple(label[live] for label in fit.labels)
+        return Terms(labels, mine.answers, mine.weights, tuple(label[live] for label in fit.held))
+
+
+def full_information(
+    basis: Basis, tree: Tree, stored: StoredMeasurements, totals: Mapping[int, Ints]
+) -> FullInformation:
+    """Pass upward through the tree, from the blocks to the root.
+
+    Parameters
+    ----------
+    basis : Basis
+    tree : Tree
+    stored : StoredMeasurements
+        All drawn.
+    totals : mapping of int to ndarray of int64, shape (units,)
+        Totals that are known exactly, by geolevel.
+    """
+    upward: list[Estimate] = []
+    for level in range(len(tree.names) - 2, -1, -1):
+        upward.append(_up(basis, tree, stored, totals, level, upward[-1] if upward else None))
+    return FullInformation(basis, tree, stored, totals, tuple(reversed(upward)))
+
+
+def _up(
+    basis: Basis,
+    tree: Tree,
+    stored: StoredMeasurements,
+    totals: Mapping[int, Ints],
+    level: int,
+    below: Estimate | None,
+) -> Estimate:
+    """The estimates of a geolevel, from those of its children; those of blocks are made and dropped in pieces."""
+    units, parents = tree.units(level), tree.parents[level + 1]
+    starts = np.searchsorted(parents, np.arange(units + 1))
+    coordinates, precision = np.empty((units, basis.cells)), np.empty((units, len(basis.subsets)))
+    first = 0
+    while first < units:
+        reach = starts[first] + _VALUES_AT_ONCE // basis.cells
+        last = min(units, max(first + 1, int(np.searchsorted(starts, reach, side="right")) - 1))
+        begin, end = int(starts[first]), int(starts[last])
+        children = below.part(begin, end) if below is not None else _own(basis, stored, totals, level + 1, begin, end)
+        of_children = summed(children, parents[begin:end] - np.int32(first), last - first)
+        both = combined(basis, _own(basis, stored, totals, level, first, last), of_children)
+        coordinates[first:last], precision[first:last] = both.coordinates, both.precision
+        first = last
+    return Estimate(coordinates, precision)
+
+
+def _own(
+    basis: Basis, stored: StoredMeasurements, totals: Mapping[int, Ints], level: int, first: int, last: int
+) -> Estimate:
+    """What the measurements of the units themselves say of them. Queries with recodes are left out."""
+    spent = stored.spending.levels[level]
+    weights = spent.weights[spent.share_of[first:last]]
+    answers = stored.answers(level, first, last)
+    measured = [
+        Measured(query, answers[q], weights[:, q]) for q, query in enumerate(spent.queries) if query.keeps_or_sums
+    ]
+    if level in totals:
+        total = basis.margin(basis.subsets[0])
+        measured.append(Measured(total, totals[level][first:last, None], np.full(last - first, np.inf)))
+    return own(basis, last - first, measured)
+
+
+def _kept_whole(spent: LevelSpending, chosen: Sequence[int]) -> list[Query]:
+    return [spent.queries[q] for q in chosen if spent.queries[q].keeps_or_sums]

@@ -1,0 +1,396 @@
+"""Generalised least squares on the whole tree: all noisy measurements of all geounits at once, exactly, in two passes.
+
+Upward, level by level from the blocks: what the measurements of a unit and of all units below it say of it (`own`,
+`summed`, `combined`). Downward from the root: what all measurements of the tree say of it (`down`). Both are linear in
+the number of units and need the level at hand and the one next to it alone, or a subtree of those: a driver may work
+county by county. Coordinates and spectra are those of `yupana.topdown.tree.basis`. Proofs are in
+docs/topdown-least-squares.md; the two passes are those of Cumings-Menon and Zhuravlev, arXiv 2404.13164.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Flags, Floats, Indices, Ints
+from yupana.geography.tree import Members, Tree, touch
+from yupana.topdown.queries import Query
+from yupana.topdown.tree.basis import Basis, box
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """One query of all units of a level, or of some that lie side by side.
+
+    Attributes
+    ----------
+    query : Query
+        Keeps or sums whole attributes.
+    answers : ndarray of int64 or float64, shape (units, query.size)
+        What stands where the precision is 0 is not looked at.
+    precision : ndarray of float64, shape (units,)
+        1 / variance. 0 where the unit was not measured; infinity where the answers are exact, as invariants are.
+    """
+
+    query: Query
+    answers: NDArray[np.generic]
+    precision: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """Estimates of units that lie side by side: unbiased, maybe negative and fractional.
+
+    Attributes
+    ----------
+    coordinates : ndarray of float64, shape (units, cells)
+        See `Basis.histograms`; 0 in the parts of precision 0, if nothing tells of them.
+    precision : ndarray of float64, shape (units, 2^attributes)
+        1 / variance in each part S, so that the covariance is the sum of P_S / precision_S. 0 where the measurements do
+        not determine the part, infinity where they are exact.
+    """
+
+    coordinates: Floats
+    precision: Floats
+
+    def part(self, first: int, last: int) -> "Estimate":
+        """Estimates of the units from `first` up to `last`."""
+        return Estimate(self.coordinates[first:last], self.precision[first:last])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quadratic:
+    """For each of k units, (x - e)'L(x - e) as sum over margins T of weight_T |Q_T x - answers_T|^2.
+
+    Attributes
+    ----------
+    queries : tuple of Query
+        The margins T whose weight is not zero throughout.
+    answers : tuple of ndarray of float64, shape (k, size of T) each
+    weights : ndarray of float64, shape (k, margins)
+        Some may be negative; the sum is convex all the same.
+    """
+
+    queries: tuple[Query, ...]
+    answers: tuple[Floats, ...]
+    weights: Floats
+
+    def part(self, first: int, last: int) -> "Quadratic":
+        """Those of the units from `first` up to `last`: made for a level at once and cut by node, they cost least."""
+        return Quadratic(self.queries, tuple(rows[first:last] for rows in self.answers), self.weights[first:last])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Estimates of the answers of one query and intervals of whole numbers about them.
+
+    Attributes
+    ----------
+    estimate, variance : ndarray of float64, shape (units, query.size)
+        The variance is infinity where the measurements do not determine the answer.
+    lower, upper : ndarray of int64, shape (units, query.size)
+        Both inclusive and not negative. Where the variance is infinite: 0 and the largest number of the type.
+    """
+
+    estimate: Floats
+    variance: Floats
+    lower: Ints
+    upper: Ints
+
+
+def own(basis: Basis, units: int, measurements: Sequence[Measured]) -> Estimate:
+    """Estimate units from their own measurements alone.
+
+    Parameters
+    ----------
+    basis : Basis
+    units : int
+    measurements : sequence of Measured
+        May be empty. Exact answers must agree with each other; the later one counts.
+    """
+    coordinates = np.zeros((units, *basis.sizes))
+    numbers = {kept: number for number, kept in enumerate(basis.subsets)}
+    weights = np.zeros((units, len(numbers)))
+    for measured in measurements:
+        kept = basis.kept(measured.query)
+        weight = np.where(np.isfinite(measured.precision), measured.precision, 0.0)
+        weights[:, numbers[kept]] += weight
+        place = _column(weight, coordinates.ndim)
+        answers = np.where(weight[:, None] > 0, measured.answers, 0.0)
+        coordinates[box(kept)] += place * basis.summed(kept) ** 0.5 * basis.coordinates(answers, kept)
+    precision = basis.precision(weights)
+    variance = _inverse(precision)
+    variance[precision == 0] = 0.0
+    coordinates = basis.scaled(coordinates.reshape(units, basis.cells), variance).reshape(coordinates.shape)
+    for measured in measurements:
+        exact = np.flatnonzero(np.isinf(measured.precision))
+        if len(exact):
+            kept = basis.kept(measured.query)
+            part = coordinates[exact]
+            part[box(kept)] = basis.coordinates(measured.answers[exact], kept) / basis.summed(kept) ** 0.5
+            coordinates[exact] = part
+            precision[np.ix_(exact, basis.within(kept))] = np.inf
+    return Estimate(coordinates.reshape(units, basis.cells), precision)
+
+
+def summed(children: Estimate, parents: Indices, units: int) -> Estimate:
+    """Estimate parents by the sums of the estimates of their children.
+
+    Parameters
+    ----------
+    children : Estimate
+        Of all children of these parents: what the measurements of them and below them say.
+    parents : ndarray of int, shape (children,)
+        Never decreasing.
+    units : int
+        How many parents there are. One without a child gets precision 0.
+    """
+    starts, found = _families(parents)
+    coordinates = np.zeros((units, children.coordinates.shape[1]))
+    variance = np.full((units, children.precision.shape[1]), np.inf)
+    if len(starts):
+        coordinates[found] = np.add.reduceat(children.coordinates, starts, axis=0)
+        variance[found] = np.add.reduceat(_inverse(children.precision), starts, axis=0)
+    return Estimate(coordinates, _inverse(variance))
+
+
+def combined(basis: Basis, one: Estimate, other: Estimate) -> Estimate:
+    """Average two independent estimates of the same units by their precisions.
+
+    Where both are exact they should agree, and `one` counts.
+    """
+    change = basis.scaled(other.coordinates - one.coordinates, _share(other.precision, one.precision))
+    change += one.coordinates
+    return Estimate(change, one.precision + other.precision)
+
+
+def down(basis: Basis, children: Estimate, parents: Indices, known: Estimate) -> Estimate:
+    """Estimate children from all measurements of the tree, given such estimates of their parents.
+
+    Parameters
+    ----------
+    basis : Basis
+    children : Estimate
+        Of all children of these parents: what the measurements of them and below them say.
+    parents : ndarray of int, shape (children,)
+        Never decreasing.
+    known : Estimate
+        The parents: what all measurements of the tree say. At the root that is its upward estimate.
+
+    Returns
+    -------
+    Estimate
+        Of the children. They sum to their parents. Where several children of one parent are not determined, what
+        their siblings leave of it is divided among them evenly, and their precision stays 0.
+    """
+    family = _family(children.precision, parents, len(known.precision))
+    gap = known.coordinates - summed(children, parents, len(known.precision)).coordinates
+    coordinates = children.coordinates + basis.scaled(gap[parents], family.share)
+    above = _inverse(known.precision)[parents]
+    passed = np.multiply(family.share**2, above, out=np.zeros_like(above), where=family.share > 0)
+    return Estimate(coordinates, _inverse(family.rest + passed))
+
+
+def quadratic(basis: Basis, estimate: Estimate, queries: Sequence[Query] = ()) -> Quadratic:
+    """Write the distance from an estimate, by its precision, in the form that the node solver takes.
+
+    Parameters
+    ----------
+    basis : Basis
+    estimate : Estimate
+        For the estimation of a node: its children by `combined`, what they and those below them tell. With the sum of
+        the children fixed to the parent, the minimum without inequalities, from the root down, is `down`.
+    queries : sequence of Query
+        Count only what these determine, as an earlier pass of the estimation does, such as ``total`` alone; all parts
+        where none is given. The parts are uncorrelated, so nothing is lost or counted twice.
+
+    Notes
+    -----
+    A part that is exact cannot enter by a weight. It gets the largest finite precision of its unit (1 if there is
+    none), which does not matter where the driver holds that part fixed, as it must.
+    """
+    seen = np.ones(len(basis.subsets), dtype=np.bool_)
+    if queries:
+        seen = np.any([basis.within(basis.kept(query)) for query in queries], axis=0)
+    finite = np.where(np.isfinite(estimate.precision) & seen, estimate.precision, 0.0)
+    largest = finite.max(axis=1, keepdims=True)
+    precision = np.where(np.isinf(estimate.precision) & seen, np.where(largest > 0, largest, 1.0), finite)
+    weights = basis.weights(precision)
+    used = np.flatnonzero((weights != 0).any(axis=0))
+    margins = tuple(basis.margin(basis.subsets[number]) for number in used)
+    answers = tuple(basis.answers(estimate.coordinates, query) for query in margins)
+    return Quadratic(margins, answers, np.ascontiguousarray(weights[:, used]))
+
+
+def variances(basis: Basis, precision: Floats, query: Query) -> Floats:
+    """Variances of the answers of any query, groupings included.
+
+    Parameters
+    ----------
+    basis : Basis
+    precision : ndarray of float64, shape (units, 2^attributes)
+    query : Query
+
+    Returns
+    -------
+    ndarray of float64, shape (units, query.size)
+        Not writable where all answers of a unit share one variance, which they do where whole attributes are kept.
+    """
+    loadings = basis.loadings(query)
+    if query.keeps_or_sums:
+        loadings = loadings[:1]
+    variance = _inverse(precision)
+    unknown = np.isinf(variance)
+    out = np.where(unknown, 0.0, variance) @ loadings.T
+    out[(unknown.astype(np.float64) @ (loadings.T > 0)) > 0] = np.inf
+    return np.broadcast_to(out, (len(out), query.size))
+
+
+def intervals(basis: Basis, estimate: Estimate, query: Query, confidence: float = 0.9) -> Intervals:
+    """Estimate the answers of a query, with intervals that hold the true counts with a given chance each.
+
+    Parameters
+    ----------
+    basis : Basis
+    estimate : Estimate
+        By `down`; of the root by `combined`.
+    query : Query
+        Of the release, whether it was measured or not.
+    confidence : float
+        Between 0 and 1.
+
+    Notes
+    -----
+    The normal interval, less its ends that are no counts: the lower end is rounded up and the upper one down, which
+    loses no count it holds, and both are raised to 0. Where no whole number lies between them, as with an exact count
+    and its rounding error, both are the nearest to the estimate. What the chance is of, and where the normal law is
+    coarse, is told in docs/topdown-least-squares.md.
+    """
+    value, variance = basis.answers(estimate.coordinates, query), variances(basis, estimate.precision, query)
+    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * np.sqrt(np.where(np.isinf(variance), 0.0, variance))
+    lower, upper = np.ceil(value - reach), np.floor(value + reach)
+    empty = lower > upper
+    lower, upper = (np.maximum(np.where(empty, np.rint(value), end), 0.0).astype(np.int64) for end in (lower, upper))
+    unknown = np.isinf(variance)
+    lower[unknown], upper[unknown] = 0, np.iinfo(np.int64).max
+    return Intervals(value, variance, lower, upper)
+
+
+def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, members: Members) -> Floats:
+    """Precisions of the estimates of sums of blocks, such as places, wherever in the tree the blocks lie.
+
+    Parameters
+    ----------
+    tree : Tree
+    upward : sequence of ndarray of float64, shape (units of the level, 2^attributes) each
+        Precisions by `combined`, from the root to the blocks.
+    root : ndarray of float64, shape (1, 2^attributes)
+        Precision of the root from all measurements; that of `upward` where the tree is whole.
+    members : Members
+        The blocks of each sum; one block may be in many.
+
+    Returns
+    -------
+    ndarray of float64, shape (members.number, 2^attributes)
+        Precisions of the sums in each part S, for `variances`. The estimate of a sum is the sum of estimates.
+    """
+    touched = touch(tree, members)
+    parts = upward[0].shape[1]
+    bottom = len(tree.names) - 1
+    # Of the sum of an entity's blocks within a unit, given the unit: its slope on the unit and its variance.
+    slope, given = np.ones((len(touched.unit[bottom]), parts)), np.zeros((len(touched.unit[bottom]), parts))
+    for level in range(bottom, 0, -1):
+        family = _family(upward[level], tree.parents[level], tree.units(level - 1))
+        unit, up, above = touched.unit[level], touched.up[level], touched.unit[level - 1]
+        share, variance = family.share[unit], family.variance[unit]
+        # The children that are not in the entity have slope 0 and enter by the family's sums.
+        mean = _by_pair(slope * share, up, len(above))
+        rest = family.determined[above] - _by_pair(variance, up, len(above))
+        spread = _by_pair((slope - mean[up]) ** 2 * variance + given, up, len(above))
+        spread += mean**2 * np.maximum(rest, 0.0)
+        # Undetermined children leave the sum determined only if all have one slope, 0 where not in the entity.
+        unknown = family.unknown[unit]
+        differs = _by_pair(unknown & (np.abs(slope - mean[up]) > 1e-9), up, len(above)) > 0
+        spread[differs] = np.inf
+        slope, given = mean, spread
+    found = np.zeros((members.number, parts))
+    variance = _inverse(root)[touched.unit[0]]
+    passed = np.multiply(slope**2, variance, out=np.zeros_like(slope), where=slope > 0)
+    found[touched.entity[0]] = given + passed
+    return _inverse(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Family:
+    """How the children of each parent share what is known of their sum: all by part S.
+
+    Attributes
+    ----------
+    variance : ndarray of float64, shape (children, parts)
+        Of the children; 0 where undetermined.
+    unknown : ndarray of bool, shape (children, parts)
+        Which are undetermined.
+    share : ndarray of float64, shape (children, parts)
+        What part of a change of the parent a child takes.
+    rest : ndarray of float64, shape (children, parts)
+        Variance of the child given its parent.
+    determined : ndarray of float64, shape (parents, parts)
+        Sum of `variance`.
+    """
+
+    variance: Floats
+    unknown: Flags
+    share: Floats
+    rest: Floats
+    determined: Floats
+
+
+def _family(precision: Floats, parents: Indices, units: int) -> _Family:
+    starts, found = _families(parents)
+    unknown = precision == 0
+    variance = np.where(unknown, 0.0, _inverse(precision))
+    determined, undetermined = (np.zeros((units, precision.shape[1])) for _ in range(2))
+    if len(starts):
+        determined[found] = np.add.reduceat(variance, starts, axis=0)
+        undetermined[found] = np.add.reduceat(unknown.astype(np.float64), starts, axis=0)
+    total, missing = determined[parents], undetermined[parents]
+    share = np.divide(variance, total, out=np.zeros_like(variance), where=(missing == 0) & (total > 0))
+    share = np.divide(1.0, missing, out=share, where=unknown)
+    rest = np.where(unknown, total, variance * (1.0 - share))
+    rest[unknown & (missing > 1)] = np.inf
+    return _Family(variance, unknown, share, rest, determined)
+
+
+def _families(parents: Indices) -> tuple[NDArray[np.intp], Indices]:
+    """The first child of each parent that has one, and those parents."""
+    starts = np.flatnonzero(np.diff(parents, prepend=-1))
+    return starts, parents[starts]
+
+
+def _share(one: Floats, other: Floats) -> Floats:
+    """Compute one / (one + other): 0 where both are 0 or the other is infinite, 1 where only one is infinite."""
+    finite = np.isfinite(one) & np.isfinite(other)
+    total = np.where(finite, one + other, 0.0)
+    share = np.divide(one, total, out=np.zeros_like(one), where=total > 0)
+    share[np.isinf(one) & np.isfinite(other)] = 1.0
+    return share
+
+
+def _inverse(values: Floats) -> Floats:
+    """1 / values, of 0 infinity and of infinity 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / values)
+
+
+def _column(values: Floats, dimensions: int) -> Floats:
+    """Values by unit, in the shape that multiplies arrays whose first axis is units."""
+    return values.reshape(-1, *(1 for _ in range(dimensions - 1)))
+
+
+def _by_pair(values: NDArray[np.generic], up: Ints, pairs: int) -> Floats:
+    """Sums over the pairs that lie in the same pair above."""
+    out = np.zeros((pairs, values.shape[1]))
+    np.add.at(out, up, values)
+    return out

@@ -1,0 +1,27 @@
+"""Attribute losses of moves in the example of the slides: a second and more each."""
+
+import json
+
+import pytest
+
+from yupana.audit.attribute.slides import SECRETS
+from yupana.cli.main import main
+
+pytestmark = pytest.mark.slow
+
+FLOOR = {"Alice": 0.26142, "Bob": 0.26493, "Carol": 0.26218, "Dave": 0.27237, "Elise": 0.50591}
+"""Lower bounds: an independent search in which a householder who moves stays one only in the old unit."""
+
+
+def test_the_example_of_the_slides(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "attribute", "s-dhc-2020", "--example", "slides", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 5 * len(SECRETS)
+    found = {(row["individual"], row["secret"]): row for row in rows}
+    for row in rows:
+        assert row["exact"] <= min(row["rule"], 1.953631), (row["individual"], row["secret"])
+    for name, least in FLOOR.items():
+        exact, over = (found[name, secret]["exact"] for secret in ("Exact Household", "Over Rental Capacity"))
+        assert least <= exact <= over
+        # Somebody leaves one unit and joins another, and no other unit changes.
+        assert len(found[name, "Exact Household"]["changes"]) == 2

@@ -1,0 +1,130 @@
+"""The noise of PHSafe, table by table: its law is the plan's, and broken mechanisms are noticed.
+
+All noise is seeded, so the verdict is the same every time. The bounds are those of a test that would alarm falsely with
+probability 1e-6 per measurement if it were not.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from yupana.confidential.phsafe.accuracy import trials
+from yupana.plan.measurement import Mechanism
+from yupana.plan.plan import Plan
+from yupana.privacy.entropy import SeededEntropy
+from yupana.products.phsafe.configuration import Config
+from yupana.products.phsafe.errors import CellError, summarize
+from yupana.products.phsafe.plan import make_plan
+from yupana.products.phsafe.production import TAUS, budgets
+from yupana.synthetic.census import synthesize
+
+pytestmark = pytest.mark.quality
+
+P = 1e-6
+TRIALS = 300
+
+
+@pytest.fixture(scope="module")
+def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("census") / "data"
+    synthesize(out, households=300, states=("02", "56"), seed=5)
+    return out
+
+
+@pytest.fixture(scope="module")
+def sound(census: Path) -> list[CellError]:
+    return errors(census, make_plan(config(Mechanism.ZCDP)), Mechanism.ZCDP)
+
+
+def config(mechanism: Mechanism, factor: Fraction = Fraction(1)) -> Config:
+    rho = {key: budget * factor for key, budget in budgets(puerto_rico=False).items()}
+    return Config(rho, TAUS, ("02", "56"), mechanism)
+
+
+def errors(census: Path, plan: Plan, mechanism: Mechanism, factor: Fraction = Fraction(1)) -> list[CellError]:
+    return trials(config(mechanism, factor), plan, census, TRIALS, SeededEntropy(8), lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "accounting", "factor"),
+    [
+        (Mechanism.ZCDP, "published", Fraction(1)),
+        (Mechanism.ZCDP, "tight", Fraction(1)),
+        # 60 times the budgets, so that the noise is neither all zero nor very wide.
+        (Mechanism.PURE, "published", Fraction(60)),
+    ],
+)
+def test_every_measurement_has_the_variance_of_its_plan(
+    census: Path, mechanism: Mechanism, accounting: str, factor: Fraction
+) -> None:
+    plan = make_plan(config(mechanism, factor), accounting=accounting)
+    cells = errors(census, plan, mechanism, factor)
+    for m in plan.measurements:
+        noise = np.concatenate([e.noise.ravel() for e in cells if (e.table, e.level) == (m.table, m.level)])
+        assert abs(noise.mean()) < -stats.norm.ppf(P / 2) * m.sigma / noise.size**0.5
+        ratio = float((noise.astype(float) ** 2).mean() / m.variance)
+        reach = int(60 * m.sigma) + 60
+        fourth = float((np.arange(-reach, reach + 1.0) ** 4 * m.law.pmf_array(reach)).sum())
+        spread = ((fourth / float(m.variance) ** 2 - 1) / noise.size) ** 0.5
+        assert abs(ratio - 1) < -stats.norm.ppf(P / 2) * spread * 1.3, m.name
+
+
+def test_noise_follows_the_exact_probabilities_of_each_law(sound: list[CellError]) -> None:
+    plan = make_plan(config(Mechanism.ZCDP))
+    for m in plan.measurements:
+        noise = np.concatenate([e.noise.ravel() for e in sound if (e.table, e.level) == (m.table, m.level)])
+        edges = [m.law.quantile(p) for p in np.linspace(0.05, 0.95, 19)]
+        due = np.diff([0.0, *(m.law.cdf(edge) for edge in edges), 1.0]) * noise.size
+        seen = np.bincount(np.searchsorted(edges, noise, side="left"), minlength=20)
+        assert stats.chisquare(seen, due).pvalue > P, m.name
+
+
+def test_noise_of_different_cells_is_independent(sound: list[CellError]) -> None:
+    measured = [e for e in sound if e.table not in {"PH5_num", "PH8_num"}]
+    columns = np.concatenate([e.noise / (e.expected_moe / 1.645) for e in measured], axis=1)
+    correlation = np.corrcoef(columns.T)[np.triu_indices(columns.shape[1], 1)] * TRIALS**0.5
+    assert np.abs(correlation).max() < -stats.norm.ppf(P / correlation.size / 2) * 1.2
+
+
+def test_derived_tables_repeat_the_noise_of_their_source(sound: list[CellError]) -> None:
+    by_cell = {(e.table, e.level, e.cell): e.noise for e in sound}
+    for level in ("usa_*", "state_A-G"):
+        assert (by_cell["PH5_num", level, 2] == by_cell["PH4", level, 2]).all()
+        assert (by_cell["PH8_num", level, 2] == by_cell["PH7", level, 2] + by_cell["PH7", level, 3]).all()
+
+
+def test_experimental_margins_agree_with_expected_ones(sound: list[CellError]) -> None:
+    for row in summarize(sound, 0.9):
+        # A sample quantile of the absolute normal: density 0.206 at 1.645 sigma.
+        spread = (0.1 * 0.9 / row.count) ** 0.5 / 0.206 / 1.645
+        far = -stats.norm.ppf(P / 2)
+        # Both are whole numbers.
+        assert abs(row.experimental_moe - row.expected_moe) < 1 + far * spread * row.expected_moe
+        assert row.coverage > 0.9 - far * (0.1 * 0.9 / row.count) ** 0.5
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        pytest.param(Fraction(10**2, 22**2), id="tau in place of 2 tau + 2"),
+        pytest.param(Fraction(1, 2), id="half the variance"),
+        pytest.param(Fraction(1, 10**9), id="noise forgotten"),
+    ],
+)
+def test_too_little_noise_on_one_level_is_noticed(census: Path, scale: Fraction) -> None:
+    plan = make_plan(config(Mechanism.ZCDP))
+    level = plan["PH7/state_*"]
+    broken = replace(
+        plan,
+        measurements=tuple(
+            replace(m, calibration=m.calibration * scale) if m is level else m for m in plan.measurements
+        ),
+    )
+    cells = errors(census, broken, Mechanism.ZCDP)
+    noise = np.concatenate([e.noise.ravel() for e in cells if (e.table, e.level) == (level.table, level.level)])
+    ratio = float((noise.astype(float) ** 2).mean() / level.variance)
+    assert abs(ratio - 1) > -stats.norm.ppf(P / 2) * (2 / noise.size) ** 0.5 * 1.3

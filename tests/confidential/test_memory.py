@@ -1,0 +1,59 @@
+"""Runs get along with the memory they are given, and count the same in little of it."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from yupana.cli.arguments import size
+from yupana.cli.main import main
+from yupana.confidential.records.database import default_memory, open_database
+from yupana.products.phsafe.production import production_config
+from yupana.synthetic.census import synthesize
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("4GB", 4 * 10**9), ("512MB", 512 * 10**6), ("1.5GiB", 3 * 2**29), ("2 TB", 2 * 10**12), ("300000kb", 3 * 10**8)],
+)
+def test_amounts_of_memory_are_read(text: str, amount: int) -> None:
+    assert size(text) == amount
+
+
+@pytest.mark.parametrize("text", ["", "4", "GB", "-4GB", "4 apples", "100MB", "0GB", "nanGB"])
+def test_other_texts_are_no_amounts(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        size(text)
+
+
+def test_the_database_gets_a_share_of_what_is_given() -> None:
+    with open_database(10**9) as db:
+        (limit,) = db.execute("SELECT current_setting('memory_limit')").fetchone() or ("",)
+    assert limit in {"762.9 MiB", "800.0 MB"}
+    assert default_memory() > 0
+
+
+def test_a_default_leaves_half_of_the_machine() -> None:
+    total = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
+    assert default_memory() == pytest.approx(int(total.split()[1]) * 1024 / 2, rel=0.1)
+
+
+def test_counts_do_not_depend_on_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, config = tmp_path / "data", tmp_path / "config.json"
+    synthesize(data, households=60_000, seed=3, fmt="parquet")
+    config.write_text(json.dumps(production_config()))
+    tables = []
+    for name, options in (("much", ()), ("little", ("--memory", "200MB"))):
+        assert main(["phsafe", "exact", str(config), str(data), str(tmp_path / name), *options]) == 0
+        tables.append({path.name: path.read_bytes() for path in (tmp_path / name).glob("*.csv")})
+    assert tables[0] == tables[1]
+    capsys.readouterr()
+
+
+def test_too_little_memory_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["phsafe", "run", "config.json", "data", str(tmp_path / "out"), "--memory", "1MB"])
+    assert stop.value.code == 2
+    assert "--memory: 1MB is too little" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,189 @@
+"""Solvers that die of their noise and go on: what is released has the law of one draw."""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from failsafe_worlds import CASES, document_of, world_of
+from scipy.stats import chisquare
+from topdown_worlds import LEVELS, World, configuration, write_configuration, write_world
+
+from yupana.confidential.topdown import estimate as estimating
+from yupana.confidential.topdown.estimate import Options, estimate
+from yupana.confidential.topdown.world import World as Opened
+from yupana.confidential.topdown.world import open_world
+from yupana.privacy.entropy import SeededEntropy
+from yupana.privacy.laws import DiscreteGaussian
+from yupana.progress import Stopwatch
+from yupana.topdown import descend
+from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.descend import Descent
+from yupana.topdown.histogram import Histogram
+from yupana.topdown.reading.configuration import read_configuration
+
+SHAPE = (2,)
+TRUE = {"0100100000111000": (60, 40), "0100100000111001": (50, 70)}
+"""So many in each cell that no noise makes a count negative: the root's counts are its noisy answers."""
+
+
+class DiedError(BaseException):
+    """Stands for the death of a process."""
+
+
+def opened(folder: Path, world: World, document: dict[str, Any], *, quarters: bool = False) -> tuple[Any, Opened]:
+    data = write_world(world, folder / "data", quarters=quarters)
+    found = read_configuration(write_configuration(document, folder / "config.json"))
+    return found, open_world(found, data, None, Stopwatch(lambda _: None))
+
+
+@pytest.fixture(scope="module")
+def two_blocks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Configuration, Opened]:
+    world = World(SHAPE, list(TRUE), [("9999", "00001", "00001")] * 2)
+    world.counts = {(block, cell): count for block, counts in TRUE.items() for cell, count in enumerate(counts)}
+    document = configuration(
+        SHAPE,
+        rho="1",
+        invariants={},
+        shares={"US": "1/2", "Block": "1/2"},
+        queries={"US": {"detailed": 1}, "Block": {"detailed": 1}},
+    )
+    return opened(tmp_path_factory.mktemp("two"), world, document)
+
+
+Chosen = Callable[[Histogram], bool]
+"""Whether a solver dies of what it has made."""
+
+
+def released(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    of: tuple[Configuration, Opened],
+    seed: int,
+    options: Options,
+    faults: dict[str, Chosen],
+) -> tuple[tuple[bytes, ...], Descent]:
+    """What a run ends with whose solvers, at their first attempt, die where they are told to.
+
+    Every attempt has noise of its own. Faults are "root", "parents" and "failsafe".
+    """
+    tried_before: set[str] = set()
+
+    def mortal(name: str, solve: Callable[..., Any], counts: Callable[[Any], Any]) -> Callable[..., Any]:
+        def tried(*arguments: Any) -> Any:  # noqa: ANN401
+            made = solve(*arguments)
+            first = name not in tried_before
+            tried_before.add(name)
+            if first and name in faults and faults[name](counts(made)):
+                raise DiedError
+            return made
+
+        return tried
+
+    checkpoint = Checkpoint(folder / f"{seed} {len(faults)}")
+    checkpoint.begin({})
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(estimating, "estimate_root", mortal("root", estimating.estimate_root, lambda made: made.counts))
+        patch.setattr(descend, "divide", mortal("parents", descend.divide, lambda made: made.counts))
+        patch.setattr(descend, "divide_failsafe", mortal("failsafe", descend.divide_failsafe, lambda made: made.counts))
+        for attempt in range(5):
+            try:
+                source = SeededEntropy(1000 * seed + attempt)
+                found = estimate(*of, options, checkpoint, source, Stopwatch(lambda _: None), lambda *_: None)
+            except DiedError:
+                continue
+            checkpoint.remove()
+            made = found.descent.counts
+            return tuple(one.counts.tobytes() + one.cells.tobytes() for one in made), found.descent
+    raise AssertionError("it never came to an end")
+
+
+def chance(seen: Counter[int], mean: int) -> float:
+    """The chi-square probability of values of a discrete Gaussian of variance parameter 2, its tails put together."""
+    law = DiscreteGaussian(Fraction(2))
+    support = range(-3, 4)
+    probability = [law.pmf(k) for k in support]
+    number = sum(seen.values())
+    inside = [seen[mean + k] for k in support]
+    return float(
+        chisquare(
+            [*inside, number - sum(inside)], [*(number * p for p in probability), number * (1 - sum(probability))]
+        ).pvalue
+    )
+
+
+TOPDOWN, FULL = Options(), Options("full-information")
+STORED = Options(noisy_measurements=Path("anywhere"))
+WAYS = {"topdown": TOPDOWN, "full information": FULL, "all drawn beforehand": STORED}
+
+
+def few(counts: Any) -> bool:  # noqa: ANN401
+    """Whether fewer are counted in the first cell of the root than there are."""
+    return bool(counts.counts[0] < 110)
+
+
+def uneven(counts: Any) -> bool:  # noqa: ANN401
+    """Whether the first block got more of the second cell than the other, which has more."""
+    return bool(counts[0, 1] > counts[1, 1] - 30)
+
+
+def drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What resuming did before draws were kept."""
+    monkeypatch.setattr(Checkpoint, "load_draws", lambda *_: None)
+
+
+def law_of_the_root(monkeypatch: pytest.MonkeyPatch, folder: Path, of: Any) -> float:  # noqa: ANN401
+    seen = Counter(
+        int(released(monkeypatch, folder, of, seed, TOPDOWN, {"root": few})[1].counts[0].counts[0])
+        for seed in range(300)
+    )
+    return chance(seen, 110)
+
+
+def test_a_solver_that_dies_of_its_noise_does_not_choose_among_draws(
+    tmp_path: Path, two_blocks: tuple[Configuration, Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert law_of_the_root(monkeypatch, tmp_path, two_blocks) > 0.01
+
+
+def test_drawing_anew_would_be_caught(
+    tmp_path: Path, two_blocks: tuple[Configuration, Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn_anew(monkeypatch)
+    assert law_of_the_root(monkeypatch, tmp_path, two_blocks) < 1e-9
+
+
+@pytest.mark.parametrize("fault", ["root", "parents"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_released_was_made_of_the_first_draws(
+    tmp_path: Path, two_blocks: tuple[Configuration, Opened], monkeypatch: pytest.MonkeyPatch, way: str, fault: str
+) -> None:
+    """Exactly: with other noise at every attempt, what was drawn by the time of the fault decides."""
+    chosen: dict[str, Chosen] = {"root": few} if fault == "root" else {"parents": uneven}
+    levels = 1 if fault == "root" and way == "topdown" else 2
+    for seed in range(12):
+        whole = released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], {})[0]
+        assert released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], chosen)[0][:levels] == whole[:levels]
+    if way == "topdown":
+        drawn_anew(monkeypatch)
+        assert any(
+            released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], chosen)[0][:levels]
+            != released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], {})[0][:levels]
+            for seed in range(12)
+        )
+
+
+@pytest.mark.parametrize("name", ["detailed alone", "split", "full information"])
+def test_the_failsafe_goes_on_with_its_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    case = CASES[name]
+    of = opened(tmp_path, world_of(case, 1), document_of(case), quarters=True)
+    how = Options(case.estimator)  # type: ignore[arg-type]
+    whole, descent = released(monkeypatch, tmp_path, of, 1, how, {})
+    there = min(LEVELS.index(level) for level in descent.failsafe) + 1
+    again = released(monkeypatch, tmp_path, of, 1, how, {"failsafe": lambda _: True})[0]
+    assert again[:there] == whole[:there]

@@ -1,0 +1,272 @@
+"""What TopDown writes, against sums in plain Python over the blocks; and the check that finds every change."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import duckdb
+import numpy as np
+import pytest
+from block_spines import make_spine
+from census_maker import seeded
+from hypothesis import given
+from hypothesis import strategies as st
+from schemas import PL94, make_schema
+from spine_maker import Block, random_blocks, read_table, write_reference
+
+from yupana.errors import ConfigError
+from yupana.geography.blocks import read_reference
+from yupana.geography.levels import DEFAULT_LEVELS
+from yupana.geography.spine import Spine
+from yupana.geography.write import write_blocks
+from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
+from yupana.products.topdown.tables import SUMMARY_LEVELS
+from yupana.products.topdown.verify import verify_release
+from yupana.release.check import check_checksums
+from yupana.release.folder import write_manifest
+from yupana.release.lines import digits, join, texts, whole
+from yupana.topdown import disk as release
+from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.schema import Schema
+
+LABELLED = make_schema(sex=("männlich", "female"), order=3)
+H1 = make_schema(h1=2)
+Cell = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A release and what is in it, in plain Python: counts of blocks by labels, and where blocks lie."""
+
+    folder: Path
+    schema: Schema
+    spine: Spine
+    blocks: dict[str, Block]
+    counts: Counter[tuple[str, Cell]]
+    facilities: dict[str, int]
+
+    def sums(self, area: Callable[[Block], str]) -> Counter[tuple[str, ...]]:
+        found: Counter[tuple[str, ...]] = Counter()
+        for (block, cell), count in self.counts.items():
+            if name := area(self.blocks[block]):
+                found[name, *cell] += count
+        return found
+
+
+def random_counts(random: Random, schema: Schema, units: int, number: int) -> Histogram:
+    unit = [random.randrange(units) for _ in range(number)]
+    cell = [random.randrange(schema.cells) for _ in range(number)]
+    count = [random.choice((1, 1, 2, 7, 1200)) for _ in range(number)]
+    return count_entries(
+        np.array(unit, dtype=np.int64), np.array(cell, dtype=np.int32), np.array(count, dtype=np.int64), units
+    )
+
+
+def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fmt: release.Format = "csv") -> Made:
+    random = seeded(seed)
+    blocks = random_blocks(random)
+    folder.mkdir(parents=True, exist_ok=True)
+    reference = read_reference(write_reference(folder.parent / f"{folder.name}.txt", blocks))
+    # The spine leaves some blocks out, as that of blocks where somebody can live does.
+    live = np.array([random.random() < 0.8 for _ in range(len(reference.block))])
+    spine = make_spine(reference.keep(live), optimized=optimized)
+    counts = random_counts(random, schema, len(spine.blocks), {3: 3, 4: 0}.get(seed, 200))
+    standing = np.array([[random.randrange(3) for _ in range(8)] for _ in range(len(spine.blocks))])
+    rows = write_outputs(folder, spine, reference, schema, counts, facilities=standing, fmt=fmt)
+    (folder / "spine").mkdir()
+    rows["spine/blocks.csv"] = write_blocks(folder / "spine", spine)
+    write_manifest(folder, {"yupana": "0", "tables": describe_files(folder, rows)})
+    names = [f"{block:016d}" for block in spine.blocks.tolist()]
+    held: Counter[tuple[str, Cell]] = Counter()
+    for unit in range(counts.units):
+        for entry in range(counts.starts[unit], counts.starts[unit + 1]):
+            levels = np.unravel_index(int(counts.cells[entry]), schema.shape)
+            cell = tuple(a.labels[int(level)] for a, level in zip(schema.attributes, levels, strict=True))
+            held[names[unit], cell] = int(counts.counts[entry])
+    quarters = {name: int(row[1:].sum()) for name, row in zip(names, standing, strict=True)}
+    return Made(folder, schema, spine, {b.geocode: b for b in blocks}, held, quarters)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    if path.suffix == ".csv":
+        return read_table(path)
+    with duckdb.connect() as db:
+        found = db.execute("SELECT * FROM read_parquet(?)", [str(path)])
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, map(str, row), strict=True)) for row in found.fetchall()]
+
+
+def counted(path: Path, schema: Schema) -> Counter[tuple[str, ...]]:
+    found: Counter[tuple[str, ...]] = Counter()
+    for row in rows_of(path):
+        assert list(row) == ["geounit", *schema.names, "count"]
+        key = (row["geounit"], *(row[name] for name in schema.names))
+        assert key not in found
+        assert int(row["count"]) > 0
+        found[key] = int(row["count"])
+    return found
+
+
+AREAS: dict[str, Callable[[Block], str]] = {
+    "state": lambda b: b.state,
+    "county": lambda b: b.state + b.county,
+    "tract": lambda b: b.state + b.county + b.tract,
+    "block_group": lambda b: b.state + b.county + b.tract + b.group,
+    "block": lambda b: b.geocode,
+    "place": lambda b: b.state + b.place if b.place != "99999" else "",
+    "county_subdivision": lambda b: b.state + b.county + b.cousub if b.cousub != "99999" else "",
+    "aiannh": lambda b: b.aiannh if b.aiannh != "9999" else "",
+}
+
+
+@pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
+@pytest.mark.parametrize(
+    ("optimized", "fmt", "seed"), [(False, "csv", 1), (True, "csv", 2), (True, "parquet", 3), (False, "parquet", 4)]
+)
+def test_counts_and_tabulation_are_sums_of_blocks(
+    tmp_path: Path, schema: Schema, *, optimized: bool, fmt: release.Format, seed: int
+) -> None:
+    made = make(tmp_path / "out", schema, seed, optimized=optimized, fmt=fmt)
+    of_block = {row["block"]: row for row in read_table(made.folder / "spine" / "blocks.csv")}
+    for level in DEFAULT_LEVELS:
+        expected = made.sums(lambda b, level=level: of_block[b.geocode][level])  # type: ignore[misc]
+        assert counted(made.folder / "counts" / f"{level}.{fmt}", schema) == expected
+    for name, area in AREAS.items():
+        path = made.folder / "tabulation" / f"{name}.{fmt}"
+        assert counted(path, schema) == made.sums(area)
+        units = [row["geounit"] for row in rows_of(path)]
+        assert units == sorted(units)
+    assert verify_release(made.folder, schema, DEFAULT_LEVELS) == []
+    assert check_checksums(made.folder)[1] == []
+
+
+def test_records_of_any_schema_are_blocks_and_attributes(tmp_path: Path) -> None:
+    made = make(tmp_path / "out", LABELLED, 1)
+    rows = read_table(made.folder / "microdata.csv")
+    assert list(rows[0]) == ["block", "sex", "order"]
+    assert Counter((row["block"], (row["sex"], row["order"])) for row in rows) == made.counts
+
+
+def test_records_of_persons_are_those_of_the_mdf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "ROWS_AT_ONCE", 37)
+    made = make(tmp_path / "out", PL94, 1)
+    rows = read_table(made.folder / "microdata.csv")
+    assert [row["EPNUM"] for row in rows] == [f"{number:09d}" for number in range(1, len(rows) + 1)]
+    found = Counter[tuple[str, Cell]]()
+    for row in rows:
+        assert (row["SCHEMA_TYPE_CODE"], row["SCHEMA_BUILD_ID"]) == ("MPD", "1.1.0")
+        assert row["RTYPE"] == ("3" if row["GQTYPE_PL"] == "0" else "5")
+        assert len(row["CENRACE"]) == 2
+        block = "".join(row[name] for name in ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK"))
+        codes = (row["GQTYPE_PL"], *(str(int(row[name]) - 1) for name in ("VOTING_AGE", "CENHISP", "CENRACE")))
+        found[block, codes] += 1
+    assert found == made.counts
+
+
+def test_records_of_units_list_group_quarters_too(tmp_path: Path) -> None:
+    made = make(tmp_path / "out", H1, 1)
+    found = Counter[tuple[str, str, str]]()
+    for row in read_table(made.folder / "microdata.csv"):
+        assert row["SCHEMA_TYPE_CODE"] == "MUD"
+        block = "".join(row[name] for name in ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK"))
+        found[block, row["RTYPE"], row["HH_STATUS"]] += 1
+    expected = Counter({(block, "2", {"0": "2", "1": "1"}[cell[0]]): n for (block, cell), n in made.counts.items()})
+    assert found == expected + Counter({(block, "4", "0"): n for block, n in made.facilities.items()})
+
+
+@pytest.mark.parametrize(("schema", "names"), [(PL94, ("P1", "P2", "P3", "P4", "P5")), (H1, ("H1",)), (LABELLED, ())])
+def test_tables_hold_every_area(tmp_path: Path, schema: Schema, names: tuple[str, ...]) -> None:
+    made = make(tmp_path / "out", schema, 1)
+    assert {path.stem for path in (made.folder / "tables").glob("*")} == set(names)
+    areas = {level: {area(b) for b in made.blocks.values()} - {""} for level, area in AREAS.items() if level != "block"}
+    for name in names:
+        rows = read_table(made.folder / "tables" / f"{name}.csv")
+        blocks = {row["GEOCODE"]: row for row in rows if row["SUMLEV"] == "750"}
+        assert blocks.keys() == {b.geocode[:11] + b.geocode[12:] for b in made.blocks.values()}
+        for level, all_there_are in areas.items():
+            assert {row["GEOCODE"] for row in rows if row["SUMLEV"] == SUMMARY_LEVELS[level]} == all_there_are
+        first = next(variable for variable in rows[0] if variable.endswith("0001"))
+        totals = Counter[str]()
+        for (block, cell), count in made.counts.items():
+            kept = {"P3": cell[1:2] == ("1",), "P4": cell[1:2] == ("1",), "P5": cell[0] != "0"}.get(name, True)
+            totals[block[:11] + block[12:]] += count * kept
+        assert {code: int(row[first]) for code, row in blocks.items()} == {code: totals[code] for code in blocks}
+
+
+def without(rows: list[str], row: str) -> list[str]:
+    return [other for other in rows if other != row]
+
+
+CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
+    "a count of a block": ("counts/Block.csv", lambda rows: [rows[0], rows[1] + "0", *rows[2:]]),
+    "a count of a county": ("counts/County.csv", lambda rows: [*rows[:-1], rows[-1] + "0"]),
+    "a row less": ("counts/Tract.csv", lambda rows: rows[:-1]),
+    "a row twice": ("counts/Block_Group.csv", lambda rows: [*rows, rows[-1]]),
+    "no number": ("counts/Block.csv", lambda rows: [rows[0], rows[1][:-1] + "x", *rows[2:]]),
+    "a tract": ("tabulation/tract.csv", lambda rows: [*rows[:-1], rows[-1] + "0"]),
+    "a place": ("tabulation/place.csv", lambda rows: [*rows[:-1], rows[-1] + "0000"]),
+    "a place twice": ("tabulation/place.csv", lambda rows: [*rows, rows[-1]]),
+    "a record less": ("microdata.csv", lambda rows: rows[:-1]),
+    "another record": ("microdata.csv", lambda rows: [rows[0], rows[1][:-2] + "99", *rows[2:]]),
+    "another type": (
+        "microdata.csv",
+        lambda rows: [rows[0], rows[1].replace("|3|0|", "|5|0|").replace("|5|1|", "|3|1|"), *rows[2:]],
+    ),
+    "a field more": ("microdata.csv", lambda rows: [rows[0], rows[1] + "|", *rows[2:]]),
+    "a total": ("tables/P1.csv", lambda rows: [*rows[:-1], rows[-1] + "1"]),
+    "an area less": ("tables/P3.csv", lambda rows: [row for row in rows if not row.startswith("040|17")]),
+    "a block less in a table": ("tables/P2.csv", lambda rows: rows[:-1]),
+    "an empty block group less": (
+        "tables/P1.csv",
+        lambda rows: without(rows, next(row for row in rows if row.startswith("150|") and row.endswith("|0|0"))),
+    ),
+    "a block less": ("spine/blocks.csv", lambda rows: [rows[0], *rows[30:]]),
+    "another column": ("counts/State.csv", lambda rows: [rows[0].replace("hhgq", "gq"), *rows[1:]]),
+    "no table": ("tables/P5.csv", lambda _: []),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
+    made = make(tmp_path / "out", PL94, 1)
+    assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == []
+    file, change = CHANGES[name]
+    path = made.folder / file
+    rows = path.read_text().splitlines()
+    changed = change(rows)
+    assert changed != rows
+    path.write_text("".join(f"{row}\n" for row in changed)) if changed else path.unlink()
+    assert verify_release(made.folder, PL94, DEFAULT_LEVELS) != []
+    assert any(file in fault for fault in check_checksums(made.folder)[1])
+
+
+def test_a_file_too_many_is_found(tmp_path: Path) -> None:
+    made = make(tmp_path / "out", LABELLED, 1)
+    (made.folder / "counts" / "notes.txt").write_text("x")
+    assert check_checksums(made.folder)[1] == ["counts/notes.txt is not in the manifest"]
+
+
+def test_names_that_a_table_cannot_hold_are_refused() -> None:
+    check_labels(LABELLED)
+    for schema in (
+        make_schema(sex=("a|b", "c")),
+        make_schema(sex=("", "c")),
+        make_schema(Count=2),
+        make_schema(a=2, A=2),
+    ):
+        with pytest.raises(ConfigError):
+            check_labels(schema)
+
+
+@given(st.lists(st.integers(0, 10**15), max_size=20), st.integers(16, 18))
+def test_numbers_become_text(values: list[int], width: int) -> None:
+    array = np.array(values, dtype=np.int64)
+    assert digits(array, width).tolist() == [f"{value:0{width}d}".encode() for value in values]
+    assert whole(array).tolist() == [str(value).encode() for value in values]
+    small = array % 7
+    written = join([texts(["", "ä", "long"])[small % 3], whole(small)], b";").tolist()
+    assert [row.replace(b"\0", b"") for row in written] == [
+        f"{['', 'ä', 'long'][value % 7 % 3]}|{value % 7};".encode() for value in values
+    ]

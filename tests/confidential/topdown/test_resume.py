@@ -1,0 +1,283 @@
+"""Runs that are killed and go on: with their own draws, charged once, and never with a damaged checkpoint."""
+
+import hashlib
+import io
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from topdown_worlds import configuration, make_world, write_configuration, write_world
+
+from yupana.cli.main import main
+from yupana.confidential.topdown import run as run_module
+from yupana.topdown.checkpoint import Checkpoint
+
+
+def arguments(tmp_path: Path, *options: str) -> list[str]:
+    """A run of a small world, without a seed."""
+    data, config = tmp_path / "data", tmp_path / "config.json"
+    if not data.exists():
+        write_world(make_world(6, (3, 2)), data)
+        write_configuration(configuration((3, 2), rho="1/2"), config)
+    return ["topdown", "run", str(config), str(data), str(tmp_path / "out"), *options]
+
+
+def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: str, level: int = 3) -> None:
+    """Let a run die by a signal as soon as a geolevel's measurements are on disk."""
+    line = arguments(tmp_path, *options)
+    child = os.fork()
+    if not child:
+        drawn = Checkpoint.save_draws
+
+        def die(self: Checkpoint, of_level: int, *more: Any) -> Any:  # noqa: ANN401
+            values = drawn(self, of_level, *more)
+            if of_level == level:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return values
+
+        monkeypatch.setattr(Checkpoint, "save_draws", die)
+        main(line)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.measured")}
+
+
+@pytest.mark.parametrize("more", [(), ("--estimator", "full-information")])
+def test_a_killed_run_solves_what_it_had_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """Without a seed: each attempt would draw other noise."""
+    killed(tmp_path, monkeypatch, *more)
+    before = digests(tmp_path / "out.checkpoint")
+    assert len(before) == 4
+    after: dict[str, str] = {}
+    remove = Checkpoint.remove
+    monkeypatch.setattr(Checkpoint, "remove", lambda self: (after.update(digests(self.folder)), remove(self))[1])
+    assert main(arguments(tmp_path, *more, "--resume")) == 0
+    assert after.items() >= before.items()
+    assert len(after) == 6
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "noisy measurements under the plan"
+
+
+def charges(path: Path) -> list[str]:
+    ledger = json.loads(path.read_text()) if path.exists() else {"data": {}}
+    return [run["losses"]["own"] for account in ledger["data"].values() for run in account["runs"]]
+
+
+def test_a_run_that_was_begun_without_a_ledger_is_charged_when_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = tmp_path / "ledger.json"
+    killed(tmp_path, monkeypatch)
+    account = ["--ledger", str(ledger), "--dataset", "D"]
+    assert main(arguments(tmp_path, "--resume", *account, "--limit", "1/1000")) == 2
+    assert "past its limit" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert charges(ledger) == []
+    assert main(arguments(tmp_path, "--resume", *account, "--limit", "1")) == 0
+    assert charges(ledger) == ["1/2"]
+
+
+def test_a_charged_run_goes_on_with_its_account_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger, other = tmp_path / "ledger.json", tmp_path / "other.json"
+    link = tmp_path / "link.json"
+    link.symlink_to(ledger)
+    killed(tmp_path, monkeypatch, "--ledger", str(ledger), "--dataset", "D", "--limit", "3")
+    for changed, named in (
+        (("--ledger", str(other), "--dataset", "D"), "--ledger"),
+        (("--ledger", str(ledger), "--dataset", "E"), "--dataset"),
+        (("--ledger", str(ledger), "--dataset", "D", "--limit", "4"), "--limit"),
+        (("--ledger", str(ledger), "--dataset", "D", "--unit", "person"), "--unit, --household-cap"),
+    ):
+        assert main(arguments(tmp_path, "--resume", *changed)) == 2
+        assert f"differs in {named}." in capsys.readouterr().err
+    assert charges(other) == []
+    killed(tmp_path, monkeypatch, "--resume", level=4)
+    assert main(arguments(tmp_path, "--resume", "--ledger", str(link), "--dataset", "D")) == 0
+    assert charges(ledger) == ["1/2"]
+
+
+def test_a_run_begun_anew_is_charged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = tmp_path / "ledger.json"
+    account = ("--ledger", str(ledger), "--dataset", "D")
+    killed(tmp_path, monkeypatch, *account)
+    assert main(arguments(tmp_path, *account)) == 2
+    assert charges(ledger) == ["1/2"]
+    assert main(arguments(tmp_path, *account, "--overwrite")) == 0
+    assert charges(ledger) == ["1/2", "1/2"]
+
+
+@pytest.mark.parametrize("moment", ["begin", "charged"])
+def test_a_death_beside_the_charge_never_loses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Between the charge and the note of it: what was charged stands, and is charged once more, never less."""
+    ledger = tmp_path / "ledger.json"
+    account = ("--ledger", str(ledger), "--dataset", "D")
+    more = () if moment == "begin" else ("--resume",)
+    if more:
+        killed(tmp_path, monkeypatch)
+
+    def die(*_: Any) -> None:  # noqa: ANN401
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module.Checkpoint, moment, die)
+        assert main(arguments(tmp_path, *account, *more)) == 2
+    assert charges(ledger) == ["1/2"]
+    assert main(arguments(tmp_path, *account, *more)) == 0
+    assert charges(ledger) == ["1/2", "1/2"]
+
+
+def test_a_folder_is_drawn_for_once_whatever_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "link").symlink_to("out")
+    killed(tmp_path, monkeypatch)
+    line = arguments(tmp_path)
+    line[line.index(str(tmp_path / "out"))] = str(tmp_path / "link")
+    assert main(line) == 2
+    assert "holds noisy counts of an interrupted run" in capsys.readouterr().err
+    assert main([*line, "--resume"]) == 0
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_run_may_write_into_the_folder_it_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = arguments(tmp_path)
+    line[line.index(str(tmp_path / "out"))] = "."
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    assert main(line) == 0
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--overwrite",)])
+def test_what_no_run_left_is_never_removed(
+    tmp_path: Path, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, ledger = tmp_path / "out.checkpoint", tmp_path / "ledger.json"
+    folder.mkdir()
+    (folder / "persons.csv").write_text("precious")
+    assert main(arguments(tmp_path, *more, "--ledger", str(ledger), "--dataset", "x")) == 2
+    assert "out.checkpoint" in capsys.readouterr().err
+    assert (folder / "persons.csv").read_text() == "precious"
+    assert charges(ledger) == []
+
+
+@pytest.mark.parametrize("place", ["out", "out.partial", "out.checkpoint"])
+def test_neither_ledger_nor_measurements_lie_where_a_run_replaces_or_removes(
+    tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text('{"yupana": "0"}')
+    (tmp_path / place).mkdir(exist_ok=True)
+    ledger = tmp_path / place / "ledger.json"
+    assert main(arguments(tmp_path, "--overwrite", "--ledger", str(ledger), "--dataset", "D")) == 2
+    assert "the ledger" in capsys.readouterr().err
+    assert main(arguments(tmp_path, "--overwrite", "--noisy-measurements", str(tmp_path / place / "noisy"))) == 2
+    assert "name a folder of its own" in capsys.readouterr().err
+    assert not ledger.exists()
+
+
+def test_records_in_the_folder_that_a_run_replaces_are_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = arguments(tmp_path, "--overwrite")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text('{"yupana": "0"}')
+    data = (tmp_path / "data").rename(tmp_path / "out" / "data")
+    line[3] = str(data)
+    for verb in ("run", "exact"):
+        assert main([line[0], verb, *line[2:]]) == 2
+        assert "would go with what is replaced" in capsys.readouterr().err
+    assert (data / "histogram.csv").exists()
+
+
+def test_room_is_taken_before_anything_is_drawn(tmp_path: Path) -> None:
+    """Draws that need more bytes must not die of a full disk where others would not."""
+    checkpoint = Checkpoint(tmp_path / "out.checkpoint")
+    checkpoint.begin({})
+    sizes = []
+
+    def draw() -> list[np.ndarray]:
+        sizes.append((checkpoint.folder / "01-000000000.partial").stat().st_size)
+        return [np.array([1, -(2**62), 3]), np.arange(5)]
+
+    checkpoint.save_draws(1, 0, [(3,), (5,)], draw)
+    assert (checkpoint.folder / "01-000000000.measured").stat().st_size <= sizes[0]
+    kept = checkpoint.load_draws(1, 0, [(3,), (5,)])
+    assert kept is not None
+    assert [one.tolist() for one in kept] == [[1, -(2**62), 3], [0, 1, 2, 3, 4]]
+
+
+def sealed(payload: bytes) -> bytes:
+    return hashlib.sha256(payload).digest() + payload
+
+
+def arrays(**columns: Any) -> bytes:  # noqa: ANN401
+    buffer = io.BytesIO()
+    np.savez(buffer, **columns)
+    return sealed(buffer.getvalue())
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+WHOLE: dict[str, Callable[[Path], object]] = {
+    "cut off": lambda path: path.write_bytes(path.read_bytes()[:-9]),
+    "pipe": fifo,
+    "folder": folder,
+}
+STATE = WHOLE | {
+    "empty": lambda path: path.write_bytes(b""),
+    "nested": lambda path: path.write_text("[" * 100_000),
+    "a list": lambda path: path.write_text("[]"),
+    "an account of another kind": lambda path: path.write_text(path.read_text().replace("null", "5")),
+}
+ARRAYS = WHOLE | {
+    "no arrays": lambda path: path.write_bytes(sealed(b"not arrays at all")),
+    "one array": lambda path: path.write_bytes(sealed(b"\x93NUMPY\x01\x00")),
+    "no array": lambda path: path.write_bytes(sealed(b"PK\x05\x06" + bytes(18))),
+    "other arrays": lambda path: path.write_bytes(arrays(a=np.arange(3))),
+    "other numbers": lambda path: path.write_bytes(arrays(**{"0": np.arange(3), "1": np.arange(2), "2": np.arange(1)})),
+}
+DAMAGED = {
+    "run.json": ("topdown", STATE),
+    "02-000000.counts": ("topdown", ARRAYS),
+    "03-000000000.measured": ("topdown", ARRAYS),
+    "00-000000000.measured": ("full-information", ARRAYS),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_checkpoint_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    estimator, ways = DAMAGED[name]
+    killed(tmp_path, monkeypatch, "--estimator", estimator)
+    path = tmp_path / "out.checkpoint" / name
+    content = path.read_bytes()
+    for way, damage in ways.items():
+        damage(path)
+        capsys.readouterr()
+        assert main(arguments(tmp_path, "--estimator", estimator, "--resume")) == 2, way
+        assert name in capsys.readouterr().err, way
+        path.rmdir() if path.is_dir() else path.unlink()
+        path.write_bytes(content)
+    assert main(arguments(tmp_path, "--estimator", estimator, "--resume")) == 0

@@ -1,0 +1,69 @@
+"""The project agrees with itself where one thing is said in two places."""
+
+import subprocess
+import tomllib
+
+from places import ROOT
+
+import yupana
+from yupana.confidential.records.census import RULES
+from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY
+
+
+def test_version_is_the_one_of_the_package() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == yupana.__version__
+
+
+def test_rules_that_take_a_policy_are_the_rules_of_consistency() -> None:
+    # The configuration is public and cannot import the rules themselves.
+    assert tuple(rule.name for rule in RULES if not rule.remark) == RULES_OF_CONSISTENCY
+
+
+def test_every_rule_is_documented() -> None:
+    text = (ROOT / "docs" / "phsafe.md").read_text()
+    assert all(f"`{rule}`" in text for rule in RULES_OF_CONSISTENCY)
+
+
+def test_the_lock_names_no_hosts() -> None:
+    assert "://" not in (ROOT / "uv.lock").read_text()
+
+
+def test_noise_never_comes_from_a_generator_of_pseudo_random_numbers() -> None:
+    allowed = {
+        # invent people
+        "synthetic/census.py",
+        "synthetic/geography.py",
+        "synthetic/households.py",
+        "synthetic/race.py",
+        "synthetic/shares.py",
+        "confidential/truth/districts.py",
+        "audit/empirical/loss.py",  # resamples counts for an interval
+        "audit/empirical/local_likelihood.py",  # simulates a confidence band, and splits counts for cross-fitting
+        "audit/empirical/kernel_density.py",  # the generator of the paper, on made-up districts
+        "report/empirical.py",  # chooses the dots of a picture
+    }
+    source = ROOT / "src" / "yupana"
+    # Generators that are only passed on are named by their type.
+    words = (
+        "random.Generator",
+        "default_rng",
+        "RandomState",
+        "import random",
+        "from random",
+        "np.random.seed",
+        "numpy.random",
+    )
+    found = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if any(word in path.read_text(encoding="utf-8") for word in words)
+    }
+    assert found == allowed
+
+
+def test_the_old_name_is_gone() -> None:
+    # It belongs to another project of the Python package index; only the changelog tells of it.
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    old = b"holl" + b"erith"
+    names = [name for name in listed.split("\0") if name and name != "CHANGELOG.md"]
+    assert not [name for name in names if old in name.lower().encode() or old in (ROOT / name).read_bytes().lower()]

@@ -1,0 +1,60 @@
+"""The page that a run writes on request: public as the release is, and never in it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from yupana.cli.main import main
+from yupana.products.phsafe.production import production_config
+from yupana.products.safetab.demonstration_parameters import write_parameters
+
+pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    assert main(["synth", str(folder / "census"), "--households", "400", "--seed", "1"]) == 0
+    (folder / "config.json").write_text(json.dumps(production_config()))
+    write_parameters(folder / "parameters")
+    return folder
+
+
+def test_a_run_of_phsafe_writes_a_page_beside_its_release(place: Path) -> None:
+    out, report = place / "release", place / "release.html"
+    command = ["phsafe", "run", str(place / "config.json"), str(place / "census"), str(out), "--report", str(report)]
+    assert main(command) == 0
+    page = report.read_text()
+    for words in ("1.257281", "Relative error by state and iteration", "Against the run of 2020", "PH1_num.csv"):
+        assert words in page
+    assert "confidential" not in page
+    assert "<script" not in page
+    assert main(["check", str(out)]) == 0
+
+
+def test_runs_of_safetab_write_pages_too(place: Path) -> None:
+    for product, more in (("p", []), ("h", ["--totals", str(place / "p" / "T01001.csv")])):
+        report = place / f"{product}.html"
+        arguments = [
+            f"safetab-{product}",
+            "run",
+            str(place / "parameters"),
+            str(place / "census"),
+            str(place / product),
+        ]
+        assert main([*arguments, *more, "--report", str(report)]) == 0
+        assert "Margin of error by level" in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("refused/page.html", "would lie in"), ("nowhere/page.html", "its folder does not exist")]
+)
+def test_a_place_that_cannot_be_is_refused_before_the_work(
+    place: Path, name: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "refused").mkdir(exist_ok=True)
+    command = ["phsafe", "run", str(place / "config.json"), str(place / "census"), str(place / "refused")]
+    assert main([*command, "--report", str(place / name)]) == 2
+    assert told in capsys.readouterr().err
+    assert list((place / "refused").iterdir()) == []

@@ -1,0 +1,131 @@
+"""The report of a spine: self-contained, with the numbers of the spines it compares, and a map where one is given."""
+
+import html
+import re
+import struct
+import zipfile
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import pytest
+from census_maker import seeded
+from places import SHARED
+from spine_maker import Block, random_blocks, write_reference
+
+from yupana.cli.main import main
+from yupana.geography.distance import distances
+from yupana.geography.read import read_areas, read_spine
+from yupana.geography.tree import partition
+from yupana.report.maps import read_boundaries
+from yupana.report.numbers import rounded
+
+COOK = SHARED / "data" / "cook_geometry_tiger" / "tl_2020_17031_cousub10.zip"
+
+
+def build(tmp_path: Path, blocks: list[Block], *options: str) -> Path:
+    out = tmp_path / "spine"
+    reference = write_reference(tmp_path / "grfc.txt", blocks)
+    assert main(["spine", "build", str(reference), str(out), "--overwrite", *options]) == 0
+    return out
+
+
+def report(out: Path, *options: str) -> str:
+    assert main(["spine", "report", str(out), *options]) == 0
+    return (out / "report.html").read_text(encoding="utf-8")
+
+
+def text_of(page: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+@pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+def test_the_report_compares_three_spines(tmp_path: Path, mechanism: str) -> None:
+    levels = "US,State,County,Tract_Group,Tract,Block_Group,Block"
+    blocks = random_blocks(seeded(2), blocks=30)
+    out = build(tmp_path, blocks, "--kind", "optimized", "--levels", levels, "--mechanism", mechanism)
+    page = report(out)
+    assert "://" not in page
+    assert "<script" not in page
+    for title in ("Fan-outs", "Distances", "Variances", "The farthest areas"):
+        assert f"<h2>{title}</h2>" in page
+    assert "<h2>Map</h2>" not in page
+    spine = read_spine(out, tuple(levels.split(",")))
+    places = next(kind for kind in read_areas(out, spine) if kind.column == "place")
+    far = distances(spine.tree, partition(places.index, len(places.labels))).tolist()
+    assert rounded(mean(far)) in text_of(page)
+    assert all(name in text_of(page) for name in ("conventional", "AIAN", "optimized"))
+    # The report is part of the folder, which still holds together; and it can be made again.
+    assert main(["check", str(out)]) == 0
+    assert report(out) == page
+
+
+@pytest.mark.parametrize("kind", ["conventional", "aian"])
+def test_a_spine_of_tabulation_geography_has_a_report(tmp_path: Path, kind: str) -> None:
+    assert "<h2>Distances</h2>" in report(build(tmp_path, random_blocks(seeded(4)), "--kind", kind))
+
+
+def test_a_county_without_areas_has_a_report(tmp_path: Path) -> None:
+    blocks = [Block("17", "031", "000100", "1", f"{1000 + i}", "9999", "99999", "99999") for i in range(3)]
+    page = report(build(tmp_path, blocks, "--kind", "optimized"))
+    assert "<h2>Fan-outs</h2>" in page
+    assert "<h2>Distances</h2>" not in page
+
+
+def test_a_report_elsewhere_leaves_the_folder_alone(tmp_path: Path) -> None:
+    out = build(tmp_path, random_blocks(seeded(1)), "--kind", "aian")
+    assert main(["spine", "report", str(out), "--to", str(tmp_path / "page.html")]) == 0
+    assert (tmp_path / "page.html").exists()
+    assert not (out / "report.html").exists()
+    assert main(["spine", "report", str(out), "--to", str(tmp_path / "nowhere" / "page.html")]) == 2
+
+
+def shapefile(path: Path, squares: dict[str, tuple[float, float]]) -> Path:
+    """A zipped shapefile of squares by GEOID, as small as the format allows."""
+    records, rows = b"", b""
+    for number, (name, (x, y)) in enumerate(squares.items(), 1):
+        ring = [(x, y), (x, y + 1), (x + 1, y + 1), (x + 1, y), (x, y)]
+        body = struct.pack("<I4d2I", 5, x, y, x + 1, y + 1, 1, len(ring)) + struct.pack("<I", 0)
+        body += b"".join(struct.pack("<2d", *point) for point in ring)
+        records += struct.pack(">2I", number, len(body) // 2) + body
+        rows += b" " + b"xx" + name.ljust(12).encode()
+    fields = b"".join(
+        name.encode().ljust(11, b"\0") + b"C" + bytes(4) + bytes([width]) + bytes(15)
+        for name, width in (("STATE", 2), ("GEOID10", 12))
+    )
+    header = struct.pack("<4B I 2H", 3, 95, 7, 26, len(squares), 32 + len(fields) + 1, 15) + bytes(20)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("areas.shp", bytes(100) + records)
+        archive.writestr("areas.dbf", header + fields + b"\r" + rows + b"\x1a")
+    return path
+
+
+def test_boundaries_are_read(tmp_path: Path) -> None:
+    found = read_boundaries(shapefile(tmp_path / "map.zip", {"1700100": (0.0, 0.0), "1700200": (2.0, 0.0)}))
+    assert [boundary.name for boundary in found] == ["1700100", "1700200"]
+    (ring,) = found[1].rings
+    assert np.allclose(ring[0], (2, 0), atol=1e-3)
+    assert np.allclose(ring.max(axis=0), (3, 1), atol=1e-3)
+
+
+def test_a_map_is_drawn_where_boundaries_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = [
+        Block("17", "031", "000100", "1", f"{1000 + i}", "9999", "10000", f"{100 + 100 * (i % 2):05}") for i in range(8)
+    ]
+    out = build(tmp_path, blocks, "--kind", "optimized")
+    squares = {"1700100": (0.0, 0.0), "1700200": (2.0, 0.0), "1799998": (4.0, 0.0)}
+    page = report(out, "--boundaries", str(shapefile(tmp_path / "map.zip", squares)))
+    assert "<h2>Map</h2>" in page
+    before = (out / "report.html").read_text()
+    other = shapefile(tmp_path / "other.zip", {"0600100": (0.0, 0.0)})
+    assert main(["spine", "report", str(out), "--boundaries", str(other)]) == 2
+    assert "no area of this spine" in capsys.readouterr().err
+    assert (out / "report.html").read_text() == before
+
+
+@pytest.mark.skipif(not COOK.exists(), reason="the boundaries of Cook County are not beside the checkout")
+def test_published_boundaries_are_read() -> None:
+    found = read_boundaries(COOK)
+    assert len(found) >= 30
+    assert all(boundary.name.startswith("17031") and len(boundary.name) == 10 for boundary in found)
+    assert all((ring[0] == ring[-1]).all() or len(ring) > 3 for boundary in found for ring in boundary.rings)

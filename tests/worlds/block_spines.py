@@ -1,0 +1,16 @@
+"""Spines of few blocks."""
+
+from yupana.geography.blocks import Reference
+from yupana.geography.conventional import conventional_spine
+from yupana.geography.entities import targets
+from yupana.geography.optimized import optimized_spine
+from yupana.geography.settings import Settings
+from yupana.geography.spine import Spine
+from yupana.progress import Stopwatch
+
+
+def make_spine(reference: Reference, *, optimized: bool) -> Spine:
+    if not optimized:
+        return conventional_spine(reference, Settings("conventional"))
+    settings = Settings("optimized")
+    return optimized_spine(reference, targets(reference, None, settings), settings, Stopwatch(lambda _: None))

@@ -1,0 +1,26 @@
+"""Plans made up for tests."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from yupana.plan.measurement import (
+    Measurement,
+    Mechanism,
+    PersonSensitivity,
+    Sensitivity,
+)
+from yupana.plan.plan import Neighbours, Plan
+from yupana.privacy.exact import Budget
+
+
+def made_up(
+    product: str,
+    person: Callable[[Sensitivity], PersonSensitivity],
+    budget: Budget = Fraction(1),
+    mechanism: Mechanism = Mechanism.ZCDP,
+) -> Plan:
+    sensitivity = Sensitivity(Fraction(9), Fraction(18))
+    m = Measurement(
+        "m", "T", "l", 1, mechanism, Fraction(9), sensitivity, sensitivity, budget, person=person(sensitivity)
+    )
+    return Plan(product, "record", Neighbours.UNBOUNDED, "published", Fraction(9, 10), mechanism, (m,))
