@@ -21,14 +21,14 @@ from yupana.geography.entities import published
 from yupana.geography.tree import partition
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.margin import Margins, z_value
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Accounting, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan, plan_of
 from yupana.products.phsafe.production import TAUS, production_config, production_plan
-from yupana.products.phsafe.specification import TABLES, Accounting
+from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.households import configuration as config_h
 from yupana.products.safetab.households import plan as plan_h

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from yupana.audit.attribute.answers import Answer
     from yupana.audit.attribute.classes import Comparison
+    from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
-    from yupana.products.phsafe.specification import Accounting
 
 _PRODUCTION = "s-dhc-2020"
 _SLIDES = "s-dhc-slides"

@@ -12,12 +12,13 @@ from yupana.explore.reference import PhsafeReference
 from yupana.explore.scenario import Entry, Fault, RefusedError, Settings
 from yupana.explore.shelf import TITLES
 from yupana.plan.budgets import Need
+from yupana.plan.measurement import Accounting
 from yupana.privacy.exact import show_exact
 from yupana.products.census import MECHANISMS, STATES
 from yupana.products.phsafe.configuration import LARGEST_TAU, Config
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.production import TAUS, budgets
-from yupana.products.phsafe.specification import TABLES, Accounting
+from yupana.products.phsafe.specification import TABLES
 from yupana.products.phsafe.targets import config_document, needs
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.report.html import code, paragraph

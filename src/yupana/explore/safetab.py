@@ -14,7 +14,7 @@ from yupana.explore.scenario import Entry, Fault, RefusedError, Settings
 from yupana.explore.shelf import TITLES
 from yupana.plan.budgets import Need
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Measurement
+from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import show_exact
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
@@ -31,7 +31,7 @@ from yupana.products.safetab.persons import configuration as config_p
 from yupana.products.safetab.persons import plan as plan_p
 from yupana.products.safetab.persons import production as production_p
 from yupana.products.safetab.persons import targets as targets_p
-from yupana.products.safetab.plan import Accounting, sensitivity
+from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level, Run
 from yupana.report.page import Section
 from yupana.report.safetab_reference import (

@@ -14,6 +14,7 @@ from typing import Final
 from yupana.plan.margin import Margins, margin_of_error, rho_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.coverage import covers, noise_of
+from yupana.privacy.exact import Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 
 _DIGITS: Final = 12
@@ -24,6 +25,28 @@ _STEP: Final = Fraction(1, 10**15)
 
 _NEAR: Final = Fraction(1, 10**12)
 """How near to the largest relative error that could be had the search stops, relative to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A budget of a configuration, and what its noise is scaled to.
+
+    Attributes
+    ----------
+    budget : Fraction or INFINITE
+        0 where nothing is measured.
+    sensitivity : Fraction
+        Of the published cells that it pays for: squared L2 under zCDP, L1 under pure DP.
+    share : Fraction
+        The part of the budget that these cells have.
+    population : str
+        The pass it belongs to. Passes are over disjoint people, so their losses are never added.
+    """
+
+    budget: Budget
+    sensitivity: Fraction
+    share: Fraction = Fraction(1)
+    population: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal
 
 from yupana.errors import ConfigError
 from yupana.privacy.exact import INFINITE, Budget
@@ -12,6 +12,10 @@ from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
 
 _HARDLY_EVER: Final = 1e-6
 """Noise that is not zero with a smaller probability is no noise."""
+
+
+Accounting = Literal["published", "tight"]
+"""Which sensitivities noise is scaled to: those of the originals, or the least that are proven."""
 
 
 class Mechanism(Enum):

@@ -11,7 +11,7 @@ import duckdb
 
 from yupana.errors import ConfigError
 from yupana.geography.write import GEOUNITS
-from yupana.plan.measurement import Measurement, Sensitivity, of_household_record, of_own_record
+from yupana.plan.measurement import Accounting, Measurement, Sensitivity, of_household_record, of_own_record
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.privacy.exact import Budget, read_exact
@@ -24,7 +24,6 @@ from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import PARAMETER_FILES, read_iterations
 from yupana.products.safetab.persons import configuration as safetab_p_config
 from yupana.products.safetab.persons import plan as safetab_p_plan
-from yupana.products.safetab.plan import Accounting
 from yupana.release.folder import MANIFEST
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.tables import checksum

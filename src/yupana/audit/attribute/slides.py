@@ -11,11 +11,10 @@ from typing import Final
 from yupana.audit.attribute.families import Individual
 from yupana.audit.attribute.loss import Secret
 from yupana.audit.attribute.stability_rule import term_of
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Accounting, Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.plan import plan_of
 from yupana.products.phsafe.production import TAUS, budgets
-from yupana.products.phsafe.specification import Accounting
 
 INDIVIDUALS: Final = (
     Individual("Alice", age=20, relation=25, size=3, type=2),

@@ -5,11 +5,11 @@ from fractions import Fraction
 from typing import Final
 
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Measurement, Mechanism, of_own_record
+from yupana.plan.measurement import Accounting, Measurement, Mechanism, of_own_record
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.phsafe.configuration import Config
-from yupana.products.phsafe.specification import TABLES, Accounting
+from yupana.products.phsafe.specification import TABLES
 
 DEFAULT_CONFIDENCE: Final = Fraction(9, 10)
 

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
-from yupana.plan.measurement import Mechanism, Sensitivity
+from yupana.plan.measurement import Accounting, Mechanism, Sensitivity
 from yupana.plan.predicates import Where, where
-
-Accounting = Literal["published", "tight"]
-
-"""FIPS codes of the 50 states and the District of Columbia."""
 
 
 @dataclass(frozen=True, slots=True)

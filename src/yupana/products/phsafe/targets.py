@@ -6,10 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from yupana.plan.budgets import Need
+from yupana.plan.measurement import Accounting
 from yupana.privacy.exact import Budget
 from yupana.products.census import MECHANISMS, exact_number
 from yupana.products.phsafe.configuration import Config
-from yupana.products.phsafe.specification import TABLES, Accounting, table
+from yupana.products.phsafe.specification import TABLES, table
 
 
 def entries(config: Config) -> dict[str, Budget]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final
 
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Measurement, PersonSensitivity, Sensitivity
+from yupana.plan.measurement import Accounting, Measurement, PersonSensitivity, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.safetab.configuration import Settings
@@ -13,8 +13,6 @@ from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import Level
 
 DEFAULT_CONFIDENCE: Final = Fraction(95, 100)
-
-Accounting = Literal["published", "tight"]
 
 
 def sensitivity(

@@ -3,12 +3,12 @@
 from fractions import Fraction
 
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import of_household_record
+from yupana.plan.measurement import Accounting, of_household_record
 from yupana.plan.plan import Plan
 from yupana.products.safetab.household_tables import FAMILIES, Family
 from yupana.products.safetab.households.configuration import Config
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, Accounting, level_measurement, product_plan
+from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, level_measurement, product_plan
 from yupana.products.safetab.regions import Level
 
 

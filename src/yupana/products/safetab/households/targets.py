@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.plan.budgets import Need
+from yupana.plan.measurement import Accounting
 from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
 from yupana.products.safetab.configuration import settings_document
@@ -13,7 +14,7 @@ from yupana.products.safetab.household_tables import FAMILIES, Family
 from yupana.products.safetab.households.configuration import Config
 from yupana.products.safetab.households.plan import measurement_name
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.plan import Accounting, sensitivity
+from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, Level
 
 NAMES: Final[Mapping[str, tuple[Family, Level]]] = {

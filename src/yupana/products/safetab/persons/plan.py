@@ -4,13 +4,13 @@ from fractions import Fraction
 from typing import Final
 
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import of_own_record
+from yupana.plan.measurement import Accounting, of_own_record
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.person_tables import FINEST, TOTALS
 from yupana.products.safetab.persons.configuration import Config
-from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, Accounting, level_measurement, product_plan
+from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, level_measurement, product_plan
 from yupana.products.safetab.regions import Level
 
 STAGE_1: Final = "stage 1"

@@ -6,12 +6,13 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.plan.budgets import Need
+from yupana.plan.measurement import Accounting
 from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
 from yupana.products.safetab.configuration import settings_document
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.persons.configuration import Config
-from yupana.products.safetab.plan import Accounting, sensitivity
+from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, Level
 
 NAMES: Final[Mapping[str, Level]] = {level.name: level for level in LEVELS}

@@ -1,0 +1,120 @@
+"""PHSafe as a product: the S-DHC, tables of persons and households in person records."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from yupana.plan.budgets import Entry
+from yupana.plan.margin import Margins
+from yupana.plan.measurement import Accounting, Mechanism
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import Budget
+from yupana.products.census import STATES
+from yupana.products.phsafe import targets
+from yupana.products.phsafe.configuration import Config, read_config
+from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
+from yupana.products.phsafe.production import TAUS, budgets
+from yupana.products.phsafe.specification import table
+from yupana.products.phsafe.verify import verify_tables
+from yupana.products.product import Checked, Product, Words
+from yupana.products.safetab.regions import PUERTO_RICO
+from yupana.release.check import check_files
+
+WORDS: Final = Words(
+    title="PHSafe (S-DHC)",
+    tables={
+        "PH1_num": "people in households, under 18 and over",
+        "PH1_denom": "occupied housing units",
+        "PH2": "people in households, by household type",
+        "PH3": "children in households, by relationship and household type",
+        "PH4": "people in families, under 18 and over",
+        "PH5_num": "people in families, under 18 and over",
+        "PH5_denom": "families",
+        "PH6": "own children, by family type and age",
+        "PH7": "people in households, by tenure",
+        "PH8_num": "people in households, by owner or renter",
+        "PH8_denom": "occupied housing units, by owner or renter",
+    },
+    levels={
+        "usa_*": "Nation, everyone",
+        "usa_A-G": "Nation, by race (A–G)",
+        "usa_H,I": "Nation, by origin (H, I)",
+        "state_*": "States, everyone",
+        "state_A-G": "States, by race (A–G)",
+        "state_H,I": "States, by origin (H, I)",
+    },
+)
+
+
+class PhsafeProduct(Product[Config]):
+    """The S-DHC: the `yupana.products.product.Product` whose configuration is the Bureau's config.json."""
+
+    key: Final = "phsafe"
+    words: Final = WORDS
+    confidence: Final = DEFAULT_CONFIDENCE
+    built_in: Final[Mapping[str, str]] = {}
+
+    def locate(self, source: Path | str) -> Path:
+        """The file itself."""
+        return Path(source)
+
+    def read(self, source: Path | str) -> Config:
+        """Read a config.json, or the manifest of a release."""
+        return read_config(Path(source))
+
+    def document(self, config: Config) -> dict[str, Any]:
+        """The configuration as config.json."""
+        return targets.config_document(config)
+
+    def production(self, config: Config) -> Config:
+        """The run of 2020: of Puerto Rico for a configuration of Puerto Rico, else of the United States."""
+        of_puerto_rico = config.is_puerto_rico
+        states = (PUERTO_RICO,) if of_puerto_rico else STATES
+        return Config(budgets(puerto_rico=of_puerto_rico), TAUS, states, Mechanism.ZCDP)
+
+    def plan(
+        self,
+        config: Config,
+        *,
+        accounting: Accounting = "published",
+        confidence: Fraction | None = None,
+        margins: Margins = "exact",
+    ) -> Plan:
+        """One measurement per table and level with a budget; see `make_plan`."""
+        return make_plan(config, accounting=accounting, confidence=confidence or self.confidence, margins=margins)
+
+    def entries(self, config: Config, accounting: Accounting = "published") -> Mapping[str, Entry]:
+        """Every budget by the name of its measurement, such as ``PH1_num/usa_*``."""
+        found = {}
+        for (name, level), budget in config.budgets.items():
+            of_table = table(name)
+            tau = config.taus.get(name) if of_table.persons is not None else None
+            sensitivity = of_table.sensitivity(tau, config.mechanism, accounting).unbounded
+            found[f"{name}/{level}"] = Entry(budget, sensitivity)
+        return found
+
+    def with_budgets(self, config: Config, budgets: Mapping[str, Budget]) -> Config:
+        """The configuration with some budgets replaced."""
+        return targets.with_budgets(config, budgets)
+
+    def taken_as_public(self, config: Config) -> tuple[str, ...]:
+        """The list of units, and what is published at all."""
+        del config
+        return (
+            "the list of units with their state and whether each is a housing unit or group quarters (the geography "
+            "file)",
+            "the states, tables, population groups and cells that are published",
+        )
+
+    def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
+        """Compare every row of every table with the plan."""
+        _, tables, wrong = check_files(release, confidential=True)
+        try:
+            wrong += verify_tables(manifest["plan"], tuple(manifest["parameters"]["states"]), tables)
+        except (KeyError, ValueError):
+            wrong.append("the manifest does not hold a plan of PHSafe")
+        return Checked(tuple(wrong))
+
+
+PHSAFE: Final = PhsafeProduct()

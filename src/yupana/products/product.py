@@ -1,0 +1,146 @@
+"""A product: its configuration, plan, budgets, checks and words, whichever it is; nothing here sees a record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from yupana.plan.budgets import Entry
+from yupana.plan.margin import Margins
+from yupana.plan.measurement import Accounting
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import Budget
+
+C = TypeVar("C")
+"""A product's own configuration: everything public that a plan follows from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a product and its parts are called.
+
+    Attributes
+    ----------
+    title : str
+    tables : mapping of table to str
+        What each table counts or shows; empty where the configuration names them.
+    levels : mapping of level to str
+        What each population-group level is called; empty where the configuration names them.
+    kinds : mapping of kind to str
+        What measurements are for: by the part of their names before the stroke.
+    """
+
+    title: str
+    tables: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check of a release found.
+
+    Attributes
+    ----------
+    wrong : tuple of str
+        What does not hold, in words.
+    unchecked : tuple of str
+        What could not be checked, in words.
+    against : str
+        What the tables were compared with.
+    """
+
+    wrong: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    against: str = "the manifest and its plan"
+
+
+class Product(Protocol[C]):
+    """What commands, the explorer, reports and audits ask of a product."""
+
+    @property
+    def key(self) -> str:
+        """Its name on the command line and in manifests."""
+        ...
+
+    @property
+    def words(self) -> Words:
+        """What it and its parts are called."""
+        ...
+
+    @property
+    def confidence(self) -> Fraction:
+        """Of its margins of error unless asked otherwise."""
+        ...
+
+    @property
+    def built_in(self) -> Mapping[str, str]:
+        """What the configurations that Yupana brings along are called, by the names that `read` takes."""
+        ...
+
+    def locate(self, source: Path | str) -> Path:
+        """The file of a configuration, or the manifest that holds it.
+
+        Raises
+        ------
+        ConfigError
+            If there is none.
+        """
+        ...
+
+    def read(self, source: Path | str) -> C:
+        """Read a configuration: a built-in name, a file, a parameter folder, or the manifest of a release.
+
+        Raises
+        ------
+        ConfigError
+            Naming the file, the key and what is wrong with it. All faults are named at once.
+        """
+        ...
+
+    def document(self, config: C) -> dict[str, Any]:
+        """The configuration as its file says it; read back as the same configuration."""
+        ...
+
+    def production(self, config: C) -> C:
+        """What was used in 2020 for the same area and privacy unit."""
+        ...
+
+    def plan(
+        self,
+        config: C,
+        *,
+        accounting: Accounting = "published",
+        confidence: Fraction | None = None,
+        margins: Margins = "exact",
+    ) -> Plan:
+        """What a run measures, and what it costs.
+
+        Parameters
+        ----------
+        config
+        accounting : "published" or "tight"
+            Which sensitivities the noise is scaled to.
+        confidence : Fraction, optional
+            Of the margins of error, strictly between 0 and 1.
+        margins : "exact" or "bureau"
+            How margins of error are computed.
+        """
+        ...
+
+    def entries(self, config: C, accounting: Accounting = "published") -> Mapping[str, Entry]:
+        """Every budget of a configuration by name, zeros included, and what its noise is scaled to."""
+        ...
+
+    def with_budgets(self, config: C, budgets: Mapping[str, Budget]) -> C:
+        """The configuration with other budgets, named as by `entries`."""
+        ...
+
+    def taken_as_public(self, config: C) -> tuple[str, ...]:
+        """What the guarantee takes as known to everybody, as far as the configuration tells."""
+        ...
+
+    def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
+        """Compare the tables of a release with its plan. Their checksums must be those of the manifest."""
+        ...

@@ -1,0 +1,265 @@
+"""SafeTab-P and SafeTab-H as products: the Detailed DHC-A of persons, and B of households."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from yupana.plan.budgets import Entry
+from yupana.plan.margin import Margins
+from yupana.plan.measurement import Accounting
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import Budget
+from yupana.products.product import Checked, Product, Words
+from yupana.products.safetab.household_tables import HOUSEHOLD_TYPE, TENURE
+from yupana.products.safetab.households import configuration as households
+from yupana.products.safetab.households import plan as households_plan
+from yupana.products.safetab.households import production as households_production
+from yupana.products.safetab.households import targets as households_targets
+from yupana.products.safetab.iterations import CharacteristicIterations
+from yupana.products.safetab.parameters import CONFIG, read_iterations
+from yupana.products.safetab.person_tables import AGE_TABLES, TOTALS
+from yupana.products.safetab.persons import configuration as persons
+from yupana.products.safetab.persons import plan as persons_plan
+from yupana.products.safetab.persons import production as persons_production
+from yupana.products.safetab.persons import targets as persons_targets
+from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, sensitivity
+from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.verify import verify_release
+
+K = TypeVar("K")
+"""The keys of config.json that one of the products reads."""
+
+_KINDS: Final = {
+    "nation": "Nation",
+    "state": "States",
+    "county": "Counties",
+    "tract": "Tracts",
+    "place": "Places",
+    "aiannh": "Tribal areas",
+}
+_DEPTHS: Final = {1: "regional", 2: "detailed"}
+
+
+def level_name(level: Level) -> str:
+    """A level as people call it: ``Counties, detailed``."""
+    passing = "Puerto Rico: " if level.region.run == "pr" else ""
+    return f"{passing}{_KINDS[level.region.base]}, {_DEPTHS[level.iteration_level]}"
+
+
+_LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
+
+_WORDS_P: Final = Words(
+    title="SafeTab-P (Detailed DHC-A)",
+    tables={TOTALS: "a total", **{table.name: f"sex by {len(table.starts)} ages" for table in AGE_TABLES}},
+    levels=_LEVEL_WORDS,
+    kinds={
+        persons_plan.STAGE_1: "choosing the table",
+        persons_plan.STAGE_2: "the counts",
+        persons_plan.DETAILED_ONLY: "groups of totals only",
+    },
+)
+_WORDS_H: Final = Words(
+    title="SafeTab-H (Detailed DHC-B)",
+    tables={
+        **dict(
+            zip(
+                (table.name for table in HOUSEHOLD_TYPE.tables),
+                ("a total", "family or not", "4 household types", "5 household types"),
+                strict=True,
+            )
+        ),
+        **dict(zip((table.name for table in TENURE.tables), ("a total", "3 tenures"), strict=True)),
+    },
+    levels=_LEVEL_WORDS,
+    kinds={HOUSEHOLD_TYPE.name: "household type", TENURE.name: "tenure"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters(Generic[K]):
+    """What a parameter folder of SafeTab holds.
+
+    Attributes
+    ----------
+    config
+        The keys of config.json that the product reads.
+    iterations : CharacteristicIterations
+        Those of the code files.
+    """
+
+    config: K
+    iterations: CharacteristicIterations
+
+
+class SafetabProduct(Product[Parameters[K]]):
+    """What both products do alike."""
+
+    confidence: Final = DEFAULT_CONFIDENCE
+    built_in: Final[Mapping[str, str]] = {}
+
+    def locate(self, source: Path | str) -> Path:
+        """The config.json of a parameter folder; a file, which may be the manifest of a release, as it is."""
+        path = Path(source)
+        return path if path.is_file() else path / CONFIG
+
+    def read(self, source: Path | str, codes: Path | None = None) -> Parameters[K]:
+        """Read a parameter folder, or the manifest of a release and the files of codes.
+
+        Parameters
+        ----------
+        source : Path or str
+        codes : Path, optional
+            The folder with the files of codes and iterations, if it is another.
+        """
+        path = self.locate(source)
+        return Parameters(self.read_config(path), read_iterations(codes or path.parent))
+
+    @abstractmethod
+    def read_config(self, path: Path) -> K:
+        """Read a config.json, or the manifest of a release."""
+
+    def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
+        """Compare tables with each other and with the plan, as far as postprocessing leaves them to be compared."""
+        against = "the manifest and its plan" if "plan" in manifest else "the manifest"
+        try:
+            wrong, unchecked = verify_release(release, manifest)
+        except (KeyError, ValueError):
+            return Checked(("the manifest does not hold a plan of SafeTab",), (), against)
+        return Checked(tuple(wrong), tuple(unchecked), against)
+
+
+class PersonsProduct(SafetabProduct[persons.Config]):
+    """The Detailed DHC-A: sex by age of population groups."""
+
+    key: Final = "safetab-p"
+    words: Final = _WORDS_P
+
+    def read_config(self, path: Path) -> persons.Config:
+        """Read a config.json, or the manifest of a release."""
+        return persons.read_config(path)
+
+    def document(self, config: Parameters[persons.Config]) -> dict[str, Any]:
+        """The configuration as config.json."""
+        return persons_targets.config_document(config.config)
+
+    def production(self, config: Parameters[persons.Config]) -> Parameters[persons.Config]:
+        """The run of 2020 for the same passes."""
+        return replace(config, config=persons_production.production_config(config.config.settings.runs))
+
+    def plan(
+        self,
+        config: Parameters[persons.Config],
+        *,
+        accounting: Accounting = "published",
+        confidence: Fraction | None = None,
+        margins: Margins = "exact",
+    ) -> Plan:
+        """Two stages at each level, and the totals of its detailed-only iterations; see `make_plan`."""
+        return persons_plan.make_plan(
+            config.config,
+            config.iterations,
+            accounting=accounting,
+            confidence=confidence or self.confidence,
+            margins=margins,
+        )
+
+    def entries(self, config: Parameters[persons.Config], accounting: Accounting = "published") -> Mapping[str, Entry]:
+        """Every budget of the passes that are run by its level, such as ``COUNTY 2``, where there are groups."""
+        settings, iterations = config.config.settings, config.iterations
+        return {
+            name: Entry(
+                budget,
+                sensitivity(iterations, level, settings.max_race_codes, accounting).unbounded,
+                persons_targets.share_of_cells(config.config, iterations, level),
+                level.region.run,
+            )
+            for name, budget in persons_targets.entries(config.config, iterations).items()
+            for level in (persons_targets.NAMES[name],)
+        }
+
+    def with_budgets(
+        self, config: Parameters[persons.Config], budgets: Mapping[str, Budget]
+    ) -> Parameters[persons.Config]:
+        """The configuration with some budgets replaced."""
+        return replace(config, config=persons_targets.with_budgets(config.config, budgets))
+
+    def taken_as_public(self, config: Parameters[persons.Config]) -> tuple[str, ...]:
+        """Areas, codes and what may be published at all."""
+        del config
+        return (
+            "the reference file of blocks, and the list of housing units by block where one is given",
+            "the codes, the iterations and which of them each code is in",
+            "the areas, population groups and cells that may be published",
+        )
+
+
+class HouseholdsProduct(SafetabProduct[households.Config]):
+    """The Detailed DHC-B: household types and tenure of population groups."""
+
+    key: Final = "safetab-h"
+    words: Final = _WORDS_H
+
+    def read_config(self, path: Path) -> households.Config:
+        """Read a config.json, or the manifest of a release."""
+        return households.read_config(path)
+
+    def document(self, config: Parameters[households.Config]) -> dict[str, Any]:
+        """The configuration as config.json."""
+        return households_targets.config_document(config.config)
+
+    def production(self, config: Parameters[households.Config]) -> Parameters[households.Config]:
+        """The run of 2020 for the same passes."""
+        return replace(config, config=households_production.production_config(config.config.settings.runs))
+
+    def plan(
+        self,
+        config: Parameters[households.Config],
+        *,
+        accounting: Accounting = "published",
+        confidence: Fraction | None = None,
+        margins: Margins = "exact",
+    ) -> Plan:
+        """Household types and tenure at each level with a budget; see `make_plan`."""
+        return households_plan.make_plan(
+            config.config,
+            config.iterations,
+            accounting=accounting,
+            confidence=confidence or self.confidence,
+            margins=margins,
+        )
+
+    def entries(
+        self, config: Parameters[households.Config], accounting: Accounting = "published"
+    ) -> Mapping[str, Entry]:
+        """Every budget of the passes that are run by its measurement, such as ``T03/COUNTY 2``."""
+        settings, iterations = config.config.settings, config.iterations
+        return {
+            name: Entry(
+                budget,
+                sensitivity(iterations, level, settings.max_race_codes, accounting).unbounded,
+                population=level.region.run,
+            )
+            for name, budget in households_targets.entries(config.config, iterations).items()
+            for _, level in (households_targets.NAMES[name],)
+        }
+
+    def with_budgets(
+        self, config: Parameters[households.Config], budgets: Mapping[str, Budget]
+    ) -> Parameters[households.Config]:
+        """The configuration with some budgets replaced."""
+        return replace(config, config=households_targets.with_budgets(config.config, budgets))
+
+    def taken_as_public(self, config: Parameters[households.Config]) -> tuple[str, ...]:
+        """Areas and codes; what the totals of persons are is told by the run, which reads them."""
+        del config
+        return (
+            "the reference file of blocks, and the list of housing units by block where one is given",
+            "the codes, the iterations and which of them each code is in",
+        )
+
+
+PERSONS: Final = PersonsProduct()
+HOUSEHOLDS: Final = HouseholdsProduct()

@@ -1,0 +1,106 @@
+"""TopDown as a product: consistent counts of persons or housing units for a hierarchy of geounits."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from yupana.errors import OutputError
+from yupana.plan.budgets import Entry
+from yupana.plan.margin import Margins
+from yupana.plan.measurement import Accounting
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import Budget
+from yupana.products.product import Checked, Product, Words
+from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
+from yupana.topdown import targets
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan
+from yupana.topdown.production import production_configuration
+from yupana.topdown.reading.configuration import path_of, read_configuration
+from yupana.topdown.reading.document import configuration_document
+from yupana.topdown.schema import Attribute, Schema
+
+
+class TopdownProduct(Product[Configuration]):
+    """Counts with noise, consistent from the root to the blocks. Persons and units are configurations of it."""
+
+    key: Final = SYSTEM
+    words: Final = Words(title="TopDown")
+    confidence: Final = DEFAULT_CONFIDENCE
+    built_in: Final[Mapping[str, str]] = {
+        "pl94-2020-us": "TopDown, persons",
+        "h1-2020-us": "TopDown, housing units",
+        "pl94-2020-pr": "TopDown, Puerto Rico, persons",
+        "h1-2020-pr": "TopDown, Puerto Rico, housing units",
+        "cook-2010": "TopDown, one county of 2010",
+    }
+
+    def locate(self, source: Path | str) -> Path:
+        """Where a configuration lies, built-in or not."""
+        return path_of(source)
+
+    def read(self, source: Path | str) -> Configuration:
+        """Read a configuration in TOML or JSON, built-in or not, or the manifest of a release."""
+        return read_configuration(source)
+
+    def document(self, config: Configuration) -> dict[str, Any]:
+        """The configuration with every default told."""
+        return configuration_document(config)
+
+    def production(self, config: Configuration) -> Configuration:
+        """The run of 2020 with the same privacy unit: of Puerto Rico where the root is the state."""
+        return production_configuration(config)
+
+    def plan(
+        self,
+        config: Configuration,
+        *,
+        accounting: Accounting = "published",
+        confidence: Fraction | None = None,
+        margins: Margins = "exact",
+    ) -> Plan:
+        """One measurement per geolevel and query with a share; published sensitivities are the least proven."""
+        del accounting
+        return make_plan(config, confidence=confidence or self.confidence, margins=margins)
+
+    def entries(self, config: Configuration, accounting: Accounting = "published") -> Mapping[str, Entry]:
+        """The budget of every query of every geolevel, such as ``State total``."""
+        del accounting
+        return {name: Entry(budget, SENSITIVITY.bounded) for name, budget in targets.entries(config).items()}
+
+    def with_budgets(self, config: Configuration, budgets: Mapping[str, Budget]) -> Configuration:
+        """The configuration whose shares follow from all these budgets, which are finite."""
+        return targets.with_budgets(config, {name: Fraction(budget) for name, budget in budgets.items()})
+
+    def taken_as_public(self, config: Configuration) -> tuple[str, ...]:
+        """Blocks, invariants and structural zeros; what the data add is told by the run, which reads them."""
+        return (
+            "the reference file: blocks and the areas they lie in",
+            *(f"invariant: total of every {level}" for level in config.invariants),
+            *(["structural zeros of the configuration"] if config.structural_zeros else []),
+        )
+
+    def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
+        """Compare the counts with each other, and with schema and geolevels.
+
+        Raises
+        ------
+        OutputError
+            If the release was made by another system.
+        """
+        against = "the manifest and each other"
+        if manifest.get("system") not in {SYSTEM, NOISY}:
+            raise OutputError(f"{release} was made by an unknown system, {manifest.get('system')!r}")
+        if manifest["system"] == NOISY:
+            return Checked(against=against)
+        try:
+            attributes = manifest["parameters"]["schema"].items()
+            schema = Schema(tuple(Attribute(name, tuple(labels)) for name, labels in attributes))
+            wrong = verify_release(release, schema, manifest["parameters"]["geolevels"])
+        except (KeyError, ValueError, IndexError):
+            wrong = ["the manifest does not hold the schema and geolevels of TopDown"]
+        return Checked(tuple(wrong), against=against)
+
+
+TOPDOWN: Final = TopdownProduct()
