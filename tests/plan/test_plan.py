@@ -16,7 +16,6 @@ from yupana.plan.measurement import (
     Mechanism,
     PersonSensitivity,
     Sensitivity,
-    noise_law,
     of_household_record,
     of_occupancy,
     of_own_record,
@@ -514,13 +513,22 @@ def test_margins_of_sums_are_of_the_published_variance() -> None:
 
 
 def test_the_noise_of_a_cell() -> None:
-    assert noise_law(Mechanism.ZCDP, Fraction(9), Fraction(3)) == DiscreteGaussian(Fraction(3, 2))
-    assert noise_law(Mechanism.PURE, Fraction(9), Fraction(2)) == TwoSidedGeometric(Fraction(9, 2))
-    assert noise_law(Mechanism.PURE, Fraction(9), INFINITE) == Zero()
+    assert Mechanism.ZCDP.law(Fraction(9), Fraction(3)) == DiscreteGaussian(Fraction(3, 2))
+    assert Mechanism.PURE.law(Fraction(9), Fraction(2)) == TwoSidedGeometric(Fraction(9, 2))
+    assert Mechanism.PURE.law(Fraction(9), INFINITE) == Zero()
     assert published_variance(DiscreteGaussian(Fraction(1, 3))) == Fraction(1, 3)
     assert published_variance(TwoSidedGeometric(Fraction(2))) == TwoSidedGeometric(Fraction(2)).variance
     nothing = published_variance(Zero())
     assert (nothing, type(nothing)) == (0, Fraction)
+
+
+def test_a_mechanism_tells_what_its_losses_are_called_and_how_they_grow() -> None:
+    zcdp, pure = Mechanism.ZCDP, Mechanism.PURE
+    assert (zcdp.symbol, zcdp.budget_name, zcdp.distance_name, zcdp.power) == ("ρ", "rho", "l2_sensitivity_squared", 2)
+    assert (pure.symbol, pure.budget_name, pure.distance_name, pure.power) == ("ε", "epsilon", "l1_sensitivity", 1)
+    assert zcdp.epsilon(Fraction(1, 2), 1e-10) == epsilon_tight(Fraction(1, 2), 1e-10)
+    assert pure.epsilon(Fraction(1, 2), 1e-10) == 0.5
+    assert math.isinf(pure.epsilon(INFINITE, 1e-10))
 
 
 def test_what_one_person_changes() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import read_exact
 from yupana.products.phsafe.specification import TABLES
@@ -62,7 +61,7 @@ def _check_parameters(parameters: Mapping[str, Any], plan: Plan) -> None:
 
 
 def _check_totals(totals: Mapping[str, Any], plan: Plan) -> None:
-    symbol = "rho" if plan.mechanism is Mechanism.ZCDP else "epsilon"
+    symbol = plan.mechanism.budget_name
     key = f"{plan.neighbours.value}_{symbol}"
     try:
         stated = [text for by in (totals, totals["proven"]) for kind in CHANGES if (text := by.get(f"{kind}_{symbol}"))]

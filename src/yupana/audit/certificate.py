@@ -79,7 +79,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
     status = refuse_confidential(manifest, "the release")
     totals = manifest["plan"]["totals"]
     unit = plan.privacy_unit
-    symbol = "rho" if plan.mechanism is Mechanism.ZCDP else "epsilon"
+    symbol = plan.mechanism.budget_name
     guarantee = []
     for kind, words in CHANGES.items():
         promised, proven = _read(totals.get(f"{kind}_{symbol}")), _read(totals["proven"].get(f"{kind}_{symbol}"))
@@ -194,8 +194,7 @@ def _attacker(plan: Plan, guarantee: list[dict[str, Any]]) -> dict[str, Any]:
     curves = []
     for row in guarantee:
         stated = row["proven_at_most"]
-        key = "epsilon" if plan.mechanism is Mechanism.PURE else "rho"
-        loss = read_exact(stated[key])
+        loss = read_exact(stated[plan.mechanism.budget_name])
         if loss == INFINITE:
             continue
         points = [{"type_1": a, **_missed(plan, loss, a)} for a in TYPE_1]

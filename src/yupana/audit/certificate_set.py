@@ -113,7 +113,7 @@ def _read(name: str, manifest: Mapping[str, Any]) -> _Release:
     except OutputError as error:
         raise OutputError(f"{name}: {error}") from None
     mechanism = Mechanism(certified["mechanism"])
-    symbol = "rho" if mechanism is Mechanism.ZCDP else "epsilon"
+    symbol = mechanism.budget_name
     totals = manifest["plan"]["totals"]
     person = totals.get("person")
     if person is None:
@@ -152,7 +152,7 @@ def _refuse_twice(manifests: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
 
 def _described(release: _Release) -> dict[str, Any]:
     certified = release.certified
-    symbol = "rho" if release.mechanism is Mechanism.ZCDP else "epsilon"
+    symbol = release.mechanism.budget_name
     return {
         "name": release.name,
         "product": certified["product"],
@@ -190,7 +190,7 @@ def _stated(
         "neighbours": neighbours,
         "change": change,
         "releases": [release.name for release, _ in losses],
-        **number("epsilon" if pure else "rho", loss),
+        **number(mechanism.budget_name, loss),
     }
     if loss is None:
         without = " and ".join(release.name for release, of_release in losses if of_release[neighbours] is None)

@@ -8,7 +8,7 @@ from yupana.cli.arguments import Commands, positive, print_json, share
 from yupana.errors import ConfigError
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.margin import margin_of
-from yupana.plan.measurement import Mechanism, noise_law, published_variance
+from yupana.plan.measurement import Mechanism, published_variance
 from yupana.plan.plan import DEFAULT_DELTA, number
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
 
@@ -92,7 +92,7 @@ def _budget(options: argparse.Namespace) -> Fraction:
 
 
 def _margin(options: argparse.Namespace, budget: Fraction) -> dict[str, Any]:
-    law = noise_law(Mechanism(options.mechanism), options.sensitivity, budget)
+    law = Mechanism(options.mechanism).law(options.sensitivity, budget)
     return {
         "sigma2": float(published_variance(law)),
         "moe": margin_of(law, 1, options.confidence, options.margins),

@@ -136,9 +136,8 @@ def _plan_of(name: str, path: Path, accounting: "Accounting") -> "tuple[Mapping[
 
 def _print(found: "list[Answer]", plan: "Plan", *, slides: bool) -> None:
     from yupana.audit.attribute.answers import in_words
-    from yupana.plan.measurement import Mechanism
 
-    symbol = "rho" if plan.mechanism is Mechanism.ZCDP else "epsilon"
+    symbol = plan.mechanism.budget_name
     print(f"{symbol} where one person differs in the attributes of a secret only; any change at all costs")
     print(f"{float(plan.loss(lambda m: m.sensitivity.bounded)):.6f} as promised, ", end="")
     print(f"{float(plan.loss(lambda m: m.proven.bounded)):.6f} as proven at most.")

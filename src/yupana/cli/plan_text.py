@@ -20,7 +20,7 @@ _WIDTH: Final = 56
 def plan_text(plan: Plan, delta: float) -> str:
     """Lay out the measurements of a plan and its totals."""
     zcdp = plan.mechanism is Mechanism.ZCDP
-    loss, distance = ("rho", "L2^2") if zcdp else ("epsilon", "L1")
+    loss, distance = plan.mechanism.budget_name, "L2^2" if zcdp else "L1"
     table, level = (
         max([least, *(len(getattr(m, column)) for m in plan.measurements)])
         for column, least in (("table", 13), ("level", 11))

@@ -91,7 +91,7 @@ def budget_of(
     faults: list[Fault],
 ) -> Fraction | None:
     """The budget of an entry, by itself or by its margin of error."""
-    symbol = "ρ" if mechanism is Mechanism.ZCDP else "ε"
+    symbol = mechanism.symbol
     if entry.by == "budget":
         budget = positive(name, entry.value, symbol, faults)
     else:

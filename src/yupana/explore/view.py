@@ -65,8 +65,7 @@ def view(
 def totals(chosen: Chosen) -> list[dict[str, str]]:
     """The losses of a plan: label, number as shown, number in full, and a note."""
     plan = chosen.plan
-    zcdp = plan.mechanism is Mechanism.ZCDP
-    symbol = "ρ" if zcdp else "ε"
+    symbol = plan.mechanism.symbol
     found = []
     for kind, promised in plan.losses().items():
         if promised is None:
@@ -82,7 +81,7 @@ def totals(chosen: Chosen) -> list[dict[str, str]]:
             own = compose(measurements)
             note = f"of the {name.upper()} pass alone; the two passes protect different people and are never added"
             found.append(_number(f"{symbol}, {name.upper()}", loss(own), show_exact(own), note))
-    if zcdp:
+    if plan.mechanism is Mechanism.ZCDP:
         delta = float(chosen.delta)
         tight, simple = epsilon_tight(plan.loss(), delta), epsilon_bun_steinke(plan.loss(), delta)
         note = f"{plan.neighbours.value}, tight conversion; the simple one gives {rounded(simple, 5)}"

@@ -15,7 +15,7 @@ from yupana.plan.margin import Margins, margin_of_error, rho_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.coverage import covers, noise_of
 from yupana.privacy.exact import Budget
-from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
+from yupana.privacy.laws import TwoSidedGeometric
 
 _DIGITS: Final = 12
 """To how many digits a budget that has no exact value is rounded up where margins are exact."""
@@ -121,12 +121,10 @@ def _least_exponent(mechanism: Mechanism, bound: int, confidence: Fraction) -> F
     """
 
     def within(exponent: Fraction) -> bool:
-        of_zcdp = mechanism is Mechanism.ZCDP
-        law = DiscreteGaussian(1 / (2 * exponent)) if of_zcdp else TwoSidedGeometric(1 / exponent)
-        return covers(noise_of([(law, 1)]), bound, confidence)
+        return covers(noise_of([(mechanism.law(Fraction(1), exponent), 1)]), bound, confidence)
 
     # The power of ten at or above it, which is near bound^-2 or bound^-1.
-    power = -(2 if mechanism is Mechanism.ZCDP else 1) * len(str(bound))
+    power = -mechanism.power * len(str(bound))
     while not within(Fraction(10) ** power):
         power += 1
     while within(Fraction(10) ** (power - 1)):

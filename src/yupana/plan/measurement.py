@@ -9,6 +9,7 @@ from typing import Final, Literal
 from yupana.errors import ConfigError
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
+from yupana.privacy.zcdp import epsilon_tight
 
 _HARDLY_EVER: Final = 1e-6
 """Noise that is not zero with a smaller probability is no noise."""
@@ -27,18 +28,41 @@ class Mechanism(Enum):
     PURE = "pure"
     """epsilon-DP by two-sided geometric noise; sensitivities are L1 distances."""
 
+    @property
+    def symbol(self) -> str:
+        """What a loss is written as: ``ρ`` or ``ε``."""
+        return "ρ" if self is Mechanism.ZCDP else "ε"
+
+    @property
+    def budget_name(self) -> str:
+        """What a loss is called in files: ``rho`` or ``epsilon``."""
+        return "rho" if self is Mechanism.ZCDP else "epsilon"
+
+    @property
+    def distance_name(self) -> str:
+        """What a distance is called in files."""
+        return "l2_sensitivity_squared" if self is Mechanism.ZCDP else "l1_sensitivity"
+
+    @property
+    def power(self) -> int:
+        """A change k times as far, or k changes one after another, cost k to this power times as much."""
+        return 2 if self is Mechanism.ZCDP else 1
+
+    def law(self, calibration: Fraction, budget: Budget) -> Law:
+        """The noise of a cell whose sensitivity (squared L2, or L1 under pure DP) and budget are given."""
+        if not isinstance(budget, Fraction):
+            return Zero()
+        if self is Mechanism.ZCDP:
+            return DiscreteGaussian(calibration / (2 * budget))
+        return TwoSidedGeometric(calibration / budget)
+
+    def epsilon(self, loss: Budget, delta: float) -> float:
+        """The epsilon of a loss at ``delta``: its tight conversion under zCDP, itself under pure DP."""
+        return epsilon_tight(loss, delta) if self is Mechanism.ZCDP else float(loss)
+
 
 _WIDEST: Final = {Mechanism.ZCDP: Fraction(10) ** 30, Mechanism.PURE: Fraction(10) ** 16}
 """Largest ratio of sensitivity and budget: noise beyond 2^62 has then probability below 1e-200."""
-
-
-def noise_law(mechanism: Mechanism, calibration: Fraction, budget: Budget) -> Law:
-    """The noise of a cell whose sensitivity (squared L2, or L1 under pure DP) and budget are given."""
-    if not isinstance(budget, Fraction):
-        return Zero()
-    if mechanism is Mechanism.ZCDP:
-        return DiscreteGaussian(calibration / (2 * budget))
-    return TwoSidedGeometric(calibration / budget)
 
 
 def published_variance(law: Law) -> Fraction | float:
@@ -96,8 +120,7 @@ def of_own_record(record: Sensitivity) -> PersonSensitivity:
 
 def of_household_record(record: Sensitivity, mechanism: Mechanism) -> PersonSensitivity:
     """Where a record is a household's: any change of a member replaces it, and who moves replaces two of them."""
-    twice = (4 if mechanism is Mechanism.ZCDP else 2) * record.bounded
-    return PersonSensitivity(record.bounded, record.bounded, twice)
+    return PersonSensitivity(record.bounded, record.bounded, 2**mechanism.power * record.bounded)
 
 
 def of_occupancy(record: Sensitivity) -> PersonSensitivity:
@@ -161,7 +184,7 @@ class Measurement:
     @property
     def law(self) -> Law:
         """The noise of every cell: ``sigma2 = l2_sensitivity_squared / (2 rho)``, or ``scale = l1 / epsilon``."""
-        return noise_law(self.mechanism, self.calibration, self.budget)
+        return self.mechanism.law(self.calibration, self.budget)
 
     @property
     def is_without_noise(self) -> bool:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.plan.margin import Margins, margin_of
-from yupana.plan.measurement import Measurement, Mechanism, PersonSensitivity, Sensitivity, noise_law
+from yupana.plan.measurement import Measurement, Mechanism, PersonSensitivity, Sensitivity
 from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
 from yupana.privacy.zcdp import epsilon_tight
 
@@ -225,9 +225,7 @@ class Plan:
         return rows
 
     def _measurement_as_json(self, m: Measurement) -> dict[str, Any]:
-        budget, sensitivity = (
-            ("rho", "l2_sensitivity_squared") if self.mechanism is Mechanism.ZCDP else ("epsilon", "l1_sensitivity")
-        )
+        budget, sensitivity = self.mechanism.budget_name, self.mechanism.distance_name
         return {
             "name": m.name,
             "table": m.table,
@@ -243,8 +241,7 @@ class Plan:
         }
 
     def _totals(self, delta: float) -> dict[str, Any]:
-        zcdp = self.mechanism is Mechanism.ZCDP
-        symbol = "rho" if zcdp else "epsilon"
+        symbol = self.mechanism.budget_name
 
         def named(by: Mapping[str, Budget | None]) -> dict[str, Any]:
             return {key: value for name, loss in by.items() for key, value in number(f"{name}_{symbol}", loss).items()}
@@ -267,7 +264,7 @@ class Plan:
                 }
                 for name, measurements in passes.items()
             }
-        if not zcdp:
+        if self.mechanism is Mechanism.PURE:
             return {"rho": None, **number("epsilon", own), **totals, "delta": 0}
         epsilons = {
             f"{name}_epsilon": None if loss is None else _finite(epsilon_tight(loss, delta))
@@ -300,10 +297,9 @@ def margin_from_json(plan: Mapping[str, Any], measurement: Mapping[str, Any], ce
         If it is no plan.
     """
     mechanism = Mechanism(plan["mechanism"])
-    names = ("l2_sensitivity_squared", "rho") if mechanism is Mechanism.ZCDP else ("l1_sensitivity", "epsilon")
-    calibration, budget = (measurement[name] for name in names)
+    calibration, budget = (measurement[name] for name in (mechanism.distance_name, mechanism.budget_name))
     margins: Margins = "exact" if plan.get("margins") == "exact" else "bureau"
-    law = noise_law(mechanism, Fraction(calibration), read_exact(budget))
+    law = mechanism.law(Fraction(calibration), read_exact(budget))
     return margin_of(law, cells, Fraction(str(plan["confidence"])), margins)
 
 

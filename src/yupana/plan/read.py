@@ -61,7 +61,7 @@ def _read(described: Any) -> Plan:  # noqa: ANN401 (JSON)
     if not plan.measurements:
         raise ValueError("the plan measures nothing")
     totals = described["totals"]
-    symbol = "rho" if mechanism is Mechanism.ZCDP else "epsilon"
+    symbol = mechanism.budget_name
     if _exact(totals[symbol]) != plan.loss():
         raise ValueError("the total is not that of the measurements")
     for by in (totals, totals["proven"]):
@@ -72,11 +72,8 @@ def _read(described: Any) -> Plan:  # noqa: ANN401 (JSON)
 
 
 def _measurement(m: Any, mechanism: Mechanism) -> Measurement:  # noqa: ANN401 (JSON)
-    distance, budget = (
-        ("l2_sensitivity_squared", "rho") if mechanism is Mechanism.ZCDP else ("l1_sensitivity", "epsilon")
-    )
-    calibration = Fraction(_exact(m[distance]))
-    spent = _exact(m[budget])
+    calibration = Fraction(_exact(m[mechanism.distance_name]))
+    spent = _exact(m[mechanism.budget_name])
     if any(isinstance(n, Fraction) and not _SMALLEST <= n <= _LARGEST for n in (calibration, spent)):
         raise ValueError("a budget or a sensitivity is none that a plan can have")
     composition = _text(m["composition"])

@@ -91,7 +91,7 @@ class Unit:
 
     def of_persons(self, person: Losses, mechanism: Mechanism) -> Losses:
         """The loss of this unit, a person or a household, from that of one person."""
-        factor = (self.cap or 1) ** (2 if mechanism is Mechanism.ZCDP else 1)
+        factor = (self.cap or 1) ** mechanism.power
         return {name: None if loss is None else factor * loss for name, loss in person.items()}
 
 

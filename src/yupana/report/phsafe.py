@@ -93,7 +93,7 @@ def plan_sections(plan: Plan) -> tuple[Section, ...]:
 
 def _loss_section(plan: Plan) -> Section:
     zcdp = plan.mechanism is Mechanism.ZCDP
-    symbol = _symbol(plan)
+    symbol = plan.mechanism.symbol
     rows = list(losses(plan).values())
     columns: dict[str, list[object]] = {
         "How two censuses differ": [row.change for row in rows],
@@ -134,7 +134,7 @@ def _loss_section(plan: Plan) -> Section:
 
 
 def _budget_section(plan: Plan) -> Section:
-    symbol = _symbol(plan)
+    symbol = plan.mechanism.symbol
     total = float(plan.loss())
     rows = [{"category": m.table, "series": LEVELS[m.level].name, "value": float(m.budget)} for m in plan.measurements]
     data = {
@@ -227,7 +227,3 @@ def _levels(plan: Plan) -> tuple[Series, ...]:
     """The levels a plan measures, in the order of the legend."""
     used = {m.level for m in plan.measurements}
     return tuple(series for key, series in LEVELS.items() if key in used)
-
-
-def _symbol(plan: Plan) -> str:
-    return "ρ" if plan.mechanism is Mechanism.ZCDP else "ε"

@@ -50,7 +50,7 @@ def write_release_report(place: NewFile, plan: Plan, manifest: Mapping[str, Any]
 
 
 def _key_numbers(plan: Plan, manifest: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    symbol = "ρ" if plan.mechanism is Mechanism.ZCDP else "ε"
+    symbol = plan.mechanism.symbol
     own = plan.loss()
     numbers = {
         f"{symbol}, unbounded": (loss(plan.loss(lambda m: m.sensitivity.unbounded)), f"one {plan.privacy_unit} added"),

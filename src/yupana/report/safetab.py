@@ -109,7 +109,7 @@ def groups_by_table(
 def loss_section(persons: Plan, households: Plan) -> Section:
     """The losses of both products, side by side, each of its own record."""
     zcdp = persons.mechanism is Mechanism.ZCDP
-    symbol = "ρ" if zcdp else "ε"
+    symbol = persons.mechanism.symbol
 
     def column(plan: Plan) -> list[str]:
         unbounded = plan.loss()

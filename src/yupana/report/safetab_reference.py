@@ -10,7 +10,7 @@ import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.plan.margin import margin_words
-from yupana.plan.measurement import Measurement, Mechanism
+from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.products.safetab.regions import LEVELS, Level
@@ -57,7 +57,7 @@ def level_sections(
     ]
     margins = [{"category": names[m.name], "series": words, "value": plan.margin(m)} for m, words in drawn]
     confidence = confidence_percent(plan.confidence)
-    symbol = "ρ" if plan.mechanism is Mechanism.ZCDP else "ε"
+    symbol = plan.mechanism.symbol
     data = {
         "Level": [names[m.name] for m, _ in drawn],
         "Of": [words for _, words in drawn],

@@ -101,7 +101,7 @@ def shares_section(configuration: Configuration, plan: Plan) -> Section:
     series = tuple(Series(level, colour, "circle") for level, colour in zip(levels, _COLOURS * 2, strict=False))
     rows = [{"category": m.table, "series": m.level, "value": float(m.budget)} for m in plan.measurements]
     dots = [{"category": m.table, "series": m.level, "value": plan.margin(m)} for m in plan.measurements]
-    symbol = "ρ" if plan.mechanism is Mechanism.ZCDP else "ε"
+    symbol = plan.mechanism.symbol
     confidence = confidence_percent(plan.confidence)
     data = {
         "Geolevel": [m.level for m in plan.measurements],

@@ -11,7 +11,6 @@ import numpy as np
 from yupana.arrays import Floats, Ints
 from yupana.audit.attribute.households import Household, Person, UnitRecord, unit_record
 from yupana.errors import ConfigError
-from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.phsafe.tables import level_of
@@ -83,9 +82,7 @@ class Costs:
 
     def each(self, difference: Ints) -> Floats:
         """By entry the squared distance, or the distance under pure DP."""
-        return np.asarray(
-            difference * difference if self.plan.mechanism is Mechanism.ZCDP else np.abs(difference), dtype=np.float64
-        )
+        return np.asarray(np.abs(difference) ** self.plan.mechanism.power, dtype=np.float64)
 
     def exact(self, state: Ints, elsewhere: Ints) -> Fraction:
         """The loss as a fraction where two states differ, each in its own counts.

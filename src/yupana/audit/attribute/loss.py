@@ -30,7 +30,6 @@ from yupana.audit.attribute.families import (
 )
 from yupana.audit.attribute.households import HOUSEHOLDER, Household, Person, faults_of, recoded, unit_record, without
 from yupana.errors import InputError
-from yupana.plan.measurement import Mechanism
 
 ATTRIBUTES: Final = ("Sex", "Age", "Race", "Ethnicity", "Relation", "HouseholdID", "Tenure")
 """Attributes of a person's record; tenure is that of the person's household."""
@@ -275,7 +274,7 @@ def _together(costs: Costs, left: _Differences, joined: _Differences) -> Loss:
     firsts, first_changes, first_losses = left.ranked()
     seconds, second_changes, second_losses = joined.ranked()
     # The triangle inequality, of L2 distances or of L1 distances, leaves out the seconds that cannot win.
-    power = 0.5 if costs.plan.mechanism is Mechanism.ZCDP else 1.0
+    power = 1 / costs.plan.mechanism.power
     floor = max(costs.loss(seconds[0] + first) for first in firsts[:_LEADERS])
     kept = int((second_losses**power >= floor**power - first_losses[0] ** power - 1e-12).sum())
     seconds = seconds[:kept]

@@ -10,7 +10,7 @@ from typing import Final
 
 from yupana.audit.attribute.families import Individual
 from yupana.audit.attribute.households import ADULT, WITH_OWN_CHILDREN
-from yupana.plan.measurement import Measurement, Mechanism
+from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 
@@ -98,4 +98,4 @@ def _scale(m: Measurement, taus: Mapping[str, int], size: int | None) -> Fractio
         return Fraction(1)
     tau = taus[m.table]
     share = Fraction(2 * min(size, tau) + 2, 2 * tau + 2)
-    return share**2 if m.mechanism is Mechanism.ZCDP else share
+    return share**m.mechanism.power

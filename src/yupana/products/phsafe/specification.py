@@ -102,14 +102,13 @@ class Table:
         tau : int or None
             Truncation threshold; None for a table of units.
         """
-        zcdp = mechanism is Mechanism.ZCDP
         if accounting == "published":
             stability = 2 if tau is None else 2 * tau + 2
-            one = Fraction(stability**2 if zcdp else stability)
+            one = Fraction(stability**mechanism.power)
             return Sensitivity(unbounded=one, bounded=2 * one, same_household=2 * one)
         most = 1 if tau is None else tau
-        one = Fraction(2 * most**2 if zcdp else 2 * most)
-        return Sensitivity(unbounded=one, bounded=(4 if zcdp else 2) * one, same_household=one)
+        one = Fraction(2 * most**mechanism.power)
+        return Sensitivity(unbounded=one, bounded=2**mechanism.power * one, same_household=one)
 
 
 _IN_HOUSEHOLDS = where(RTYPE="3")

@@ -174,9 +174,7 @@ def _wrong_plan(manifest: Mapping[str, Any], settings: Settings, iterations: Cha
     """What is wrong with the plan by itself: infinite budgets, and numbers that do not follow from its budgets."""
     plan = manifest["plan"]
     mechanism = Mechanism(plan["mechanism"])
-    distance, symbol = (
-        ("l2_sensitivity_squared", "rho") if mechanism is Mechanism.ZCDP else ("l1_sensitivity", "epsilon")
-    )
+    distance, symbol = mechanism.distance_name, mechanism.budget_name
     levels = {level.name: level for level in LEVELS}
     measurements, wrong = [], []
     for m in plan["measurements"]:

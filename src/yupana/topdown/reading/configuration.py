@@ -27,7 +27,6 @@ _REQUIRED: Final = ("product", "schema", "shares", "queries")
 _OPTIONAL: Final = (
     *("privacy_unit", "mechanism", "rho", "epsilon", "invariants", "passes", "recodes", "constraints", "spine"),
 )
-_BUDGETS: Final = {"zcdp": (Mechanism.ZCDP, "rho"), "pure": (Mechanism.PURE, "epsilon")}
 SMALLEST_BUDGET: Final = Fraction(1, 10**15)
 """Of a measurement: the noise of a smaller one would not fit 64 bits."""
 
@@ -112,8 +111,10 @@ def _parse(document: object, faults: list[str]) -> Configuration | None:
 
 
 def _budget(document: dict[str, Any], faults: list[str]) -> tuple[Mechanism, Budget]:
-    mechanism, key = _BUDGETS[read_choice("mechanism", document.get("mechanism", "zcdp"), tuple(_BUDGETS), faults)]
-    (other,) = {"rho", "epsilon"} - {key}
+    names = tuple(mechanism.value for mechanism in Mechanism)
+    mechanism = Mechanism(read_choice("mechanism", document.get("mechanism", "zcdp"), names, faults))
+    key = mechanism.budget_name
+    (other,) = {m.budget_name for m in Mechanism} - {key}
     if other in document:
         faults.append(f"{other}: has no meaning under mechanism {mechanism.value!r}; give {key}")
     if key not in document:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import show_exact
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.queries import Query
@@ -15,7 +14,7 @@ def configuration_document(configuration: Configuration) -> dict[str, Any]:
         "product": configuration.product,
         "privacy_unit": configuration.privacy_unit,
         "mechanism": configuration.mechanism.value,
-        "rho" if configuration.mechanism is Mechanism.ZCDP else "epsilon": show_exact(configuration.budget),
+        configuration.mechanism.budget_name: show_exact(configuration.budget),
         "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
         "schema": {attribute.name: list(attribute.labels) for attribute in configuration.schema.attributes},
         "shares": {level: str(share) for level, share in configuration.shares.items()},
