@@ -8,7 +8,7 @@ import pytest
 
 from yupana.cli.arguments import size
 from yupana.cli.main import main
-from yupana.confidential.records.database import default_memory, open_database
+from yupana.confidential.records.database import default_memory, private_database
 from yupana.products.phsafe.production import production_config
 from yupana.synthetic.census import synthesize
 
@@ -28,7 +28,7 @@ def test_other_texts_are_no_amounts(text: str) -> None:
 
 
 def test_the_database_gets_a_share_of_what_is_given() -> None:
-    with open_database(10**9) as db:
+    with private_database(10**9) as db:
         (limit,) = db.execute("SELECT current_setting('memory_limit')").fetchone() or ("",)
     assert limit in {"762.9 MiB", "800.0 MB"}
     assert default_memory() > 0

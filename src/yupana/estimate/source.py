@@ -1,7 +1,5 @@
 """A SafeTab release, or one table of it, opened to be postprocessed, and the new release written from it. Public."""
 
-import errno
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ import duckdb
 import yupana
 from yupana.errors import OutputError
 from yupana.estimate.coterminous.nested import CELL_COLUMNS, KEY, columns
+from yupana.files.database import open_database, source_of, write_query
 from yupana.files.regular import real, regular
 from yupana.release.check import checked_file
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
@@ -67,17 +66,9 @@ def open_source(path: Path) -> Iterator[Source]:
     manifest, paths, digest = _listed(path)
     if digest:
         refuse_confidential(manifest, str(path))
-    with tempfile.TemporaryDirectory(prefix="yupana-") as scratch:
-        db = duckdb.connect(":memory:", config={"temp_directory": scratch})
-        try:
-            described = {name: _load(db, name, file) for name, file in paths.items()}
-            yield Source(db, manifest, paths, described, digest)
-        except duckdb.OutOfMemoryException:
-            raise OutputError("memory or the disk of the temporary folder ran out; free some, or set TMPDIR") from None
-        except duckdb.InterruptException:
-            raise KeyboardInterrupt from None
-        finally:
-            db.close()
+    with open_database() as db:
+        described = {name: _load(db, name, file) for name, file in paths.items()}
+        yield Source(db, manifest, paths, described, digest)
 
 
 def write_release(
@@ -106,11 +97,7 @@ def write_release(
         tables = {}
         for name, select in selects.items():
             path = partial / source.paths[name].with_stem(name).name
-            options = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, DELIMITER '|', HEADER, QUOTE ''"
-            try:
-                source.db.execute(f"COPY ({select}) TO '" + str(path).replace("'", "''") + f"' ({options})")
-            except duckdb.IOException:
-                raise OSError(errno.EIO, "its disk may be full") from None
+            write_query(source.db, select, path)
             written = source.db.execute(f"SELECT count(*) FROM ({select})").fetchall()
             header = [column[0] for column in source.db.execute(f"DESCRIBE {select}").fetchall()]
             tables[path.name] = {
@@ -153,12 +140,12 @@ def _listed(path: Path) -> tuple[dict[str, Any], dict[str, Path], str | None]:
 
 
 def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str]:
-    quoted = "'" + str(path).replace("'", "''") + "'"
+    text = source_of(path)
     expected = list(columns(name))
     unreadable = OutputError(f"{path} is not readable as a table of a release")
     try:
         if path.suffix == ".parquet":
-            db.execute(f"CREATE VIEW file_{name} AS SELECT * FROM read_parquet({quoted})")
+            db.execute(f"CREATE VIEW file_{name} AS SELECT * FROM read_parquet({text})")
             header = [str(row[0]) for row in db.execute(f"DESCRIBE file_{name}").fetchall()]
             is_empty = not db.execute(f"SELECT 1 FROM file_{name} LIMIT 1").fetchall()
             db.execute(f"CREATE TABLE {name} AS SELECT {_typed(header, is_empty=is_empty)} FROM file_{name}")
@@ -168,7 +155,7 @@ def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str
             types = ", ".join(f"'{column}': 'VARCHAR'" for column in expected)
             if header == expected:
                 db.execute(
-                    f"CREATE TABLE {name} AS SELECT * FROM read_csv({quoted}, auto_detect = false, delim = '|',"
+                    f"CREATE TABLE {name} AS SELECT * FROM read_csv({text}, auto_detect = false, delim = '|',"
                     f" header = true, quote = '', escape = '', columns = {{{types}}}, null_padding = false)"
                 )
     except (OSError, UnicodeDecodeError, duckdb.Error):

@@ -1,7 +1,102 @@
-"""Texts and paths as SQL writes them."""
+"""The embedded database: opened here and nowhere else, its errors translated, names and texts written as its SQL."""
 
+import contextlib
+import errno
 import glob
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from yupana.errors import OutputError, YupanaError
+from yupana.files.temporary import temporary_folder
+
+STOPS: Final = (duckdb.OutOfMemoryException, duckdb.InterruptException)
+"""Errors of the database that say nothing about the file being read."""
+
+
+@contextmanager
+def open_database(
+    *, memory: int | None = None, spill: Path | None = None, spills: bool = True, full: YupanaError | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an in-memory database.
+
+    Parameters
+    ----------
+    memory : int, optional
+        Bytes it may take; by default most of the machine's.
+    spill : Path, optional
+        A folder for what does not fit into memory. By default one within that of temporary files, made when it is
+        needed and open to others, so not for records.
+    spills : bool
+        Whether anything may be put there.
+    full : YupanaError, optional
+        What to raise when neither memory nor disk is left.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If a signal arrives within a query.
+    YupanaError
+        If memory or the disk runs out.
+    """
+    config: dict[str, str | bool | int | float | list[str]] = {"temp_directory": ""}
+    if spills:
+        config["temp_directory"] = str(spill or temporary_folder() / f"yupana-{os.getpid()}-{secrets.token_hex(8)}")
+    if memory is not None:
+        config["memory_limit"] = f"{memory // 1024}KiB"
+    database = duckdb.connect(":memory:", config=config)
+    try:
+        database.execute("SET enable_progress_bar = false")
+        yield database
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.OutOfMemoryException:
+        text = "memory or the disk of the temporary folder ran out; free some, or set TMPDIR"
+        raise full or OutputError(text) from None
+    except RuntimeError as error:
+        # A signal that arrives within a query comes out as this.
+        if "interrupt" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        with contextlib.suppress(duckdb.Error):
+            database.close()
+
+
+@contextmanager
+def unreadable(fault: YupanaError) -> Iterator[None]:
+    """Raise a fault in place of any error of the system or the database by which a file cannot be read.
+
+    What stops the run, such as a signal, is no fault of the file and goes on.
+    """
+    try:
+        yield
+    except STOPS:
+        raise
+    except (OSError, UnicodeDecodeError, duckdb.Error):
+        raise fault from None
+
+
+def write_query(database: duckdb.DuckDBPyConnection, query: str, path: Path, *, header: bool = True) -> None:
+    """Write the rows of a query as Parquet if the file is called so, else as text separated by ``|`` without quotes.
+
+    Raises
+    ------
+    OSError
+        If they cannot be written.
+    """
+    text = f"FORMAT csv, DELIMITER '|', HEADER {str(header).lower()}, QUOTE ''"
+    options = "FORMAT parquet" if path.suffix == ".parquet" else text
+    try:
+        database.execute(f"COPY ({query}) TO {quoted(str(path))} ({options})")
+    except duckdb.IOException:
+        # The words of the database do not say more than this.
+        raise OSError(errno.EIO, "its disk may be full") from None
 
 
 def source_of(path: Path) -> str:
@@ -12,3 +107,8 @@ def source_of(path: Path) -> str:
 def quoted(text: str) -> str:
     """A text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def named(name: str) -> str:
+    """A name, such as that of a column, as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'

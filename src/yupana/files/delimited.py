@@ -13,6 +13,7 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
+from yupana.files.database import STOPS, open_database, quoted
 from yupana.files.regular import regular
 
 _HEADER_LIMIT: Final = 1 << 16
@@ -58,10 +59,10 @@ class DelimitedFile:
     def where(self, column: str, text: str) -> "DelimitedFile":
         """Return the rows that have a text in a column, as a file that knows their lines."""
         name = self._name(column)
-        chosen = self._numbers(f"CASE WHEN {name} = {_text(text)} THEN 1 ELSE 0 END")
+        chosen = self._numbers(f"CASE WHEN {name} = {quoted(text)} THEN 1 ELSE 0 END")
         rows = f"rows_{self._name(column)}_{text.encode().hex()}"
         self._database.execute(
-            f"CREATE OR REPLACE TEMP TABLE {rows} AS SELECT * FROM {self._rows} WHERE {name} = {_text(text)}"
+            f"CREATE OR REPLACE TEMP TABLE {rows} AS SELECT * FROM {self._rows} WHERE {name} = {quoted(text)}"
         )
         return DelimitedFile(self.path, self.header, self._database, rows, np.flatnonzero(chosen))
 
@@ -203,8 +204,8 @@ def open_delimited(
     columns = [f"c{place}" for place in range(len(header))]
     kept = columns if others else [columns[place] for place in sorted(place for place in held if place is not None)]
     # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
-    with duckdb.connect(":memory:", config={"temp_directory": ""}) as database, _interruptible(path):
-        database.execute("SET enable_progress_bar = false")
+    full = InputError(f"{path} does not fit into the memory of this machine")
+    with open_database(spills=False, full=full) as database:
         try:
             database.execute(
                 f"CREATE TABLE rows AS SELECT {', '.join(kept)} FROM read_csv(?, delim = ?, header = true, "
@@ -212,7 +213,7 @@ def open_delimited(
                 "columns = {" + ", ".join(f"{name}: 'VARCHAR'" for name in columns) + "})",
                 [str(path), separator],
             )
-        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+        except STOPS:
             raise
         except duckdb.Error:
             raise _why_unreadable(path, separator, len(header)) from None
@@ -220,21 +221,6 @@ def open_delimited(
         if opened.rows == 0:
             raise InputError(f"{path} has a header and no rows; it must name at least one block")
         yield opened
-
-
-@contextmanager
-def _interruptible(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except duckdb.OutOfMemoryException:
-        raise InputError(f"{path} does not fit into the memory of this machine") from None
-    except RuntimeError as error:
-        # A signal that arrives within a query comes out as this.
-        if "interrupt" in str(error).lower():
-            raise KeyboardInterrupt from None
-        raise
 
 
 def _find(header: Sequence[str], column: str) -> int | None:
@@ -292,10 +278,6 @@ def _why_unreadable(path: Path, separator: str, fields: int) -> InputError:
     except OSError as error:
         return InputError(f"{path} cannot be read: {error.strerror}")
     return InputError(f"{path} is not readable as a table of text, separated by | or ,")
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def first_repeated(values: Ints) -> tuple[int, int] | None:

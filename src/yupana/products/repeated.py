@@ -10,6 +10,7 @@ from typing import Any, Final
 import duckdb
 
 from yupana.errors import ConfigError
+from yupana.files.database import open_database, source_of
 from yupana.geography.write import GEOUNITS
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity, of_household_record, of_own_record
 from yupana.plan.plan import Plan
@@ -241,11 +242,11 @@ def _compare_topdown(release: Path, manifest: Mapping[str, Any], plan: Plan) -> 
 
 def _measured(release: Path, configuration: Configuration) -> list[Measurement] | None:
     """The measurements of every share that a geounit of a geolevel has; None where shares cannot be read."""
-    path = str(release / "spine" / GEOUNITS).replace("'", "''")
+    path = source_of(release / "spine" / GEOUNITS)
     try:
-        with duckdb.connect(":memory:") as db:
+        with open_database() as db:
             query = (
-                f"SELECT DISTINCT geolevel, share FROM read_csv('{path}', delim = '|', header = true,"
+                f"SELECT DISTINCT geolevel, share FROM read_csv({path}, delim = '|', header = true,"
                 " all_varchar = true, quote = '', escape = '') ORDER BY ALL"
             )
             shares = {(str(level), read_exact(str(share))) for level, share in db.execute(query).fetchall()}

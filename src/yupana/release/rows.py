@@ -1,14 +1,13 @@
 """Large tables: rows gathered as numbers, piece by piece, and written once by the database."""
 
-import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.files.database import named, open_database, write_query
 from yupana.release.tables import Format, Value, written
 
 
@@ -52,33 +51,27 @@ def write_rows(folder: Path, table: RowTable, fmt: Format) -> Path:
     path = folder / f"{table.name}.{fmt}"
     arrays: dict[str, NDArray[np.integer]] = {"order": table.order}
     joins, columns = [], []
-    try:
-        with duckdb.connect(":memory:") as db:
-            db.execute("SET enable_progress_bar = false")
-            for number, (name, column) in enumerate(table.columns.items()):
-                if not isinstance(column, Coded):
-                    arrays[f"c{number}"] = column
-                    columns.append(f'c{number} AS "{name}"')
-                    continue
-                arrays[f"c{number}"] = column.places.astype(np.int32)
-                as_text = fmt == "csv" or not _is_number(column.values)
-                values = [written(value) for value in column.values] if as_text else list(column.values)
-                kind = "VARCHAR" if as_text else "DOUBLE"
-                db.execute(f"CREATE TABLE d{number} (place INTEGER, value {kind})")
-                listed = {"place": np.arange(len(values), dtype=np.int32), "value": np.array(values, dtype=object)}
-                if values:
-                    db.register("listed", listed if as_text else {**listed, "value": np.array(values, dtype=float)})
-                    db.execute(f"INSERT INTO d{number} SELECT * FROM listed")
-                    db.unregister("listed")
-                joins.append(f"JOIN d{number} ON d{number}.place = c{number}")
-                columns.append(f'd{number}.value AS "{name}"')
-            db.register("numbers", arrays)
-            options = "FORMAT csv, DELIMITER '|', HEADER, QUOTE ''" if fmt == "csv" else "FORMAT parquet"
-            query = f'SELECT {", ".join(columns)} FROM numbers {" ".join(joins)} ORDER BY numbers."order"'
-            db.execute(f"COPY ({query}) TO '" + str(path).replace("'", "''") + f"' ({options})")
-    except duckdb.IOException:
-        # The words of the database do not say more than this.
-        raise OSError(errno.EIO, "its disk may be full") from None
+    with open_database() as db:
+        for number, (name, column) in enumerate(table.columns.items()):
+            if not isinstance(column, Coded):
+                arrays[f"c{number}"] = column
+                columns.append(f"c{number} AS {named(name)}")
+                continue
+            arrays[f"c{number}"] = column.places.astype(np.int32)
+            as_text = fmt == "csv" or not _is_number(column.values)
+            values = [written(value) for value in column.values] if as_text else list(column.values)
+            kind = "VARCHAR" if as_text else "DOUBLE"
+            db.execute(f"CREATE TABLE d{number} (place INTEGER, value {kind})")
+            listed = {"place": np.arange(len(values), dtype=np.int32), "value": np.array(values, dtype=object)}
+            if values:
+                db.register("listed", listed if as_text else {**listed, "value": np.array(values, dtype=float)})
+                db.execute(f"INSERT INTO d{number} SELECT * FROM listed")
+                db.unregister("listed")
+            joins.append(f"JOIN d{number} ON d{number}.place = c{number}")
+            columns.append(f"d{number}.value AS {named(name)}")
+        db.register("numbers", arrays)
+        query = f'SELECT {", ".join(columns)} FROM numbers {" ".join(joins)} ORDER BY numbers."order"'
+        write_query(db, query, path)
     return path
 
 

@@ -1,6 +1,5 @@
 """Published tables as columns, written as `|`-separated CSV or as Parquet, and read back as they were written."""
 
-import errno
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import duckdb
 import numpy as np
 
 from yupana.errors import OutputError
+from yupana.files.database import open_database, write_query
 from yupana.files.regular import must_be_regular, read_regular, regular
 
 Value = str | int | float
@@ -47,13 +47,9 @@ def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
     arrays = {
         name: np.array(values, dtype=object if _is_text(values) else None) for name, values in table.columns.items()
     }
-    try:
-        with duckdb.connect(":memory:") as db:
-            db.register("rows", arrays)
-            db.execute("COPY (SELECT * FROM rows) TO '" + str(path).replace("'", "''") + "' (FORMAT parquet)")
-    except duckdb.IOException:
-        # The words of the database do not say more than this.
-        raise OSError(errno.EIO, "its disk may be full") from None
+    with open_database() as db:
+        db.register("rows", arrays)
+        write_query(db, "SELECT * FROM rows", path)
     return path
 
 
@@ -68,7 +64,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
     try:
         if path.suffix == ".parquet":
             must_be_regular(path)
-            with duckdb.connect(":memory:") as db:
+            with open_database() as db:
                 arrays = db.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
             # The database stores a float that is no number as NULL.
             return {

@@ -12,11 +12,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.files.database import quoted, source_of
+from yupana.files.database import open_database, quoted, source_of
 from yupana.synthetic.race import MOST_CODES
 
 Text: TypeAlias = NDArray[np.bytes_]
@@ -24,7 +23,7 @@ Whole: TypeAlias = NDArray[np.integer] | NDArray[np.bool_]
 
 _LOOKED_UP = 6  # digits: a list of a million texts is still small
 _MOST_ANSWERS = 10_000
-_DATABASE_MEMORY = "2GB"  # it would take most of the machine for a large census
+_DATABASE_MEMORY = 2_000_000_000  # bytes; it would take most of the machine for a large census
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +184,7 @@ def parquet_files(folder: Path, tables: Sequence[Table]) -> Iterator[Append]:
     parts = folder / "parts"
     parts.mkdir()
     written: dict[str, list[Path]] = {table.name: [] for table in tables}
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": _DATABASE_MEMORY,
-        "temp_directory": str(parts / "spill"),
-    }
-    with duckdb.connect(config=config) as db:
-        db.execute("SET enable_progress_bar = false")
+    with open_database(memory=_DATABASE_MEMORY, spill=parts / "spill") as db:
 
         def append(table: Table, columns: Sequence[Whole]) -> None:
             path = parts / f"{table.name}-{len(written[table.name])}.parquet"

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.files.database import open_database, write_query
 from yupana.topdown.queries import Query
 from yupana.topdown.query_names import DETAILED, TOTAL, Recode
 from yupana.topdown.schema import Schema
@@ -71,8 +72,7 @@ def write_answers(
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     rows = 0
-    with path.open("wb") as file, duckdb.connect(":memory:") as db:
-        db.execute("SET enable_progress_bar = false")
+    with path.open("wb") as file, open_database() as db:
         _list(db, "units", {"geounit": geounits})
         size = max(1, *(len(labels) for labels in kept.values())) if kept else 1
         _list(db, "answers", {f"k{i}": labels for i, labels in enumerate(kept.values())} or {"k": [""]})
@@ -101,12 +101,11 @@ def _write_piece(db: duckdb.DuckDBPyConnection, part: Path, kept: int, size: int
     selected = [f"n{i}" for i in range(len(piece.numbers))]
     labels = ["geounit", *(f"k{i}" for i in range(kept))]
     db.register("numbers", arrays)
-    target = str(part).replace("'", "''")
-    db.execute(
-        f"COPY (SELECT {', '.join([*labels, *selected])} FROM numbers JOIN units ON units.place = u "
-        f"JOIN answers ON answers.place = a ORDER BY u, a) TO '{target}' "
-        "(FORMAT csv, DELIMITER '|', HEADER false, QUOTE '')"
+    rows = (
+        f"SELECT {', '.join([*labels, *selected])} FROM numbers JOIN units ON units.place = u "
+        "JOIN answers ON answers.place = a ORDER BY u, a"
     )
+    write_query(db, rows, part, header=False)
     db.unregister("numbers")
     return len(arrays["u"])
 

@@ -17,7 +17,6 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.database import STOPS
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.fixed_width import (
     NONE,
@@ -30,7 +29,7 @@ from yupana.confidential.records.fixed_width import (
 )
 from yupana.confidential.records.reader import PART_SHIFT, Source, forms, from_text, place_finding, rejected
 from yupana.files.columns import GEO, PERSONS, UNITS, Column, RecordFile
-from yupana.files.database import quoted, source_of
+from yupana.files.database import STOPS, quoted, source_of
 from yupana.files.regular import read_regular, real, regular
 
 CONFIG: Final = "cef_config.ini"

@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 
 from yupana.confidential.records.cef import is_cef, open_cef
-from yupana.confidential.records.database import STOPS, numbers, open_database
+from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.records.reader import (
     Source,
@@ -26,6 +26,7 @@ from yupana.confidential.records.reader import (
     require_folder,
 )
 from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
+from yupana.files.database import STOPS
 
 FILES: Final = (PERSONS, UNITS, GEO)
 
@@ -217,7 +218,7 @@ def open_census(
     policies : mapping of str to Policy
         Policy by rule of consistency; `Policy.FAIL` where none is given.
     memory : int, optional
-        Bytes to get along with (`open_database`).
+        Bytes to get along with (`private_database`).
     rules : sequence of Rule
         Which rules of consistency to check.
 
@@ -227,7 +228,7 @@ def open_census(
         If the folder is missing. Broken rules are findings of the census, not errors.
     """
     require_folder(folder)
-    with open_database(memory) as db:
+    with private_database(memory) as db:
         sources, findings = (open_cef if is_cef(folder) else _open_files)(db, folder)
         intact = not findings
         for schema in FILES:

@@ -1,7 +1,6 @@
 """The embedded database that reads and joins record files, with its spill in a private scratch folder."""
 
 import atexit
-import contextlib
 import os
 import shutil
 import tempfile
@@ -13,10 +12,8 @@ from typing import Final
 import duckdb
 
 from yupana.errors import InputError, OutputError
+from yupana.files.database import STOPS, open_database
 from yupana.files.temporary import temporary_folder
-
-STOPS: Final = (duckdb.OutOfMemoryException, duckdb.InterruptException)
-"""Errors of the database that say nothing about the file being read."""
 
 
 @contextmanager
@@ -60,7 +57,7 @@ def default_memory() -> int:
 
 
 @contextmanager
-def open_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """An in-memory database that spills to a scratch folder.
 
     Whatever the database says of an error may quote records, so its words are replaced by ours.
@@ -77,35 +74,20 @@ def open_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConnecti
     """
     with scratch_folder() as scratch:
         limit = int(_SHARE_OF_DATABASE * (memory or default_memory()))
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "temp_directory": str(scratch),
-            "preserve_insertion_order": True,
-            "memory_limit": f"{limit // 1024}KiB",
-        }
-        connection = duckdb.connect(":memory:", config=settings)
-        connection.execute("SET enable_progress_bar = false")
-        try:
-            yield connection
-        except duckdb.OutOfMemoryException:
-            place = scratch.parent
-            raise OutputError(
-                f"memory or the scratch disk ran out; give more with --memory, free space in {place}, or set TMPDIR"
-            ) from None
-        except duckdb.IOException:
-            place = scratch.parent
-            raise InputError(f"an input file could not be read to its end, or the disk of {place} is full") from None
-        except duckdb.InterruptException:
-            raise KeyboardInterrupt from None
-        except RuntimeError as error:
-            # A signal that arrives within a query comes out as this.
-            if "interrupt" in str(error).lower():
-                raise KeyboardInterrupt from None
-            raise
-        except duckdb.Error as error:
-            raise InputError(f"the records could not be read ({type(error).__name__})") from None
-        finally:
-            with contextlib.suppress(duckdb.Error):
-                connection.close()
+        place = scratch.parent
+        full = OutputError(
+            f"memory or the scratch disk ran out; give more with --memory, free space in {place}, or set TMPDIR"
+        )
+        with open_database(memory=limit, spill=scratch, full=full) as connection:
+            try:
+                yield connection
+            except STOPS:
+                raise
+            except duckdb.IOException:
+                text = f"an input file could not be read to its end, or the disk of {place} is full"
+                raise InputError(text) from None
+            except duckdb.Error as error:
+                raise InputError(f"the records could not be read ({type(error).__name__})") from None
 
 
 def numbers(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 import duckdb
 
 from yupana.confidential.records.cef import is_cef
-from yupana.confidential.records.database import numbers, open_database
+from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.detailed_cef import open_detailed_cef
 from yupana.confidential.records.detailed_files import open_detailed_files
 from yupana.confidential.records.detailed_rules import BLOCK, BLOCK_CODE, check_places, count_unknown
@@ -122,7 +122,7 @@ def open_detailed(
     ethnicity_codes : frozenset of int
         Those that some ethnicity iteration holds.
     memory : int, optional
-        Bytes to get along with (`open_database`).
+        Bytes to get along with (`private_database`).
 
     Raises
     ------
@@ -132,7 +132,7 @@ def open_detailed(
     require_folder(folder)
     schema, others = RECORDS[kind], tuple(RECORDS.values())
     households = schema is HOUSEHOLD_RECORDS
-    with open_database(memory) as db:
+    with private_database(memory) as db:
         cef = is_cef(folder, others)
         # A list that is a folder or a broken link is refused, not passed over.
         listed = cef or any(os.path.lexists(folder / name) for name in HOUSING_UNITS.file_names)

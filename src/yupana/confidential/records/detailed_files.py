@@ -6,7 +6,6 @@ from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.database import STOPS
 from yupana.confidential.records.detailed_rules import (
     BLOCK_CODE,
     Broken,
@@ -27,6 +26,7 @@ from yupana.confidential.records.reader import (
     stored_types,
 )
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, Column, RecordFile
+from yupana.files.database import STOPS
 
 _NOT_TABULATED: Final = ("HOUSEHOLDER", "CENRACE", "HHRACE")
 

@@ -6,7 +6,7 @@ from typing import Final
 import duckdb
 
 from yupana.arrays import Ints
-from yupana.confidential.records.database import STOPS, numbers
+from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import (
     NO_HEADER,
@@ -20,7 +20,7 @@ from yupana.confidential.records.reader import (
     read_header,
 )
 from yupana.files.columns import RecordFile
-from yupana.files.database import quoted
+from yupana.files.database import STOPS, named, quoted
 from yupana.topdown.schema import Attribute, Schema
 
 HISTOGRAM: Final = RecordFile("histogram", "row", ())
@@ -124,7 +124,7 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
     record = "file_row_number + 1"
     if len(source.paths) > 1:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
-    typed = _typed(schema, {name: (_named(name), kind) for name, kind in kinds.items()})
+    typed = _typed(schema, {name: (named(name), kind) for name, kind in kinds.items()})
     db.execute(f"CREATE VIEW cells AS SELECT {typed}, {record} AS record FROM {parquet(source.paths)}")
     return []
 
@@ -206,7 +206,3 @@ def _check_values(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
         cell = f"({cell} * {size} + a{place})"
     db.execute(f"CREATE VIEW histogram AS SELECT block, {cell}::INTEGER AS cell, count, record FROM cells")
     return findings
-
-
-def _named(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'

@@ -11,12 +11,13 @@ import duckdb
 
 from yupana.confidential.records.cef import UNIT_LAYOUT
 from yupana.confidential.records.census import Census
-from yupana.confidential.records.database import STOPS, numbers
+from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.fixed_width import Layout, read_lines
 from yupana.confidential.records.fixed_width import numbers as columns_of
 from yupana.confidential.records.reader import damaged_parts, find_source, forms, open_records, place_finding
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
+from yupana.files.database import STOPS
 
 MAJOR_TYPES: Final = {
     1: (101, 102, 103, 104, 105, 106),

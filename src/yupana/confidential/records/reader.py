@@ -14,11 +14,10 @@ from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.database import STOPS
 from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
 from yupana.errors import InputError
 from yupana.files.columns import Column, RecordFile
-from yupana.files.database import quoted, source_of
+from yupana.files.database import STOPS, quoted, source_of
 from yupana.files.regular import regular
 
 _HEADER_LIMIT: Final = 1 << 16

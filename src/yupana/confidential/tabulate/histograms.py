@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.confidential.records.cef import is_cef
 from yupana.confidential.records.census import FILES, RULES, Census, open_census
-from yupana.confidential.records.database import numbers, open_database
+from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.findings import Finding, refusal, require_none
 from yupana.confidential.records.histogram_file import (
     HISTOGRAM,
@@ -186,7 +186,7 @@ def check_structural_zeros(counts: BlockCounts, impossible: NDArray[np.bool_]) -
 
 def _read_histogram(folder: Path, schema: Schema, blocks: Ints, memory: int | None) -> BlockCounts:
     source, findings = find_source(folder, HISTOGRAM)
-    with open_database(memory) as db:
+    with private_database(memory) as db:
         if source is None or (findings := open_histogram(db, source, schema)):
             raise refusal(findings)
         require_none(find_strangers(db, source, blocks))

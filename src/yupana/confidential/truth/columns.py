@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats
+from yupana.confidential.records.database import private_database
 from yupana.errors import InputError
+from yupana.files.database import named, quoted, source_of
 
 _MOST: Final = 1 << 32
 """Sums of so large counts and their noise stay whole numbers in float64."""
@@ -34,12 +36,12 @@ def read_numbers(path: Path, names: Sequence[str]) -> tuple[Floats, ...]:
     InputError
         If there is no such file or column, or a field is no finite number.
     """
-    with duckdb.connect(":memory:") as database:
+    with private_database() as database:
         header = _open(database, path)
         for name in names:
             if name not in header:
                 raise InputError(f"{path}: no column {name!r}; it has {', '.join(header)}")
-        read = [f"TRY_CAST({_quoted(name)} AS DOUBLE) AS c{i}" for i, name in enumerate(names)]
+        read = [f"TRY_CAST({named(name)} AS DOUBLE) AS c{i}" for i, name in enumerate(names)]
         try:
             found = database.execute(f"SELECT {', '.join(read)} FROM rows ORDER BY line").fetchnumpy()
         except duckdb.Error:
@@ -70,7 +72,7 @@ def read_counts(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], ..
 
 def column_names(path: Path) -> list[str]:
     """The header of a file; see `read_numbers`."""
-    with duckdb.connect(":memory:") as database:
+    with private_database() as database:
         return _open(database, path)
 
 
@@ -78,7 +80,7 @@ def _open(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     """Hold a file as the table ``rows``, with the number of each in ``line``; return its header."""
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    file = "'" + str(path).replace("'", "''") + "'"
+    file = source_of(path)
     try:
         if path.suffix == ".parquet":
             source = f"read_parquet({file})"
@@ -88,7 +90,7 @@ def _open(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
             separator = "|" if "|" in first else ","
             source = f"read_csv({file}, header = true, all_varchar = true, delim = '{separator}', auto_detect = false"
             names = [name.strip().strip('"') for name in first.strip().split(separator)]
-            listed = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in names)
+            listed = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
             source += f", columns = {{{listed}}})"
         database.execute(f"CREATE TABLE rows AS SELECT row_number() OVER () AS line, * FROM {source}")
         return [str(row[0]) for row in database.execute("DESCRIBE rows").fetchall()][1:]
@@ -100,11 +102,3 @@ def _open(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
 
 def _place(path: Path, row: int) -> str:
     return f"{path}, row {row + 1}" if path.suffix == ".parquet" else f"{path}, line {row + 2}"
-
-
-def _text(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

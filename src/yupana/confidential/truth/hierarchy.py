@@ -12,7 +12,9 @@ import duckdb
 import numpy as np
 
 from yupana.audit.empirical.series import DETAILED, TOTAL, Series
+from yupana.confidential.records.database import private_database
 from yupana.errors import InputError
+from yupana.files.database import source_of
 from yupana.files.regular import regular
 from yupana.release.check import read_intact
 from yupana.release.folder import MANIFEST
@@ -55,7 +57,7 @@ def by_geolevel(release: Path, truth: Path, queries: Sequence[str] | None = None
         other = truth / COUNTS / path.name
         if not other.is_file():
             raise InputError(f"{other}: no such file, so the counts of {path.stem} cannot be matched")
-        with duckdb.connect(":memory:") as database:
+        with private_database() as database:
             attributes = _load(database, path, "noisy")
             if _load(database, other, "exact") != attributes:
                 raise InputError(f"{other} does not have the columns of {path}, so their counts do not match")
@@ -76,7 +78,7 @@ def _kept(query: str, attributes: Sequence[str], path: Path) -> tuple[str, ...]:
 
 def _load(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> tuple[str, ...]:
     """Hold counts as a table; return the attributes."""
-    file = "'" + str(path).replace("'", "''") + "'"
+    file = source_of(path)
     try:
         with open(path, encoding="utf-8-sig", opener=regular) as opened:
             first = opened.readline().strip()

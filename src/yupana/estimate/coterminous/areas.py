@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import InputError
+from yupana.files.database import open_database, source_of
 from yupana.files.regular import must_be_regular, regular
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE, PR, PUERTO_RICO, REGION_TYPES, US
 
@@ -171,7 +172,7 @@ def read_blocks(path: Path, states: Iterable[str] | None = None) -> Blocks:
     wrong = " OR ".join(
         f"{name} IS NULL OR NOT regexp_full_match({name}, '[0-9]{{{n}}}')" for name, n in _REFERENCE.items()
     )
-    with duckdb.connect(":memory:") as db:
+    with open_database() as db:
         _load(db, path, tuple(_REFERENCE))
         _refuse_rows(db, path, wrong, "; ".join(f"{name} has {n} digits" for name, n in _REFERENCE.items()))
         chosen = "" if states is None else "WHERE list_contains(?, TABBLKST)"
@@ -209,7 +210,7 @@ def read_live(path: Path, blocks: Blocks) -> NDArray[np.bool_]:
     InputError
         If it cannot be read, a value has the wrong form, or none of the blocks has a housing unit by it.
     """
-    with duckdb.connect(":memory:") as db:
+    with open_database() as db:
         names = _load(db, path, ("HOUSING_UNITS",))
         if "BLOCK" in names:
             block, form = "BLOCK", "NOT regexp_full_match(BLOCK, '[0-9]{15,16}')"
@@ -237,13 +238,13 @@ def _load(db: duckdb.DuckDBPyConnection, path: Path, needed: tuple[str, ...]) ->
     try:
         if path.suffix == ".parquet":
             must_be_regular(path)
-            db.execute("CREATE VIEW file AS SELECT * FROM read_parquet($path)".replace("$path", _quoted(path)))
+            db.execute(f"CREATE VIEW file AS SELECT * FROM read_parquet({source_of(path)})")
         else:
             with open(path, "rb", opener=regular) as file:
                 header = file.readline()
             separator = "|" if b"|" in header else ","
             db.execute(
-                f"CREATE VIEW file AS SELECT * FROM read_csv({_quoted(path)}, delim = '{separator}', header = true,"
+                f"CREATE VIEW file AS SELECT * FROM read_csv({source_of(path)}, delim = '{separator}', header = true,"
                 " all_varchar = true, auto_detect = true, quote = '\"')"
             )
         names = {str(row[0]) for row in db.execute("DESCRIBE file").fetchall()}
@@ -265,7 +266,3 @@ def _refuse_rows(db: duckdb.DuckDBPyConnection, path: Path, wrong: str, rule: st
     first = db.execute(f"SELECT min(rowid) FROM rows WHERE {wrong}").fetchall()[0][0]
     if first is not None:
         raise InputError(f"{path}, line {int(first) + 2}: {rule}")
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"

@@ -15,6 +15,7 @@ from yupana.estimate.intervals.intervals import Evidence, Interval, interval
 from yupana.estimate.intervals.marginal import MarginalIntervals
 from yupana.estimate.intervals.noisy_tables import NoisyTables
 from yupana.estimate.intervals.tree import open_tree, schema_of
+from yupana.files.database import open_database
 from yupana.plan.margin import z_value
 from yupana.products.phsafe.specification import DERIVED
 from yupana.products.topdown.verify import NOISY, SYSTEM
@@ -81,8 +82,7 @@ def intervals(
         If the release or the measurements are not what their manifests say.
     """
     manifest = read_release(release)
-    with duckdb.connect(":memory:") as db:
-        db.execute("SET enable_progress_bar = false")
+    with open_database() as db:
         evidence = _evidence(db, release, manifest, noisy)
         level = confidence or _confidence(release, manifest)
         is_tree = manifest.get("system") is not None

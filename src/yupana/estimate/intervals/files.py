@@ -8,6 +8,7 @@ import duckdb
 
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Condition, Selection
+from yupana.files.database import named, quoted, source_of
 from yupana.files.regular import regular
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.status import CONFIDENTIAL
@@ -42,19 +43,19 @@ def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]
     OutputError
         If it is not readable as a table of a release.
     """
-    text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path)).replace("'", "''")
+    text = source_of(path)
     try:
         if path.suffix == ".parquet":
-            db.execute(f"CREATE VIEW {quoted(view)} AS SELECT COLUMNS(*)::VARCHAR FROM read_parquet('{text}')")
+            db.execute(f"CREATE VIEW {named(view)} AS SELECT COLUMNS(*)::VARCHAR FROM read_parquet({text})")
         else:
             with open(path, encoding="utf-8", opener=regular) as file:
                 header = file.readline().rstrip("\r\n").split("|")
-            columns = ", ".join("'" + name.replace("'", "''") + "': 'VARCHAR'" for name in header)
+            columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
             db.execute(
-                f"CREATE VIEW {quoted(view)} AS SELECT * FROM read_csv('{text}', delim = '|', header = true, "
+                f"CREATE VIEW {named(view)} AS SELECT * FROM read_csv({text}, delim = '|', header = true, "
                 f"quote = '', escape = '', auto_detect = false, columns = {{{columns}}})"
             )
-        return [str(row[0]) for row in db.execute(f"DESCRIBE {quoted(view)}").fetchall()]
+        return [str(row[0]) for row in db.execute(f"DESCRIBE {named(view)}").fetchall()]
     except (OSError, UnicodeDecodeError, duckdb.Error):
         raise OutputError(f"{path} is not readable as a table of a release") from None
 
@@ -88,8 +89,8 @@ def rows_where(
             )
     where, values = _where(selection.conditions)
     try:
-        picked = ", ".join(map(quoted, columns))
-        found = db.execute(f"SELECT {picked} FROM {quoted(view)} WHERE {where}", values).fetchall()
+        picked = ", ".join(map(named, columns))
+        found = db.execute(f"SELECT {picked} FROM {named(view)} WHERE {where}", values).fetchall()
         if not found:
             raise ConfigError(f"no row is {selection.text}{_why_none(db, view, selection)}")
     except duckdb.Error:
@@ -124,15 +125,10 @@ def missing_values(labels: Sequence[str], condition: Condition) -> list[str]:
     return [value for value in condition.values if value not in there]
 
 
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _where(conditions: Sequence[Condition]) -> tuple[str, list[str]]:
     parts, values = ["true"], list[str]()
     for condition in conditions:
-        name = quoted(condition.column)
+        name = named(condition.column)
         test = f"starts_with({name}, ?)" if condition.is_prefix else f"{name} = ?"
         parts.append(f"({' OR '.join([test] * len(condition.values))})")
         values += condition.values
@@ -143,10 +139,10 @@ def _why_none(db: duckdb.DuckDBPyConnection, view: str, selection: Selection) ->
     """Name the first condition that no row meets by itself, and what its column holds."""
     for condition in selection.conditions:
         where, values = _where([condition])
-        if db.execute(f"SELECT 1 FROM {quoted(view)} WHERE {where} LIMIT 1", values).fetchall():
+        if db.execute(f"SELECT 1 FROM {named(view)} WHERE {where} LIMIT 1", values).fetchall():
             continue
-        name = quoted(condition.column)
-        found = db.execute(f"SELECT DISTINCT {name} FROM {quoted(view)} ORDER BY 1 LIMIT {_LISTED + 1}").fetchall()
+        name = named(condition.column)
+        found = db.execute(f"SELECT DISTINCT {name} FROM {named(view)} ORDER BY 1 LIMIT {_LISTED + 1}").fetchall()
         held = [str(row[0]) for row in found]
         more = ", ..." if len(held) > _LISTED else ""
         return f": {condition.column} holds {', '.join(held[:_LISTED])}{more}" if held else ": the table has no rows"

@@ -18,9 +18,10 @@ import numpy as np
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.coterminous.nested import FAMILIES, Family
-from yupana.estimate.intervals.files import open_file, quoted, rows_where
+from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
+from yupana.files.database import named
 from yupana.release.check import checked_file
 from yupana.release.processing import COTERMINOUS, RECORD, SUPPRESSED, SUPPRESSION
 
@@ -203,9 +204,9 @@ class NoisyTables:
     def _of_groups(self, table: str, groups: set[Key]) -> dict[Key, dict[Key, tuple[str, ...]]]:
         """The rows of population groups, by group and cell."""
         keys = self._keys(self._opened(table))
-        named = [np.array([group[i] for group in sorted(groups)], dtype=object) for i in range(_GROUP)]
-        self.db.register("wanted", {f"g{i}": values for i, values in enumerate(named)})
-        on = " AND ".join(f"{quoted(name)} = g{i}" for i, name in enumerate(keys[:_GROUP]))
+        of_groups = [np.array([group[i] for group in sorted(groups)], dtype=object) for i in range(_GROUP)]
+        self.db.register("wanted", {f"g{i}": values for i, values in enumerate(of_groups)})
+        on = " AND ".join(f"{named(name)} = g{i}" for i, name in enumerate(keys[:_GROUP]))
         found: dict[Key, dict[Key, tuple[str, ...]]] = {}
         for row in self._fetch(table, keys, f"SEMI JOIN wanted ON {on}"):
             found.setdefault(row[:_GROUP], {})[row[_GROUP:-2]] = row
@@ -213,9 +214,9 @@ class NoisyTables:
         return found
 
     def _fetch(self, table: str, keys: Sequence[str], which: str = "") -> list[tuple[str, ...]]:
-        picked = ", ".join(map(quoted, (*keys, "COUNT", "VARIANCE")))
+        picked = ", ".join(map(named, (*keys, "COUNT", "VARIANCE")))
         try:
-            found = self.db.execute(f"SELECT {picked} FROM {quoted(table)} {which}").fetchall()
+            found = self.db.execute(f"SELECT {picked} FROM {named(table)} {which}").fetchall()
         except duckdb.Error:
             raise OutputError(f"{table} is not readable as a table of a release") from None
         return [tuple(map(str, row)) for row in found]

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.files import chosen, missing_values, open_file, quoted
+from yupana.estimate.intervals.files import chosen, missing_values, open_file
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Condition, Selection
+from yupana.files.database import named, open_database
 from yupana.geography.read import WrittenSpine, read_spine
 from yupana.release.check import checked_file
 from yupana.topdown.queries import margin
@@ -195,14 +196,14 @@ class TreeMeasurements:
         summed_up = prod(self.schema.shape[i] for i in of_file if i not in kept)
         query = margin(name, basis.shape, [i in left for i in kept] or [False])
         answers, units = np.zeros((len(self.labels[level]), query.size)), len(self.labels[level])
-        with duckdb.connect(":memory:") as db:
+        with open_database() as db:
             cell = _cell_of(db, [(self.schema.names[i], self.schema.attributes[i].labels) for i in left])
             columns = open_file(db, "measured", path)
             wanted = [GEOUNIT, *(self.schema.names[i] for i in of_file), "value", "variance"]
             if columns != wanted:
                 raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
             _list(db, "units", self.labels[level])
-            joins = "".join(f" JOIN l{k} ON l{k}.label = {quoted(self.schema.names[i])}" for k, i in enumerate(left))
+            joins = "".join(f" JOIN l{k} ON l{k}.label = {named(self.schema.names[i])}" for k, i in enumerate(left))
             try:
                 rows = db.execute(
                     f"SELECT units.place AS unit, {cell} AS cell, sum(value::BIGINT)::DOUBLE AS value, "
@@ -241,7 +242,7 @@ class TreeMeasurements:
         name = next((name for name in (f"{stem}.csv", f"{stem}.parquet") if name in self.manifest["tables"]), None)
         if name is None:
             raise OutputError(f"{self.release} has no {stem}, which tells the invariants; run yupana check")
-        with duckdb.connect(":memory:") as db:
+        with open_database() as db:
             open_file(db, "counts", checked_file(self.release, self.manifest, name))
             _list(db, "units", self.labels[level])
             try:

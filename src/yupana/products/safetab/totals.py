@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
+from yupana.files.database import open_database, quoted, source_of
 from yupana.files.regular import regular
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import CharacteristicIterations
@@ -103,7 +104,7 @@ def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints,
     The last entry is whether rows are lines below a header.
     """
     is_text = path.suffix != ".parquet"
-    source = _text_source(path) if is_text else f"read_parquet({_quoted(path)})"
+    source = _text_source(path) if is_text else f"read_parquet({source_of(path)})"
     # An id of another width is forgiven where its state is not of the run: such rows are left out in any case.
     states = ", ".join(f"'{state:02}'" for state in sorted(settings.states))
     elsewhere = f"regexp_full_match(REGION_ID, '{_ANY_ID}') AND REGION_ID[1:2] NOT IN ({states})"
@@ -114,8 +115,7 @@ def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints,
         for place, r in enumerate(REGION_TYPES)
     )
     try:
-        with duckdb.connect(":memory:") as db:
-            db.execute("SET enable_progress_bar = false")
+        with open_database() as db:
             found = {str(row[0]) for row in db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
             if missing := [name for name in COLUMNS if name not in found]:
                 raise InputError(f"{path}: column {', '.join(missing)} is missing; needed are {', '.join(COLUMNS)}")
@@ -185,21 +185,11 @@ def _header(path: Path) -> tuple[str, tuple[str, ...]]:
 
 def _text_source(path: Path) -> str:
     separator, header = _header(path)
-    columns = ", ".join(f"{_sql(name)}: 'VARCHAR'" for name in header)
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
     return (
-        f"read_csv({_quoted(path)}, auto_detect = false, header = false, skip = 1, delim = '{separator}', "
+        f"read_csv({source_of(path)}, auto_detect = false, header = false, skip = 1, delim = '{separator}', "
         f"quote = '\"', columns = {{{columns}}}, hive_partitioning = false)"
     )
-
-
-def _quoted(path: Path) -> str:
-    # The database takes these for patterns.
-    text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
-    return _sql(text)
-
-
-def _sql(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _listed(rows: Ints, *, lines: bool) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import duckdb
 
+from yupana.files.database import open_database, quoted, source_of
 from yupana.plan.margin import z_value
 from yupana.plan.plan import margin_from_json
 from yupana.privacy.exact import read_exact
@@ -139,8 +140,7 @@ def _compare(
 ) -> list[str]:
     """What is wrong with some tables of a release, in words."""
     wrong: list[str] = []
-    with duckdb.connect(":memory:") as db:
-        db.execute("SET enable_progress_bar = false")
+    with open_database() as db:
         for table, path in paths.items():
             try:
                 db.execute(f"CREATE VIEW {table} AS SELECT * FROM {_source(path, suppressed=release.suppressed)}")
@@ -179,17 +179,17 @@ def _source(path: Path, *, suppressed: bool) -> str:
 
 
 def _file(path: Path, *, suppressed: bool) -> str:
-    text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path)).replace("'", "''")
+    text = source_of(path)
     if path.suffix == ".parquet":
-        return f"read_parquet('{text}')"
+        return f"read_parquet({text})"
     columns = _columns_of(path, {} if suppressed else _NUMBERS)
-    return f"read_csv('{text}', delim = '|', header = true, quote = '', auto_detect = false, columns = {columns})"
+    return f"read_csv({text}, delim = '|', header = true, quote = '', auto_detect = false, columns = {columns})"
 
 
 def _columns_of(path: Path, kinds: Mapping[str, str]) -> str:
     with path.open(encoding="utf-8", errors="replace") as file:
         header = file.readline().rstrip("\n").split("|")
-    listed = ", ".join("'" + name.replace("'", "''") + f"': '{kinds.get(name, 'VARCHAR')}'" for name in header)
+    listed = ", ".join(f"{quoted(name)}: '{kinds.get(name, 'VARCHAR')}'" for name in header)
     return "{" + listed + "}"
 
 

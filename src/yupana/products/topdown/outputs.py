@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
+from yupana.files.database import open_database
 from yupana.geography.blocks import Reference
 from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters
@@ -95,7 +94,7 @@ def check_labels(schema: Schema) -> None:
 def describe_files(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, Any]]:
     """What the manifest says of the files: by path, checksum, rows and columns."""
     described = {}
-    with duckdb.connect(":memory:") as db:
+    with open_database() as db:
         for name, number in rows.items():
             path = folder / name
             if path.suffix == ".parquet":

@@ -12,6 +12,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
+from yupana.files.database import named, open_database, quoted, source_of
 from yupana.files.delimited import positions
 from yupana.files.regular import regular
 from yupana.geography.read import WrittenSpine, read_spine
@@ -58,8 +59,7 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[
     list of str
         What is wrong, in words; empty if nothing is. If the counts of blocks cannot be read, nothing else is compared.
     """
-    with duckdb.connect(":memory:") as db:
-        db.execute("SET enable_progress_bar = false")
+    with open_database() as db:
         try:
             spine = read_spine(folder / "spine", tuple(levels))
             codes, place = _sorted(spine.block)
@@ -191,10 +191,10 @@ def _open_records(folder: Path, columns: Sequence[str]) -> str:
     if fields == list(PERSON_COLUMNS):
         fields.remove("EPNUM")
         line = f"left(line, {_EPNUM[0]}) || substr(line, {_EPNUM[1] + 1})"
-    parts = ", ".join(f"split_part(line, '|', {place}) AS {_named(name)}" for place, name in enumerate(fields, 1))
+    parts = ", ".join(f"split_part(line, '|', {place}) AS {named(name)}" for place, name in enumerate(fields, 1))
     misshapen = f"length(line) - length(replace(line, '|', '')) <> {len(fields) - 1}"
     return f"""(SELECT {parts}, times, {misshapen} AS misshapen FROM
-        (SELECT {line} AS line, count(*) AS times FROM read_csv({_text(str(folder / MICRODATA))}, delim = '\x01',
+        (SELECT {line} AS line, count(*) AS times FROM read_csv({source_of(folder / MICRODATA)}, delim = '\x01',
         quote = '', escape = '', header = false, skip = 1, auto_detect = false, columns = {{'line': 'VARCHAR'}})
         GROUP BY 1))"""
 
@@ -216,7 +216,7 @@ def _check_table(
     except duckdb.Error:
         raise _FaultError(f"{file} is not readable as a table of a release") from None
     (strange,) = db.execute(
-        f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(_text, SUMMARY_LEVELS.values()))})"
+        f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(quoted, SUMMARY_LEVELS.values()))})"
     ).fetchall()[0]
     if strange:
         raise _FaultError(f"{file} has a summary level that there is not")
@@ -311,7 +311,7 @@ def _source(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Sche
         raise _FaultError(f"{name} is not readable as a table of a release") from None
     if [row[0] for row in found] != list(columns):
         raise _FaultError(f"{name} must have the columns {', '.join(columns)}")
-    return f"(SELECT COLUMNS(*)::VARCHAR FROM read_parquet({_text(str(paths[0]))}))"
+    return f"(SELECT COLUMNS(*)::VARCHAR FROM read_parquet({source_of(paths[0])}))"
 
 
 def _open(path: Path, columns: Sequence[str]) -> str:
@@ -323,9 +323,9 @@ def _open(path: Path, columns: Sequence[str]) -> str:
         raise _FaultError(f"{path.name} is missing or not readable") from None
     if header != list(columns):
         raise _FaultError(f"{path.name} must have the columns {', '.join(columns)}")
-    types = ", ".join(f"{_text(column)}: 'VARCHAR'" for column in columns)
+    types = ", ".join(f"{quoted(column)}: 'VARCHAR'" for column in columns)
     return (
-        f"read_csv({_text(str(path))}, delim = '|', quote = '', escape = '', header = false, skip = 1, "
+        f"read_csv({source_of(path)}, delim = '|', quote = '', escape = '', header = false, skip = 1, "
         f"auto_detect = false, columns = {{{types}}})"
     )
 
@@ -334,12 +334,12 @@ def _levels(schema: Schema) -> dict[str, str]:
     """SQL for the number of each attribute's level, from its label; NULL for no label of the schema."""
     found = {}
     for attribute in schema.attributes:
-        name = _named(attribute.name)
+        name = named(attribute.name)
         if attribute.labels == tuple(map(str, range(attribute.size))):
             number = f"TRY_CAST({name} AS INTEGER)"
             found[attribute.name] = f"CASE WHEN {number} BETWEEN 0 AND {attribute.size - 1} THEN {number} END"
         else:
-            found[attribute.name] = f"(list_position([{', '.join(map(_text, attribute.labels))}], {name}) - 1)"
+            found[attribute.name] = f"(list_position([{', '.join(map(quoted, attribute.labels))}], {name}) - 1)"
     return found
 
 
@@ -348,11 +348,3 @@ def _cell(schema: Schema, levels: Mapping[str, str]) -> str:
     for attribute in schema.attributes:
         cell = f"({cell} * {attribute.size} + {levels[attribute.name]})"
     return cell
-
-
-def _named(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
