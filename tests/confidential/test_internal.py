@@ -6,50 +6,22 @@ from pathlib import Path
 
 import pytest
 from census_maker import random_census, seeded, write_csv
-from safetab_worlds import random_world, write_data, write_parameters
-from safetab_worlds import seeded as seeded_world
-from topdown_worlds import configuration, make_world, write_configuration, write_world
+from real_records import PRODUCTS, Named, write_real_records
+from topdown_worlds import make_world
 
 from yupana.cli.main import main
 from yupana.errors import OutputError
 from yupana.explore.reference import phsafe_reference
-from yupana.products.phsafe.production import production_config
 from yupana.release.folder import read_manifest
 from yupana.release.tables import read_table
 
-PRODUCTS = ("phsafe", "safetab-p", "safetab-h", "topdown")
-
-Case = tuple[str, list[str]]
-"""A product, and the arguments that name its configuration and records."""
-
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Records without the mark of synthetic ones, by product."""
-    folder = tmp_path_factory.mktemp("real")
-    config = production_config()
-    config["state_filter"] = ["06", "17"]
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    write_csv(folder / "census", random_census(seeded(12), ["06", "17"], 60))
-    (folder / "census" / "SYNTHETIC").unlink()
-
-    world = random_world(seeded_world(3), noise="some")
-    parameters = write_parameters(folder / "parameters", world)
-    detailed = write_data(folder / "detailed", world, synthetic=False)
-    assert main(["safetab-p", "run", str(parameters), str(detailed), str(folder / "p")]) == 0
-
-    data = write_world(make_world(4, (3, 2)), folder / "blocks")
-    (data / "SYNTHETIC").unlink()
-    document = write_configuration(configuration((3, 2), rho="1"), folder / "topdown.json")
-    return {
-        "phsafe": [str(folder / "config.json"), str(folder / "census")],
-        "safetab-p": [str(parameters), str(detailed)],
-        "safetab-h": [str(parameters), str(detailed), "--totals", str(folder / "p" / "T01001.csv")],
-        "topdown": [str(document), str(data)],
-    }
+def real(tmp_path_factory: pytest.TempPathFactory) -> Named:
+    return write_real_records(tmp_path_factory.mktemp("real"))
 
 
-def ask(real: dict[str, list[str]], product: str, verb: str, out: Path, *options: str) -> int:
+def ask(real: Named, product: str, verb: str, out: Path, *options: str) -> int:
     config, data, *more = real[product]
     return main([product, verb, config, data, str(out), *more, *options])
 
@@ -57,7 +29,7 @@ def ask(real: dict[str, list[str]], product: str, verb: str, out: Path, *options
 @pytest.mark.parametrize("verb", ["exact", "accuracy"])
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_the_truth_is_for_its_owner_and_says_so(
-    real: dict[str, list[str]], tmp_path: Path, product: str, verb: str, capsys: pytest.CaptureFixture[str]
+    real: Named, tmp_path: Path, product: str, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     assert ask(real, product, verb, out) == 2
@@ -78,7 +50,7 @@ def test_the_truth_is_for_its_owner_and_says_so(
 
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_internal_use_unlocks_no_seed(
-    real: dict[str, list[str]], tmp_path: Path, product: str, capsys: pytest.CaptureFixture[str]
+    real: Named, tmp_path: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ask(real, product, "accuracy", tmp_path / "out", "--internal", "--seed", "1") == 2
     assert "seed" in capsys.readouterr().err
@@ -90,7 +62,7 @@ def test_internal_use_unlocks_no_seed(
 
 
 def test_internal_use_unlocks_no_infinite_budget(
-    real: dict[str, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    real: Named, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = json.loads(Path(real["phsafe"][0]).read_text(encoding="utf-8"))
     config["privacy_budget"]["PH7"]["state_*"] = float("inf")
@@ -122,7 +94,7 @@ PUBLISHING = {
 
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_whatever_publishes_refuses_the_truth(
-    real: dict[str, list[str]], tmp_path: Path, product: str, capsys: pytest.CaptureFixture[str]
+    real: Named, tmp_path: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, policy = tmp_path / "out", tmp_path / "policy.toml"
     policy.write_text('[[rule]]\nrule = "negative"\ntables = ["T01001"]\nreason = "N"\n', encoding="utf-8")
@@ -139,7 +111,7 @@ def test_whatever_publishes_refuses_the_truth(
             phsafe_reference(out)
 
 
-def test_exact_counts_of_topdown_are_the_records(real: dict[str, list[str]], tmp_path: Path) -> None:
+def test_exact_counts_of_topdown_are_the_records(real: Named, tmp_path: Path) -> None:
     assert ask(real, "topdown", "exact", tmp_path / "out", "--internal") == 0
     found = read_table(tmp_path / "out" / "counts" / "Block.csv")
     world = make_world(4, (3, 2))
@@ -148,9 +120,7 @@ def test_exact_counts_of_topdown_are_the_records(real: dict[str, list[str]], tmp
     assert counts == world.counts
 
 
-def test_of_synthetic_records_the_truth_is_confidential_too_where_that_is_asked(
-    real: dict[str, list[str]], tmp_path: Path
-) -> None:
+def test_of_synthetic_records_the_truth_is_confidential_too_where_that_is_asked(real: Named, tmp_path: Path) -> None:
     write_csv(tmp_path / "census", random_census(seeded(12), ["06", "17"], 60))
     marked = {"phsafe": [real["phsafe"][0], str(tmp_path / "census")]}
     for number, (options, status) in enumerate(((("--internal",), "CONFIDENTIAL"), ((), "NOT FOR RELEASE"))):
