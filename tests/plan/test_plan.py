@@ -128,6 +128,15 @@ def test_an_infinite_budget_means_no_noise_and_no_promise() -> None:
     assert (totals["rho"], totals["rho_float"], totals["epsilon"]) == ("Infinity", None, None)
 
 
+def test_a_plan_without_noise_measures_the_same() -> None:
+    noisy = replace(plan(measurement("m", Fraction(1)), measurement("n", Fraction(2))), paths=((0,), (1,)))
+    exact = noisy.without_noise()
+    assert {d.value for d in exact.differences(noisy)} == {"budget"}
+    assert exact == replace(noisy, measurements=exact.measurements)
+    assert all(isinstance(m.law, Zero) for m in exact.measurements)
+    assert exact.without_noise() == exact
+
+
 def test_json_gives_rationals_as_text_with_floats_beside() -> None:
     answer = production_plan(puerto_rico=False).as_json()
     assert list(answer) == [

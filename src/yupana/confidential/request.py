@@ -5,7 +5,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,7 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import NO_NOISE, Plan, number
 from yupana.plan.unit import RECORD, Unit
 from yupana.privacy.entropy import Entropy
-from yupana.privacy.exact import INFINITE, Budget
+from yupana.privacy.exact import Budget
 from yupana.release.recipe import Recipe
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from yupana.release.tables import Format, checksum
@@ -72,11 +72,6 @@ def options_of(request: Request, plan: Plan, **others: str) -> dict[str, str]:
         "format": request.fmt,
         **others,
     }
-
-
-def without_noise(plan: Plan) -> Plan:
-    """The same plan with infinite budgets: zero noise, for synthetic data only."""
-    return replace(plan, measurements=tuple(replace(m, budget=INFINITE) for m in plan.measurements))
 
 
 def reasons_against_release(plan: Plan, entropy: Entropy, request: Request) -> list[str]:
@@ -132,13 +127,10 @@ def _may_be_real(data: Path, reasons: list[str]) -> ConfigError:
     )
 
 
-def charge(request: Request, plan: Plan, run: str | None = None) -> None:
-    """Add the loss of the whole plan to the ledger file, if one is named, before anything is measured.
-
-    A ``run`` that has a name is charged once, however often this is called (`charge_account`).
-    """
+def charge(request: Request, plan: Plan) -> None:
+    """Add the loss of the whole plan to the ledger file, if one is named, before anything is measured."""
     if (account := request.account) is not None:
-        charge_account(account.path, account.data, plan, account.limits, unit=account.unit, run=run)
+        charge_account(account.path, account.data, plan, account.limits, unit=account.unit)
 
 
 def manifest_of(

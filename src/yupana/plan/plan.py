@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
@@ -126,6 +126,10 @@ class Plan:
     def is_releasable(self) -> bool:
         """Whether every measurement has noise, and the loss is one that protects."""
         return not self.against_release
+
+    def without_noise(self) -> "Plan":
+        """The same plan with infinite budgets: zero noise, for synthetic data or for use in the house."""
+        return replace(self, measurements=tuple(replace(m, budget=INFINITE) for m in self.measurements))
 
     def margin(self, measurement: Measurement, cells: int = 1) -> float:
         """Margin of error of a sum of so many cells of a measurement at the plan's confidence."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from yupana.confidential.request import check_accuracy_allowed, without_noise
+from yupana.confidential.request import check_accuracy_allowed
 from yupana.confidential.safetab.households import (
     KIND,
     count_levels,
@@ -68,9 +68,8 @@ def trials(
         uncapped = list_groups(records, all_codes, chosen)
         count_levels(records, all_codes, iterations, uncapped.levels)
     announce(f"adding noise, {number} times")
-    exact, whole = (
-        list(measure_levels(found.levels, config, Ledger(without_noise(plan)), entropy)) for found in (listed, uncapped)
-    )
+    noiseless = plan.without_noise()
+    exact, whole = (list(measure_levels(f.levels, config, Ledger(noiseless), entropy)) for f in (listed, uncapped))
     drawn = [list(measure_levels(listed.levels, config, Ledger(plan), entropy)) for _ in range(number)]
     of_table = [_errors(plan, truth, all_, noisy) for truth, all_, *noisy in zip(exact, whole, *drawn, strict=True)]
     return list(_by_level(exact, of_table, number))

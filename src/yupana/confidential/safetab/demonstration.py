@@ -6,7 +6,7 @@ It shows the truth beside the noise, so it takes a census that was made for it a
 from pathlib import Path
 from typing import Final
 
-from yupana.confidential.request import Request, without_noise
+from yupana.confidential.request import Request
 from yupana.confidential.safetab.accuracy_households import trials as trials_h
 from yupana.confidential.safetab.accuracy_persons import trials as trials_p
 from yupana.confidential.safetab.households import TAKEN_AS_PUBLIC as PUBLIC_H
@@ -65,7 +65,7 @@ def demonstrate_safetab(
         return Request(census, folder / name, log=folder / f"{name}.confidential.log")
 
     run_p(config_p, iterations, plan_p, request("safetab-p"), entropy, clock.within("safetab-p"))
-    exact = without_noise(plan_p)
+    exact = plan_p.without_noise()
     run_p(config_p, iterations, exact, request("safetab-p-exact"), entropy, clock.within("safetab-p exact"))
     totals = folder / "safetab-p" / f"{TOTALS}.csv"
     run_h(config_h, iterations, plan_h, totals, request("safetab-h"), entropy, clock.within("safetab-h"))

@@ -9,7 +9,6 @@ from yupana.confidential.request import (
     manifest_of,
     options_of,
     reasons_against_release,
-    without_noise,
 )
 from yupana.confidential.topdown.estimate import Options
 from yupana.confidential.topdown.run import parameters_of, taken_as_public, write_counts
@@ -49,7 +48,7 @@ def exact(
     InputError, OutputError
         If the records or the output folder do not allow it.
     """
-    noiseless = without_noise(plan)
+    noiseless = plan.without_noise()
     reasons = reasons_against_release(noiseless, SystemEntropy(), request)
     check_labels(configuration.schema)
     clock = Stopwatch(announce)
