@@ -4,6 +4,8 @@ A message names the file, the line, the column and the rule, and says what to do
 value of a confidential record: whoever raises one of these for a record gives its place, not its content.
 """
 
+from collections.abc import Iterable
+
 
 class YupanaError(Exception):
     """A request or an input that cannot be served; the command line prints it and exits with 2."""
@@ -27,3 +29,12 @@ class BudgetError(YupanaError):
 
 class EntropyError(YupanaError):
     """A source of random bits that fails, so that no noise can be drawn."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The name that was probably meant, as the end of a message; empty where none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only a wrong name needs it)
+
+    by_lower = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[found[0]]}?" if found else ""

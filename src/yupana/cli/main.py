@@ -26,6 +26,7 @@ from yupana.cli import (
     synth,
     topdown,
 )
+from yupana.cli.parser import Parser
 from yupana.errors import YupanaError
 from yupana.files.temporary import temporary_folder
 
@@ -69,7 +70,7 @@ def _end(error: BaseException) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="yupana",
         description="Disclosure avoidance for censuses: confidential records in, protected tables out.",
     )

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import ConfigError
+from yupana.errors import ConfigError, nearest
 from yupana.files.document import check_keys, is_text, read_budget, read_choice, read_toml_or_json, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
@@ -58,7 +58,8 @@ def path_of(name: str | Path) -> Path:
     if str(name) in BUILT_IN:
         return built_in_path(str(name))
     if not Path(name).exists():
-        raise ConfigError(f"config {name}: no such file, and none of the built-in names {', '.join(BUILT_IN)}")
+        meant = nearest(str(name), BUILT_IN)
+        raise ConfigError(f"config {name}: no such file, and none of the built-in names {', '.join(BUILT_IN)}{meant}")
     return Path(name)
 
 

@@ -1,0 +1,69 @@
+"""The parser of the command line: what was meant is suggested, and a help text keeps the lines of its examples."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from yupana.errors import nearest
+
+_BAD_REQUEST = 2
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that suggests the nearest command, verb, option or choice to one that there is not."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 (argparse passes its own)
+        super().__init__(*args, **{"formatter_class": _Formatter, **kwargs})
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse, and refuse at once what no action takes: the verb at hand knows the options that were meant."""
+        given = list(sys.argv[1:] if args is None else args)
+        if self._subparsers is not None:
+            self._check_first(given)
+        found, left = super().parse_known_args(given, namespace)
+        if left:
+            self._refuse(left)
+        return found, left
+
+    def _check_first(self, given: list[str]) -> None:
+        """Where a command or verb must stand: show the help if there is none, and refuse an unknown option."""
+        if not given:
+            self.print_help(sys.stderr)
+            self.exit(_BAD_REQUEST)
+        if given[0].startswith("--") and not any(known.startswith(given[0]) for known in self._option_string_actions):
+            self._refuse(given[:1])
+
+    def _refuse(self, words: list[str]) -> None:
+        meant = nearest(words[0].partition("=")[0], self._option_string_actions)
+        self.error(f"unrecognized arguments: {' '.join(words)}{meant}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 (argparse's)
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            known = [str(choice) for choice in action.choices or ()]
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 (argparse has no other way)
+                known += self._option_string_actions
+            raise argparse.ArgumentError(action, f"{error.message}{nearest(str(value), known)}") from None
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Fills paragraphs, and leaves lines that begin with spaces as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" not in text:
+            return super()._fill_text(text, width, indent)
+        return "\n".join(indent + line for line in text.splitlines())
+
+
+def leaves(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command that does something, by its words: ``phsafe plan``, ``check``."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001 (argparse has no other way)
+    if not groups:
+        yield path, parser
+    for group in groups:
+        for name, verb in group.choices.items():
+            yield from leaves(verb, f"{path} {name}".lstrip())

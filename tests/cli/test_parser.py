@@ -1,0 +1,59 @@
+"""What the command line says to names that there are not, and to nothing at all."""
+
+import pytest
+
+from yupana.cli.main import main
+from yupana.errors import nearest
+
+
+def refusal(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    try:
+        status: object = main(words.split())
+    except SystemExit as ended:
+        status = ended.code
+    told = capsys.readouterr()
+    assert (status, told.out) == (2, "")
+    return told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("versoin", "--version"),
+        ("chek release", "check"),
+        ("phsfae plan", "phsafe"),
+        ("phsafe pln config.json", "plan"),
+        ("spine biuld grfc out", "build"),
+        ("--versoin", "--version"),
+        ("phsafe --hlp", "--help"),
+        ("phsafe plan config.json --jsn", "--json"),
+        ("phsafe run config.json data out --overwrit3", "--overwrite"),
+        ("phsafe plan config.json --confidance=0.9", "--confidence"),
+        ("phsafe plan config.json --margins exat", "exact"),
+        ("topdown plan pl94-2020", "pl94-2020-us"),
+        ("topdown plan cook-2001", "cook-2010"),
+    ],
+)
+def test_the_name_that_was_meant_is_suggested(words: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert refusal(words, capsys).endswith(f"; did you mean {meant}?\n")
+
+
+@pytest.mark.parametrize("words", ["qqqq", "phsafe qqqq", "phsafe plan config.json --qqqq", "topdown plan qqqq"])
+def test_nothing_is_suggested_where_nothing_is_near(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean" not in refusal(words, capsys)
+
+
+def test_an_unknown_option_is_refused_by_the_verb_that_knows_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refusal("phsafe plan config.json --jsn", capsys).startswith("usage: yupana phsafe plan ")
+
+
+@pytest.mark.parametrize("words", ["", "phsafe", "audit"])
+def test_a_command_without_its_verb_shows_what_there_is(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refusal(words, capsys)
+    assert told.startswith(f"usage: yupana {words}".rstrip())
+    assert "options:" in told
+
+
+def test_case_hides_no_name() -> None:
+    assert nearest("TOTAL", ["total"]) == "; did you mean total?"
+    assert nearest("total", []) == ""
