@@ -16,6 +16,7 @@ from yupana.cli import (
     account,
     audit,
     check,
+    completion,
     demo,
     explore,
     interval,
@@ -33,6 +34,10 @@ from yupana.files.temporary import temporary_folder
 _BAD_REQUEST = 2
 _FAULT = 1
 
+_COMMANDS = (
+    *(synth, phsafe, postprocess, safetab, spine, topdown, interval, account, audit, explore, check, demo, completion),
+)
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; return its exit status."""
@@ -40,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, interruption.stop)
     signal.signal(signal.SIGTERM, interruption.stop)
     try:
-        parser = _parser()
+        parser = parser_of_all()
         for argument in arguments:
             # The parser would take the value for the end of options.
             if argument.startswith("--") and argument.endswith("=--"):
@@ -69,14 +74,29 @@ def _end(error: BaseException) -> int:
     return _fail(_fault(error), _FAULT)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser_of_all() -> argparse.ArgumentParser:
+    """The parser of every command."""
     parser = Parser(
         prog="yupana",
         description="Disclosure avoidance for censuses: confidential records in, protected tables out.",
     )
     parser.add_argument("--version", action="version", version=f"yupana {yupana.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (synth, phsafe, postprocess, safetab, spine, topdown, interval, account, audit, explore, check, demo):
+    for module in (
+        synth,
+        phsafe,
+        postprocess,
+        safetab,
+        spine,
+        topdown,
+        interval,
+        account,
+        audit,
+        explore,
+        check,
+        demo,
+        completion,
+    ):
         module.add(commands)
     return parser
 
