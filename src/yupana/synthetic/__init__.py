@@ -1,1 +1,1 @@
-"""Invented people: a synthetic census with its geography, from random numbers and public shares."""
+"""Invented people: a synthetic census with its geography, by random numbers and public shares."""
