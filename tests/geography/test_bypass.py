@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from spine_maker import make_tree, nested, trees
 
 from yupana.geography.bypass import bypass, worth_bypassing
-from yupana.geography.levels import LEVELS
-from yupana.geography.settings import Mechanism
-from yupana.geography.spine import Level, Spine, precisions
+from yupana.geography.settings import LEVELS, Mechanism
+from yupana.geography.spine import Level, Spine, check_spine, path_sums, precisions
 from yupana.geography.tree import Tree
 from yupana.geography.variance import unit_variances
-from yupana.geography.verify import check_spine, path_sums
 
 Matrix = NDArray[np.float64]
 

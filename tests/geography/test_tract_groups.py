@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spine_maker import make_tree, nested
 
-from yupana.geography.chunks import chunks
 from yupana.geography.settings import Settings
-from yupana.geography.tract_groups import _first_no_larger, group_tracts
+from yupana.geography.tract_groups import _first_no_larger, chunks, group_tracts
 from yupana.geography.tree import Members, Tree
 
 NAMES = ("US", "State", "County", "Tract", "Block")

@@ -35,7 +35,6 @@ def test_noise_never_comes_from_a_generator_of_pseudo_random_numbers() -> None:
         "synthetic/geography.py",
         "synthetic/households.py",
         "synthetic/race.py",
-        "synthetic/shares.py",
         "confidential/truth/districts.py",
         "audit/empirical/loss.py",  # resamples counts for an interval
         "audit/empirical/local_likelihood.py",  # simulates a confidence band, and splits counts for cross-fitting

@@ -14,8 +14,8 @@ from places import SHARED
 from spine_maker import Block, random_blocks, write_reference
 
 from yupana.cli.main import main
+from yupana.geography.disk import read_areas, read_spine
 from yupana.geography.distance import distances
-from yupana.geography.read import read_areas, read_spine
 from yupana.geography.tree import partition
 from yupana.report.maps import read_boundaries
 from yupana.report.numbers import rounded

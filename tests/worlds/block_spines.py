@@ -1,7 +1,7 @@
 """Spines of few blocks."""
 
 from yupana.geography.blocks import Reference
-from yupana.geography.conventional import conventional_spine
+from yupana.geography.build import conventional_spine
 from yupana.geography.entities import targets
 from yupana.geography.optimized import optimized_spine
 from yupana.geography.settings import Settings

@@ -76,7 +76,7 @@ def _tell(
 
 
 def _spine(folder: Path) -> list[str]:
-    from yupana.geography.check import check_folder
+    from yupana.geography.disk import check_folder
 
     return check_folder(folder)
 

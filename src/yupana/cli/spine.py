@@ -78,8 +78,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _settings(options: argparse.Namespace) -> "Settings":
     from dataclasses import replace
 
-    from yupana.geography.levels import equal_shares, read_levels, read_shares
-    from yupana.geography.settings import Settings, production_settings
+    from yupana.geography.settings import Settings, equal_shares, production_settings, read_levels, read_shares
 
     if options.kind is None and options.production is None:
         raise ConfigError("--kind is missing: conventional, aian or optimized")
@@ -162,7 +161,7 @@ def _build(options: argparse.Namespace) -> None:
 
 def _distance(options: argparse.Namespace) -> None:
     from yupana.cli.progress import stages
-    from yupana.geography.measure import measure
+    from yupana.geography.distance import measure
 
     with stages("distance", 3) as announce:
         rows = measure(options.out, options.entities, options.root, announce)

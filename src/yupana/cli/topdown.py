@@ -111,7 +111,7 @@ def _planned(options: argparse.Namespace, configuration: "Configuration") -> "Pl
 
 
 def _on_spine(configuration: "Configuration", spine: str) -> "Configuration":
-    from yupana.geography.read import manifest_of, settings_of
+    from yupana.geography.disk import manifest_of, settings_of
     from yupana.topdown.given import on_given
 
     if (folder := _folder(spine)) is None:

@@ -3,10 +3,9 @@
 import numpy as np
 
 from yupana.arrays import Flags, Ints
+from yupana.geography.areas import on_spine
 from yupana.geography.blocks import Reference
-from yupana.geography.levels import DIGITS
-from yupana.geography.settings import Settings
-from yupana.geography.sides import on_spine
+from yupana.geography.settings import DIGITS, Settings
 from yupana.geography.spine import Spine, make_spine
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
 from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited
-from yupana.geography.areas import NO_AREA
-from yupana.geography.sides import is_area_code
+from yupana.geography.areas import NO_AREA, is_area_code
 
 NO_ENTITY: Final = 99999
 """PLACEFP, COUSUBFP or school district of a block that lies in none."""

@@ -1,4 +1,4 @@
-"""Build a spine from a reference file into a folder."""
+"""Spines built: the conventional one of the digits of the blocks, and every kind from files to a folder."""
 
 import platform
 from collections.abc import Mapping
@@ -16,17 +16,31 @@ from yupana.errors import ConfigError, InputError
 from yupana.geography.aian import aian_spine
 from yupana.geography.attributes import check_counties, read_attributes
 from yupana.geography.blocks import Reference, read_reference
-from yupana.geography.conventional import conventional_spine
+from yupana.geography.disk import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
 from yupana.geography.entities import listed, targets
 from yupana.geography.optimized import optimized_spine
-from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, Settings
-from yupana.geography.spine import Spine
-from yupana.geography.verify import check_spine
-from yupana.geography.write import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
+from yupana.geography.settings import AREAS, DIGITS, PLACES, QUARTERS, SCHOOLS, Settings
+from yupana.geography.spine import Spine, check_spine, make_spine
 from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.tables import checksum
+
+
+def conventional_spine(reference: Reference, settings: Settings) -> Spine:
+    """Make a spine of the digits of the blocks: a unit is the blocks that begin alike.
+
+    Parameters
+    ----------
+    reference : Reference
+    settings : Settings
+        Its geolevels and shares.
+    """
+    order = np.argsort(reference.block, kind="stable")
+    block = reference.block[order]
+    widths = [DIGITS[level] for level in settings.levels]
+    return make_spine(settings.levels, [block // 10 ** (16 - width) for width in widths], widths, settings.shares)
+
 
 REPORT = "report.html"
 """What `yupana spine report` adds to the folder."""

@@ -14,8 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
-from yupana.geography.levels import LEVELS
-from yupana.geography.settings import Mechanism
+from yupana.geography.settings import LEVELS, Mechanism
 from yupana.geography.spine import Level, Spine
 from yupana.geography.tree import Tree
 

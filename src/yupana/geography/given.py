@@ -10,11 +10,9 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
-from yupana.geography.check import read_checked
-from yupana.geography.read import WrittenShares, WrittenSpine
+from yupana.geography.disk import BLOCKS, GEOUNITS, WrittenShares, WrittenSpine, read_checked
 from yupana.geography.spine import Level, Spine
 from yupana.geography.tree import nest
-from yupana.geography.write import BLOCKS, GEOUNITS
 from yupana.release.folder import MANIFEST
 from yupana.release.tables import checksum
 

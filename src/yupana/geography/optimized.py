@@ -8,11 +8,10 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.geography.aian import side_key, side_width, sides
 from yupana.geography.blocks import Reference
 from yupana.geography.bypass import bypass
-from yupana.geography.chunks import cap, chunks
 from yupana.geography.entities import Entities
 from yupana.geography.settings import Grouping, Settings
 from yupana.geography.spine import Spine, make_spine
-from yupana.geography.tract_groups import group_tracts
+from yupana.geography.tract_groups import cap, chunks, group_tracts
 from yupana.geography.tree import Members, nest
 from yupana.progress import Stopwatch
 

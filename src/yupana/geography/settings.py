@@ -1,11 +1,124 @@
-"""What a spine is made with: every parameter of the spines paper and of the 2020 code, and the settings of 2020."""
+"""How a spine is to be built: geolevels, shares, kind, cut-offs."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, get_args
 
+from yupana.errors import ConfigError
 from yupana.geography.areas import PRODUCTION_AREAS, STRONG_MCD_STATES
-from yupana.geography.levels import DEFAULT_LEVELS, equal_shares
+from yupana.privacy.exact import read_exact, show_exact
+
+DIGITS: Final = {"US": 0, "State": 2, "County": 5, "Tract_Group": 9, "Tract": 11, "Block_Group": 12, "Block": 16}
+"""The geolevels from the root down, and how many digits of the 16 of a block name a geounit of tabulation geography.
+A tract group of tabulation geography is the tracts that share their basic number, the first four digits of six."""
+
+LEVELS: Final = tuple(DIGITS)
+ROOT: Final = "US"
+DEFAULT_LEVELS: Final = tuple(level for level in LEVELS if level != "Tract_Group")
+
+_OPTIONAL: Final = "Tract_Group"
+_ROOTS: Final = (ROOT, "State", "County")
+
+
+def read_levels(text: str) -> tuple[str, ...]:
+    """Read a list of geolevels such as ``US,State,County,Tract,Block_Group,Block``.
+
+    Raises
+    ------
+    ConfigError
+        If a name is unknown or named twice, the order is not from the root down, or a level is missing.
+    """
+    return check_levels([_level(name, "--levels") for name in text.split(",")])
+
+
+def check_levels(levels: Sequence[str]) -> tuple[str, ...]:
+    """Return the geolevels as a tuple if a spine can have them.
+
+    Raises
+    ------
+    ConfigError
+        As `read_levels`.
+    """
+    for i, level in enumerate(levels):
+        if level not in LEVELS:
+            raise ConfigError(f"--levels: {level!r} is no geolevel; there are {', '.join(LEVELS)}")
+        if level in levels[:i]:
+            raise ConfigError(f"--levels: {level} is named twice")
+    if list(levels) != sorted(levels, key=LEVELS.index):
+        raise ConfigError(f"--levels: name the geolevels from the root down, in the order {', '.join(LEVELS)}")
+    first = min((LEVELS.index(level) for level in levels if level in _ROOTS), default=0)
+    missing = [level for level in LEVELS[first:] if level != _OPTIONAL and level not in levels]
+    if missing:
+        raise ConfigError(
+            f"--levels: {', '.join(missing)} is missing; only Tract_Group may be left out, US for a file of one state, "
+            "and US and State for a file of one county"
+        )
+    return tuple(levels)
+
+
+def read_shares(text: str, levels: Sequence[str]) -> tuple[Fraction, ...]:
+    """Read starting shares such as ``us=1/10,state=1/5,...``: one for every geolevel, zero or more, with sum 1.
+
+    Raises
+    ------
+    ConfigError
+        If that is not so.
+    """
+    shares: dict[str, Fraction] = {}
+    for part in text.split(","):
+        name, equals, number = part.partition("=")
+        if not equals:
+            raise ConfigError(f"--shares: {part!r} is not of the form level=p/q")
+        level = _level(name, "--shares")
+        if level in shares:
+            raise ConfigError(f"--shares: {level} is named twice")
+        try:
+            share = read_exact(number)
+        except ValueError as error:
+            raise ConfigError(f"--shares: {level}={number.strip()}: {error}") from None
+        if not isinstance(share, Fraction):
+            raise ConfigError(f"--shares: the share of {level} is infinite; shares are finite and sum to 1")
+        shares[level] = share
+    return check_shares(shares, levels)
+
+
+def check_shares(shares: Mapping[str, Fraction], levels: Sequence[str]) -> tuple[Fraction, ...]:
+    """Return the shares in the order of the geolevels if a spine can start with them.
+
+    Raises
+    ------
+    ConfigError
+        As `read_shares`.
+    """
+    if strangers := [level for level in shares if level not in levels]:
+        raise ConfigError(f"--shares: {', '.join(strangers)} is not among the levels of the spine, {', '.join(levels)}")
+    if missing := [level for level in levels if level not in shares]:
+        raise ConfigError(f"--shares: {', '.join(missing)} is missing; every geolevel of the spine needs a share")
+    if negative := [level for level in levels if shares[level] < 0]:
+        raise ConfigError(f"--shares: the share of {', '.join(negative)} is negative; shares are 0 or more")
+    total = sum(shares.values(), Fraction(0))
+    if total != 1:
+        raise ConfigError(f"--shares: the shares sum to {show_exact(total)}, not to 1")
+    return tuple(shares[level] for level in levels)
+
+
+def equal_shares(levels: Sequence[str]) -> tuple[Fraction, ...]:
+    """The same share for every geolevel."""
+    return (Fraction(1, len(levels)),) * len(levels)
+
+
+def _level(name: str, option: str) -> str:
+    known = {_plain(level): level for level in LEVELS}
+    level = known.get(_plain(name))
+    if level is None:
+        raise ConfigError(f"{option}: {name.strip()!r} is no geolevel; there are {', '.join(LEVELS)}")
+    return level
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+
 
 Kind = Literal["conventional", "aian", "optimized"]
 Mechanism = Literal["zcdp", "pure"]

@@ -1,24 +1,45 @@
-"""Algorithm 2 of the spines paper: join tracts, two groups at a time, where that brings entities closer to the spine.
-
-The vector of all distances, largest first, must not grow in the lexicographic order. The paper computes it anew for
-every pair; here only the terms that a pair can change are, for many pairs at once, which gives the same answer:
-
-* Joining two groups of a county changes nothing outside the county but what its ancestors say of it, so the sums over
-  all other units are kept.
-* Vectors of equal length that share some entries compare as what is left of them, so distances that stay need not be
-  compared, and mostly the largest that changes decides.
-* An entity within one tract has the same distance whatever the groups, and is left out.
-"""
+"""Tract groups by Algorithm 2 of the paper, and how a run of units is cut into groups."""
 
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
-from yupana.geography.chunks import cap, chunks
 from yupana.geography.distance import Climb, climb
-from yupana.geography.settings import Settings
+from yupana.geography.settings import Grouping, Settings
 from yupana.geography.tree import Members, Tree
+
+
+def cap(number: Ints, fanout_cutoff: int) -> Ints:
+    """How many of n units one group may hold: int(sqrt(n) + F) + 1, exactly, or all; of the shape of `number`."""
+    values, index = np.unique(number, return_inverse=True)
+    return np.array([min(isqrt(n) + fanout_cutoff + 1, n) for n in values.tolist()], dtype=np.int64)[index]
+
+
+def chunks(at: Ints, length: Ints, largest: Ints, grouping: Grouping) -> Ints:
+    """In which chunk each element of a run goes, from 0; all arrays of one shape.
+
+    Parameters
+    ----------
+    at : ndarray of int64
+        Place in the run, from 0.
+    length : ndarray of int64
+        Elements of the run.
+    largest : ndarray of int64
+        Elements a chunk may have.
+    grouping : "orig" or "even"
+        Full chunks and what is left; or as many chunks of two sizes, smaller ones first, where that evens them out.
+    """
+    full = at // largest
+    if grouping == "orig":
+        return full
+    number = -(-length // largest)
+    low = length // number
+    small = number - length % number  # chunks of the smaller size
+    even = np.where(at < small * low, at // low, small + (at - small * low) // (low + 1))
+    return np.where((length <= largest) | np.isin(length % largest, (0, 1)), full, even)
+
 
 _FIRST_TRIALS = 16
 _MORE_TRIALS = 4

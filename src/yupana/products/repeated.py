@@ -11,7 +11,7 @@ import duckdb
 
 from yupana.errors import ConfigError
 from yupana.files.database import open_database, source_of
-from yupana.geography.write import GEOUNITS
+from yupana.geography.disk import GEOUNITS
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity, of_household_record, of_own_record
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan

@@ -11,11 +11,9 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Floats
-from yupana.audit.empirical.kernel import log_density
-from yupana.audit.empirical.kernel_density import DISTRICTS, PANELS, Row
+from yupana.audit.empirical.kernel_density import DISTRICTS, PANELS, Row, log_density
 from yupana.audit.empirical.loss import Finding, describe
-from yupana.audit.empirical.residuals import Residuals
-from yupana.audit.empirical.series import PublishedLoss
+from yupana.audit.empirical.series import PublishedLoss, Residuals
 from yupana.privacy.laws import Law
 from yupana.report.charts import (
     BLUE,

@@ -13,11 +13,10 @@ from yupana.arrays import Floats, Ints
 from yupana.errors import InputError
 from yupana.geography.aian import aian_spine
 from yupana.geography.blocks import Reference
-from yupana.geography.build import REPORT
-from yupana.geography.conventional import conventional_spine
+from yupana.geography.build import REPORT, conventional_spine
+from yupana.geography.disk import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
 from yupana.geography.distance import distances
 from yupana.geography.entities import Entities
-from yupana.geography.read import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
 from yupana.geography.settings import Kind, Settings
 from yupana.geography.spine import Spine, precisions
 from yupana.geography.tree import Tree, partition

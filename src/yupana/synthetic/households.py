@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from yupana.arrays import Flags, Floats, Ints
-from yupana.synthetic.shares import COMBINATIONS, cumulative, draw_columns
+from yupana.synthetic.race import COMBINATIONS, cumulative, draw_columns
 
 AgeRule: TypeAlias = Callable[[Generator, Ints], Ints]
 

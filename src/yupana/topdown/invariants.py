@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import ConfigError
-from yupana.geography.levels import DIGITS
+from yupana.geography.settings import DIGITS
 from yupana.geography.spine import Spine
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import UNKNOWN, Joint

@@ -11,8 +11,7 @@ import pytest
 from yupana.audit.attribute.answers import Answer
 from yupana.audit.attribute.classes import DIVISIONS, comparisons
 from yupana.audit.attribute.loss import Loss
-from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, slides_plan
-from yupana.audit.attribute.stability_rule import rule_of_the_slides
+from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, rule_of_the_slides, slides_plan
 from yupana.cli.main import main
 from yupana.products.phsafe.production import TAUS
 

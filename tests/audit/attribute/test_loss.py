@@ -18,11 +18,9 @@ from safetab_worlds import random_world, seeded, write_parameters
 
 from yupana.audit.attribute.contribution import ENTRIES, Costs, costs_of
 from yupana.audit.attribute.detailed import cells_moved
-from yupana.audit.attribute.families import Individual
-from yupana.audit.attribute.households import Household, Person, faults_of, recoded, unit_record, without
+from yupana.audit.attribute.households import Household, Individual, Person, faults_of, recoded, unit_record, without
 from yupana.audit.attribute.loss import ATTRIBUTES, attribute_loss
-from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS
-from yupana.audit.attribute.stability_rule import rule, rule_of_the_slides
+from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, rule, rule_of_the_slides
 from yupana.cli.main import main
 from yupana.confidential.phsafe.count import count
 from yupana.confidential.records.census import open_census

@@ -8,8 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
-from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, RHO, SECRETS, slides_plan
-from yupana.audit.attribute.stability_rule import rule_of_the_slides, term_of
+from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, RHO, SECRETS, rule_of_the_slides, slides_plan, term_of
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.plan import plan_of

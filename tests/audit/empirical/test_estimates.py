@@ -9,7 +9,7 @@ from scipy import stats
 
 from yupana.audit.empirical.local_likelihood import estimate_loss, known_loss
 from yupana.audit.empirical.lower_bound import lower_bound
-from yupana.audit.empirical.residuals import checked
+from yupana.audit.empirical.series import checked
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.sampler import sample

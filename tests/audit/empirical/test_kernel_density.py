@@ -12,9 +12,8 @@ from places import SHARED
 from scipy import stats
 
 from yupana.audit.empirical import kernel_density as published
-from yupana.audit.empirical.kernel import log_density
-from yupana.audit.empirical.kernel_density import draw, honour, published_curve, reproduce
-from yupana.audit.empirical.residuals import Residuals, checked
+from yupana.audit.empirical.kernel_density import draw, honour, log_density, published_curve, reproduce
+from yupana.audit.empirical.series import Residuals, checked
 from yupana.cli.main import main
 from yupana.errors import InputError
 
@@ -93,7 +92,7 @@ def test_a_convolution_gives_the_same_density(monkeypatch: pytest.MonkeyPatch) -
     values = np.random.default_rng(1).geometric(0.01, 3000) - np.random.default_rng(2).geometric(0.01, 3000)
     residuals, points = checked(values.astype(float)), np.arange(-200.3, 200)
     direct = log_density(residuals, points, 14.0)
-    monkeypatch.setattr("yupana.audit.empirical.kernel._MANY", 0)
+    monkeypatch.setattr("yupana.audit.empirical.kernel_density._MANY", 0)
     assert np.abs(log_density(residuals, points, 14.0) - direct).max() < 1e-9
     assert (log_density(residuals, points, 14.0) != direct).any(), "it was not convolved"
 

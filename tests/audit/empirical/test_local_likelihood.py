@@ -11,8 +11,7 @@ from scipy import stats
 
 from yupana.audit.empirical.local_likelihood import estimate_loss, known_loss, repeated_loss
 from yupana.audit.empirical.loss import Request, examine, examine_mechanism, follows
-from yupana.audit.empirical.residuals import Residuals, checked, residuals_of
-from yupana.audit.empirical.series import Series
+from yupana.audit.empirical.series import Residuals, Series, checked, residuals_of
 from yupana.errors import ConfigError, InputError
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric

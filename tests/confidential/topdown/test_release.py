@@ -18,9 +18,9 @@ from spine_maker import Block, random_blocks, read_table, write_reference
 
 from yupana.errors import ConfigError
 from yupana.geography.blocks import read_reference
-from yupana.geography.levels import DEFAULT_LEVELS
+from yupana.geography.disk import write_blocks
+from yupana.geography.settings import DEFAULT_LEVELS
 from yupana.geography.spine import Spine
-from yupana.geography.write import write_blocks
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.tables import SUMMARY_LEVELS
 from yupana.products.topdown.verify import verify_release

@@ -12,7 +12,7 @@ from scipy import optimize
 from yupana.audit.empirical import kernel_density as published
 from yupana.audit.empirical.kernel_density import generator_of_the_figures, noise, published_curve, reproduce
 from yupana.audit.empirical.loss import Request
-from yupana.audit.empirical.residuals import checked
+from yupana.audit.empirical.series import checked
 from yupana.cli.main import main
 from yupana.confidential.truth.districts import COLUMNS, Districts, made_up_districts, read_districts
 from yupana.confidential.truth.figures import FIGURES, WORDS, Drawn, draw_figure

@@ -6,11 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 from yupana.audit.attribute.contribution import Costs
-from yupana.audit.attribute.families import Individual
-from yupana.audit.attribute.households import Household, Person, unit_record
+from yupana.audit.attribute.households import Household, Individual, Person, unit_record
 from yupana.audit.attribute.loss import Change, Loss, Secret, attribute_loss
-from yupana.audit.attribute.slides import PRINTED
-from yupana.audit.attribute.stability_rule import rule, rule_of_the_slides
+from yupana.audit.attribute.slides import PRINTED, rule, rule_of_the_slides
 from yupana.privacy.exact import Budget
 
 

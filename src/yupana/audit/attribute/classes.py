@@ -7,8 +7,7 @@ from itertools import product
 from typing import Any, Final
 
 from yupana.audit.attribute.answers import Answer
-from yupana.audit.attribute.families import Individual
-from yupana.audit.attribute.households import ADULT
+from yupana.audit.attribute.households import ADULT, Individual
 
 LARGE: Final = 7
 """Persons of a large household, at least: the last size that tables of households tell apart."""

@@ -1,10 +1,8 @@
-"""Households by the rules of the Census Edited File: which can exist, and what their unit record then says.
+"""Households as attribute loss sees them, and the families of the slides."""
 
-The rules are those of docs/attribute-loss.md; they hold for made-up households only, no record is read.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations, product
 from typing import Final, NamedTuple
 
 HOUSEHOLDER: Final = 20
@@ -179,3 +177,265 @@ def _seen_by(successor: int, person: int) -> int:
     if person in COUPLED:
         return 29
     return 28 if person in CHILDREN and successor in CHILDREN else 33
+
+
+AGES: Final = (2, 5, 8, 13, 16, 40)
+"""One age of each class that the tables, or the rules of households, tell apart."""
+
+RACES: Final = ((1, 1), (2, 2), (2, 1), (1, 2))
+"""Race and ethnicity: White not Hispanic (iterations A, I), Black Hispanic (B, H), Black not Hispanic (B), White
+Hispanic (A, H). Every pair of iterations of a level occurs."""
+
+RELATIONS: Final = (HOUSEHOLDER, 21, 22, 25, 28, 30, 34)
+"""One relation of each kind that the tables tell apart; a same-sex couple's codes follow from the sexes."""
+
+_FREE: Final = ((25, 2), (25, 8), (25, 40), (30, 8), (30, 40), (28, 8), (28, 40), (34, 8), (34, 40))
+"""Relation and age of the members that a description leaves open."""
+
+_HEADS: Final = (16, 40)
+_USUAL: Final = RACES[0]
+_OTHER: Final = RACES[1]
+_FEW: Final = 5
+"""Up to so many other members, all orders of truncation are tried."""
+
+Ordered = tuple[Person, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Individual:
+    """A person in a household, as far as it is told.
+
+    Attributes
+    ----------
+    name : str
+    age, relation : int
+    size : int
+        Persons of the household.
+    type : int
+        HHT2 of the household.
+    sex, race, ethnicity, tenure : int or None
+        None where any may be.
+    others : tuple of Person or None
+        The other members; None where all that fit may be.
+    """
+
+    name: str
+    age: int
+    relation: int
+    size: int
+    type: int
+    sex: int | None = None
+    race: int | None = None
+    ethnicity: int | None = None
+    tenure: int | None = None
+    others: Ordered | None = None
+
+    @property
+    def is_householder(self) -> bool:
+        """Whether this is the householder."""
+        return self.relation == HOUSEHOLDER
+
+    @property
+    def known_sex(self) -> int:
+        """The sex told, or the one that the type of the household or the first code of a couple asks for."""
+        if self.sex is not None:
+            return self.sex
+        return FEMALE if self.is_householder and self.type in FEMALE_HOUSEHOLDER else MALE
+
+
+def reason_against(individual: Individual) -> str | None:
+    """Why the household of a person cannot exist, in words; None if it can."""
+    found = next((words for impossible, words in _contradictions(individual) if impossible), None)
+    if found is not None or individual.others is None:
+        return found
+    people = recoded((*individual.others, person_of(individual)))
+    if faults := faults_of(people):
+        return faults[0]
+    return None
+
+
+def _contradictions(i: Individual) -> Iterator[tuple[bool, str]]:
+    """Pairs of whether something is impossible, and the sentence that says so."""
+    couple = i.type in COUPLES
+    own_child = i.relation in range(25, 28) and i.age < ADULT
+    yield i.relation not in range(20, 37), "RELSHIP 20 to 36 are the relations of a household; 37 and 38 are not"
+    yield i.is_householder and i.age < OF_AGE, f"a householder is at least {OF_AGE} years old"
+    yield i.relation in COUPLED and i.age < OF_AGE, f"a spouse or unmarried partner is at least {OF_AGE} years old"
+    yield i.size < 1, "a household has at least one member"
+    yield not i.is_householder and i.size == 1, "somebody who lives alone is the householder"
+    yield i.type in ALONE and i.size != 1, "a household of HHT2 05 or 09 is a householder who lives alone: size 1"
+    yield i.type not in ALONE and i.size == 1, "somebody who lives alone is in a household of HHT2 05 or 09"
+    yield (
+        i.is_householder and i.type in FEMALE_HOUSEHOLDER and i.sex == MALE,
+        "HHT2 05 to 08 have a female householder",
+    )
+    yield i.is_householder and i.type in MALE_HOUSEHOLDER and i.sex == FEMALE, "HHT2 09 to 12 have a male householder"
+    yield i.relation in (21, 23) and i.type not in (1, 2), "a spouse of the householder makes a household HHT2 01 or 02"
+    yield (
+        i.relation in (22, 24) and i.type not in (3, 4),
+        "an unmarried partner of the householder makes a household HHT2 03 or 04",
+    )
+    yield (
+        own_child and i.type not in WITH_OWN_CHILDREN,
+        f"an own child under {ADULT} makes a household HHT2 01, 03, 06 or 10",
+    )
+    yield (
+        i.relation in RELATIVES and i.type in (8, 12),
+        "in a household of HHT2 08 or 12 nobody is related to the householder",
+    )
+    need = 1 + couple + (i.type in WITH_OWN_CHILDREN) + (i.type in (7, 11))
+    enough = f"a household of HHT2 {i.type:02} needs at least {need} members"
+    yield i.size < need, enough
+    plays = i.is_householder or (couple and i.relation in COUPLED) or (i.type in WITH_OWN_CHILDREN and own_child)
+    plays = plays or (i.type in (7, 11) and i.relation in RELATIVES)
+    yield not plays and i.size < need + 1, f"{enough} besides one of RELSHIP {i.relation}"
+
+
+def person_of(individual: Individual, **known: int) -> Person:
+    """The person, with what is not told as the search takes it."""
+    told = {
+        "sex": individual.known_sex,
+        "age": individual.age,
+        "race": _USUAL[0] if individual.race is None else individual.race,
+        "ethnicity": _USUAL[1] if individual.ethnicity is None else individual.ethnicity,
+        "relation": individual.relation,
+    }
+    return Person(**{**told, **known})
+
+
+def others_of(individual: Individual, person: Person, least_tau: int, *, moving: bool) -> Iterator[Ordered]:
+    """The other members of the person's household, in every order and composition that is tried.
+
+    Parameters
+    ----------
+    individual : Individual
+    person : Person
+        The individual with everything filled in.
+    least_tau : int
+        The smallest truncation threshold: no smaller household is truncated.
+    moving : bool
+        Whether the person leaves, so that race and ethnicity of a successor matter.
+    """
+    if individual.others is not None:
+        yield from _orders(individual.others, truncated=individual.size > least_tau)
+        return
+    wanted = individual.type
+    for needed in _needed(individual, person, moving=moving):
+        free = individual.size - 1 - len(needed)
+        if free >= 0:
+            for others in _filled(needed, free, truncated=individual.size > least_tau, every=True):
+                whole = recoded((*others, person))
+                if not faults_of(whole) and dict(unit_record(whole, 1))["HHT2"] == wanted:
+                    yield others
+
+
+def _needed(individual: Individual, person: Person, *, moving: bool) -> Iterator[Ordered]:
+    """The members a household of the type must have besides the person."""
+    races = (_USUAL, _OTHER) if moving else (_USUAL,)
+    wanted = individual.type
+    heads: Iterable[Person | None] = (None,)
+    if not individual.is_householder:
+        same = person.relation in (23, 24)
+        sex = (
+            (person.sex if same else MALE + FEMALE - person.sex)
+            if person.relation in COUPLED
+            else (MALE if wanted in MALE_HOUSEHOLDER else FEMALE)
+        )
+        heads = [Person(sex, age, *_USUAL, HOUSEHOLDER) for age in _HEADS]
+    for head in heads:
+        chief = head or person
+        spouses: Iterable[Person | None] = (None,)
+        if wanted in COUPLES and person.relation not in COUPLED:
+            sex = MALE + FEMALE - chief.sex
+            spouses = [Person(sex, age, *race, COUPLES[wanted][0]) for age in _HEADS for race in races]
+        children: Iterable[Person | None] = (None,)
+        if wanted in WITH_OWN_CHILDREN and not person.is_own_child:
+            children = [Person(MALE, 8, *_USUAL, 25)]
+        relatives: Iterable[Person | None] = (None,)
+        if wanted in (7, 11) and person.relation not in RELATIVES:
+            relatives = [Person(MALE, age, *_USUAL, 28) for age in (8, 40)]
+        for members in product((head,), spouses, children, relatives):
+            yield tuple(member for member in members if member is not None)
+
+
+def _filled(needed: Ordered, free: int, *, truncated: bool, every: bool) -> Iterator[Ordered]:
+    """Fill a household up: with members of one kind, and where persons are truncated, of two kinds in either order.
+
+    Without truncation a loss is convex in how many members are of each kind, so one kind is enough.
+    """
+    kinds = [Person(MALE, age, *_USUAL, relation) for relation, age in _FREE]
+    if not free:
+        yield from {needed, needed[::-1]}
+        return
+    for kind in kinds:
+        yield (*needed, *[kind] * free)
+    if not truncated:
+        return
+    for kind in kinds:
+        yield (*[kind] * free, *needed)
+    for one, two in permutations(kinds, 2):
+        for first in range(1, free) if every else (free - 1,):
+            rest = [one] * first + [two] * (free - first)
+            yield (*needed, *rest)
+            yield (*rest, *needed)
+
+
+def _orders(others: Ordered, *, truncated: bool) -> Iterator[Ordered]:
+    """Orders in which given members may be kept: all of them where they are few."""
+    if not truncated:
+        yield others
+    elif len(others) <= _FEW:
+        yield from sorted(set(permutations(others)))
+    else:
+        # Whom truncation leaves out matters by kind: each kind goes last, each second to last.
+        kinds = sorted(set(others))
+        for first, last in product(kinds, repeat=2):
+            yield tuple(sorted(others, key=lambda p: (p == last, p == first)))
+            yield tuple(sorted(others, key=lambda p: (p != first, p == last)))
+
+
+def places(others: Ordered, *, truncated: bool) -> tuple[int, ...]:
+    """Where the person may stand in the order of truncation."""
+    return (0, len(others)) if truncated else (len(others),)
+
+
+def targets(person: Person, taus: Iterable[int]) -> Iterator[tuple[Ordered, int]]:
+    """Households a person may belong to after a move, in any relation: all their people, and where the person stands.
+
+    Parameters
+    ----------
+    person : Person
+        Whose relation is replaced: it is to another householder.
+    taus : iterable of int
+        Households of one, two, the largest threshold, and one more persons are tried.
+    """
+    largest, least = max(taus), min(taus)
+    relations = [r for r in RELATIONS if person.age >= OF_AGE or r not in (HOUSEHOLDER, *COUPLED)]
+    for size, relation in product(sorted({1, 2, largest, largest + 1}), relations):
+        for needed in _hosts(person, relation):
+            free = size - 1 - len(needed)
+            if free < 0:
+                continue
+            for others in _filled(needed, free, truncated=size > least, every=False):
+                head = next((p for p in others if p.relation == HOUSEHOLDER), None)
+                own = Person(person.sex, person.age, person.race, person.ethnicity, relation)
+                joined = own if head is None else coupled(own, head)
+                for place in places(others, truncated=size > least):
+                    people = (*others[:place], joined, *others[place:])
+                    if not faults_of(people):
+                        yield people, place
+
+
+def _hosts(person: Person, relation: int) -> Iterator[Ordered]:
+    """Who must live where a person moves in: a householder, and a spouse or nobody."""
+    if relation == HOUSEHOLDER:
+        yield ()
+        pairs = tuple(product((MALE, FEMALE), (_USUAL, _OTHER)))
+        yield from ((Person(sex, 40, *race, 23 if sex == person.sex else 21),) for sex, race in pairs)
+        # A child of age, a relative or somebody else was the householder before.
+        yield from ((Person(sex, 40, *race, kind),) for sex, race in pairs for kind in (25, 28, 34))
+        return
+    head = Person(FEMALE, 40, *_USUAL, HOUSEHOLDER)
+    yield (head,)
+    if relation not in COUPLED:
+        yield head, Person(MALE, 40, *_USUAL, 21)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.audit.attribute.families import Individual, reason_against
-from yupana.audit.attribute.households import Person, faults_of, recoded, unit_record
+from yupana.audit.attribute.households import Individual, Person, faults_of, reason_against, recoded, unit_record
 from yupana.audit.attribute.loss import ATTRIBUTES, Secret
 from yupana.files.document import check_keys, read_toml_or_json, refuse
 

@@ -16,19 +16,25 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.audit.attribute.contribution import Costs
-from yupana.audit.attribute.families import (
+from yupana.audit.attribute.households import (
     AGES,
+    HOUSEHOLDER,
     RACES,
     RELATIONS,
+    Household,
     Individual,
     Ordered,
+    Person,
+    faults_of,
     others_of,
     person_of,
     places,
     reason_against,
+    recoded,
     targets,
+    unit_record,
+    without,
 )
-from yupana.audit.attribute.households import HOUSEHOLDER, Household, Person, faults_of, recoded, unit_record, without
 from yupana.errors import InputError
 
 ATTRIBUTES: Final = ("Sex", "Age", "Race", "Ethnicity", "Relation", "HouseholdID", "Tenure")

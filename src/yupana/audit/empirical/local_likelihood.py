@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats
-from yupana.audit.empirical.residuals import Residuals
+from yupana.audit.empirical.series import Residuals
 from yupana.errors import InputError
 from yupana.privacy.laws import Law
 

@@ -12,8 +12,7 @@ from yupana.audit.empirical import kernel_density as published
 from yupana.audit.empirical import local_likelihood as sound
 from yupana.audit.empirical.kernel_density import DISTRICTS, Curve, published_curve
 from yupana.audit.empirical.local_likelihood import Estimate, estimate_loss, known_loss, repeated_loss
-from yupana.audit.empirical.residuals import Residuals, checked
-from yupana.audit.empirical.series import Series
+from yupana.audit.empirical.series import Residuals, Series, checked
 from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric

@@ -1,4 +1,4 @@
-"""Pairs of exact and noisy counts, and the losses published for 1940 to compare theirs with."""
+"""Pairs of exact and noisy counts, their residuals, and the losses published for 1940."""
 
 import re
 from collections.abc import Sequence
@@ -6,11 +6,116 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from yupana.arrays import Floats
-from yupana.audit.empirical.residuals import Residuals, residuals_of
 from yupana.errors import InputError
 from yupana.files.regular import read_json
 from yupana.privacy.laws import Law
+
+_MILLIONS: Final = 1 << 22
+
+FEWEST: Final = 30
+"""Fewer residuals say nothing about a density."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Residuals:
+    """Noisy minus exact counts, each distinct value once. Made by `residuals_of`.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (distinct values,)
+        Ascending.
+    times : ndarray of float64, shape (distinct values,)
+        How often each occurs.
+    """
+
+    values: Floats
+    times: Floats
+
+    @property
+    def number(self) -> int:
+        """How many residuals."""
+        return round(float(self.times.sum()))
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation, with number - 1 below."""
+        mean = float(self.times @ self.values) / self.number
+        return float(np.sqrt(self.times @ (self.values - mean) ** 2 / (self.number - 1)))
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether every residual is a whole number."""
+        return bool((self.values == np.rint(self.values)).all())
+
+    @property
+    def offsets(self) -> Floats:
+        """Parts of the residuals after the point, each once; few where they lie on lattices of whole steps."""
+        return np.unique(np.round(self.values - np.floor(self.values), 6) % 1)
+
+    def percentile(self, level: float) -> float:
+        """A percentile, linear between order statistics as numpy's is.
+
+        Parameters
+        ----------
+        level : float
+            From 0 to 100.
+        """
+        place = level / 100 * (self.number - 1)
+        reached = np.cumsum(self.times) - 1
+        low, high = (
+            float(self.values[np.searchsorted(reached, min(step, self.number - 1) - 1e-9)])
+            for step in (np.floor(place), np.floor(place) + 1)
+        )
+        return low + (high - low) * float(place - np.floor(place))
+
+
+def residuals_of(exact: ArrayLike, noisy: ArrayLike, name: str = "the counts", unchanged: int = 0) -> Residuals:
+    """Subtract exact from noisy counts, and check that a density can be estimated from what is left.
+
+    Parameters
+    ----------
+    exact, noisy : array_like, shape (counts,)
+    name : str
+        What the counts are, for messages.
+    unchanged : int
+        Further counts that are the same in both.
+
+    Raises
+    ------
+    InputError
+        If the counts do not match, one is not finite, there are fewer than 30, or all residuals are the same.
+    """
+    pair = [np.asarray(counts, dtype=np.float64) for counts in (exact, noisy)]
+    if pair[0].shape != pair[1].shape or pair[0].ndim != 1:
+        sizes = " and ".join(f"{counts.size:,}" for counts in pair)
+        raise InputError(f"{name} do not match: {sizes} exact and noisy counts; each exact count needs its noisy one")
+    for which, counts in zip(("exact", "noisy"), pair, strict=True):
+        if (bad := np.flatnonzero(~np.isfinite(counts))).size:
+            raise InputError(f"{name}: the {which} count at position {bad[0] + 1} is not a finite number (NaN or inf)")
+    return checked(pair[1] - pair[0], name, unchanged)
+
+
+def checked(differences: Floats, name: str = "the counts", unchanged: int = 0) -> Residuals:
+    """Group differences by value, and refuse those of which no density can be estimated; see `residuals_of`."""
+    number = differences.size + unchanged
+    if number < FEWEST:
+        raise InputError(f"{name}: {number} residuals are too few to estimate a density; at least {FEWEST} are needed")
+    differences = np.append(differences, 0.0) if unchanged else differences
+    # To nine decimals, so that what is the same but for rounding is one value; beyond some millions a double has fewer.
+    differences = np.where(np.abs(differences) < _MILLIONS, np.round(differences, 9), differences)
+    values, times = np.unique(differences, return_counts=True)
+    if unchanged:
+        times[np.searchsorted(values, 0.0)] += unchanged - 1
+    if values.size == 1:
+        raise InputError(
+            f"{name}: all residuals are the same, so they have no density: the counts were shifted, or not changed"
+        )
+    return Residuals(values, times.astype(np.float64))
+
 
 TOTAL: Final = "total"
 DETAILED: Final = "detailed"
@@ -49,7 +154,7 @@ class Series:
         Raises
         ------
         InputError
-            If no density can be estimated from them (`yupana.audit.empirical.residuals`).
+            If no density can be estimated from them (`yupana.audit.empirical.series`).
         """
         return residuals_of(self.exact, self.noisy, self.name, self.both_zero)
 

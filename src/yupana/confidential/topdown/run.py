@@ -20,8 +20,8 @@ from yupana.confidential.topdown.estimate import Options, Progress, check_run, e
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
 from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import real
+from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.geography.spine import Spine
-from yupana.geography.write import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs

@@ -19,10 +19,8 @@ from yupana.geography.attributes import attributes_of, read_facilities
 from yupana.geography.blocks import Reference, read_reference
 from yupana.geography.build import make
 from yupana.geography.given import read_given
-from yupana.geography.levels import ROOT
-from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
-from yupana.geography.spine import Spine
-from yupana.geography.verify import check_spine
+from yupana.geography.settings import AREAS, PLACES, QUARTERS, ROOT, SCHOOLS
+from yupana.geography.spine import Spine, check_spine
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum

@@ -22,7 +22,7 @@ from yupana.estimate.intervals.files import chosen, missing_values, open_file
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Condition, Selection
 from yupana.files.database import named, open_database
-from yupana.geography.read import WrittenSpine, read_spine
+from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.release.check import checked_file
 from yupana.topdown.queries import margin
 from yupana.topdown.query_names import DETAILED, TOTAL

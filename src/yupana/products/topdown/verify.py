@@ -15,7 +15,7 @@ from yupana.errors import InputError
 from yupana.files.database import named, open_database, quoted, source_of
 from yupana.files.delimited import positions
 from yupana.files.regular import regular
-from yupana.geography.read import WrittenSpine, read_spine
+from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, Table, tables_of

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from yupana.files.document import check_keys, is_text, read_table
-from yupana.geography.levels import LEVELS
+from yupana.geography.settings import LEVELS
 from yupana.privacy.exact import read_exact
 from yupana.topdown.configuration import Passes, Shared
 from yupana.topdown.queries import Factor, Query
