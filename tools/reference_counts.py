@@ -21,7 +21,7 @@ import duckdb
 import numpy as np
 
 from yupana.cli.main import main as yupana
-from yupana.geography.build import Request, read_blocks
+from yupana.geography.build import SpineRequest, read_blocks
 from yupana.geography.settings import production_settings
 from yupana.products.census import STATES
 from yupana.products.phsafe.production import production_config
@@ -145,7 +145,7 @@ def safetab(nation: Path, state: Path) -> None:
 def blocks(areas: Path) -> None:
     """The blocks where somebody lives, with their areas and group quarters: what spines are made of."""
     settings = replace(production_settings(puerto_rico=False), live=True)
-    request = Request(areas / "GRF-C.txt", areas / "group_quarters.csv", areas / "unused", overwrite=False)
+    request = SpineRequest(areas / "GRF-C.txt", areas / "group_quarters.csv", areas / "unused", overwrite=False)
     reference, quarters = read_blocks(settings, request)
     path = REFERENCE / "blocks.npz"
     np.savez_compressed(

@@ -12,7 +12,7 @@ from spine_maker import make_tree, nested, trees
 
 from yupana.geography.bypass import bypass, worth_bypassing
 from yupana.geography.settings import LEVELS, Mechanism
-from yupana.geography.spine import Level, Spine, check_spine, path_sums, precisions
+from yupana.geography.spine import Geolevel, Spine, check_spine, path_sums, precisions
 from yupana.geography.tree import Tree
 from yupana.geography.variance import unit_variances
 
@@ -27,7 +27,7 @@ def plain_spine(tree: Tree, shares: list[Fraction]) -> Spine:
     )
     distinct = tuple(dict.fromkeys(shares))
     levels = [
-        Level(
+        Geolevel(
             name,
             4,
             np.arange(tree.units(i)),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spine_maker import make_tree, nested
 
-from yupana.geography.settings import Settings
+from yupana.geography.settings import SpineSettings
 from yupana.geography.tract_groups import _first_no_larger, chunks, group_tracts
 from yupana.geography.tree import Members, Tree
 
@@ -124,7 +124,7 @@ def test_groups_are_those_of_the_literal_algorithm(
     entities = [set(range(start, min(start + length, blocks))) ^ more for start, length, more in drawn]
     pairs = sorted((block, entity) for entity, held in enumerate(entities) for block in held)
     members = Members(*(np.array([p[i] for p in pairs], dtype=np.int32) for i in range(2)), len(entities))
-    chosen = Settings(
+    chosen = SpineSettings(
         "optimized", fanout_cutoff=cutoff, entity_threshold=threshold, grouping="even" if grouping == "even" else "orig"
     )
     found = group_tracts(tree, members, chosen).tolist()
@@ -166,5 +166,5 @@ def test_groups_are_those_of_the_literal_algorithm_on_larger_trees(seed: int) ->
     cutoff, threshold = rng.choice([0, 1, 2]), rng.choice([0, 0, 2, 4])
     pairs = sorted((block, entity) for entity, held in enumerate(entities) for block in held)
     members = Members(*(np.array([p[i] for p in pairs], dtype=np.int32) for i in range(2)), len(entities))
-    chosen = Settings("optimized", fanout_cutoff=cutoff, entity_threshold=threshold)
+    chosen = SpineSettings("optimized", fanout_cutoff=cutoff, entity_threshold=threshold)
     assert group_tracts(tree, members, chosen).tolist() == literal(tree, entities, cutoff, threshold, "orig")

@@ -16,7 +16,7 @@ from places import ROOT
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
-from yupana.geography.settings import Settings, production_settings
+from yupana.geography.settings import SpineSettings, production_settings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
 from yupana.topdown.query_names import Recode, nested_chain, query_named
@@ -120,7 +120,7 @@ def test_everything_else_is_as_written(example: Path) -> None:
     assert configuration.group_quarters == "hhgq"
     assert configuration.structural_zeros == ((1, None, 0), (2, 1, 0))
     assert configuration.levels == ("County", "Tract", "Block")
-    assert configuration.spine == Settings(
+    assert configuration.spine == SpineSettings(
         "conventional",
         "zcdp",
         ("County", "Tract", "Block"),

@@ -12,8 +12,8 @@ from yupana.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from yupana.audit.attribute.answers import Answer
-    from yupana.audit.attribute.classes import Comparison
+    from yupana.audit.attribute.answers import AttributeAnswer
+    from yupana.audit.attribute.classes import ClassComparison
     from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
 
@@ -86,15 +86,15 @@ def _phsafe(options: argparse.Namespace, path: Path) -> None:
     from yupana.audit.attribute.answers import answers
     from yupana.audit.attribute.classes import comparisons
     from yupana.audit.attribute.contribution import costs_of
-    from yupana.audit.attribute.individuals import Question, read_individuals
+    from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
     from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
     from yupana.cli.progress import stages
 
     taus, plan = _plan_of(options.config, path, options.sensitivity)
     example = options.individuals is None
-    question = Question(INDIVIDUALS, SECRETS) if example else read_individuals(options.individuals)
+    question = AttributeQuestion(INDIVIDUALS, SECRETS) if example else read_individuals(options.individuals)
     costs = costs_of(plan, taus)
-    found: list[Answer] = []
+    found: list[AttributeAnswer] = []
     with stages("attribute", len(question.individuals)) as announce:
         for individual in question.individuals:
             announce(f"searching the households of {individual.name}")
@@ -134,7 +134,7 @@ def _plan_of(name: str, path: Path, accounting: "Accounting") -> "tuple[Mapping[
     return config.taus, make_plan(config, accounting=accounting)
 
 
-def _print(found: "list[Answer]", plan: "Plan", *, slides: bool) -> None:
+def _print(found: "list[AttributeAnswer]", plan: "Plan", *, slides: bool) -> None:
     from yupana.audit.attribute.answers import in_words
 
     symbol = plan.mechanism.budget_name
@@ -171,7 +171,7 @@ def _print(found: "list[Answer]", plan: "Plan", *, slides: bool) -> None:
         print("difference is the printed number minus the rule.")
 
 
-def _print_means(compared: "list[Comparison]") -> None:
+def _print_means(compared: "list[ClassComparison]") -> None:
     """For each division the mean losses by secret, of the class and of the others."""
     from itertools import groupby
 
@@ -186,7 +186,7 @@ def _print_means(compared: "list[Comparison]") -> None:
         print()
 
 
-def _print_conclusions(compared: "list[Comparison]") -> None:
+def _print_conclusions(compared: "list[ClassComparison]") -> None:
     """Whether each class often loses significantly less, column by column, with the counts that decide."""
     if not compared:
         return

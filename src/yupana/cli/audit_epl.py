@@ -12,8 +12,8 @@ from yupana.cli.product import add_verb, entropy_of
 from yupana.errors import ConfigError
 
 if TYPE_CHECKING:
-    from yupana.audit.empirical.kernel_density import Row
-    from yupana.audit.empirical.loss import Finding, Request
+    from yupana.audit.empirical.kernel_density import PublishedRow
+    from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.audit.empirical.series import PublishedLoss, Series
     from yupana.confidential.truth.districts import Districts
     from yupana.confidential.truth.figures import Drawn
@@ -89,9 +89,9 @@ def _epl(options: argparse.Namespace) -> None:
         raise ConfigError("--data goes with --reproduce, --demonstration, or --mechanism and --exact COLUMN")
     from yupana.audit.empirical.kernel_density import REPLICATES
     from yupana.audit.empirical.local_likelihood import CONFIDENCE
-    from yupana.audit.empirical.loss import Request, examine, examine_all, examine_mechanism
+    from yupana.audit.empirical.loss import LossRequest, examine, examine_all, examine_mechanism
 
-    request = Request(
+    request = LossRequest(
         options.mode,
         options.bandwidth,
         options.range,
@@ -174,7 +174,9 @@ def _with_noise(options: argparse.Namespace, law: "Law") -> "Series":
     return Series(name, counts.astype(float), noisy.astype(float), law)
 
 
-def _release(options: argparse.Namespace, request: "Request") -> "tuple[list[Finding], Sequence[PublishedLoss]]":
+def _release(
+    options: argparse.Namespace, request: "LossRequest"
+) -> "tuple[list[LossFinding], Sequence[PublishedLoss]]":
     from yupana.audit.empirical.loss import examine_all
     from yupana.audit.empirical.series import read_published_1940
     from yupana.confidential.truth.hierarchy import COUNTS, by_geolevel
@@ -202,7 +204,7 @@ def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str
 
 def _reproduce(options: argparse.Namespace) -> None:
     from yupana.audit.empirical.kernel_density import REPLICATES, WHAT_B_AND_C_ARE, reproduce
-    from yupana.audit.empirical.loss import Request
+    from yupana.audit.empirical.loss import LossRequest
     from yupana.confidential.truth.figures import WORDS, draw_figure
 
     others = ("mechanism", "counts", "exact", "noisy", "query", "beside", "bandwidth", "confidence")
@@ -215,7 +217,7 @@ def _reproduce(options: argparse.Namespace) -> None:
     drawn: list[Drawn] = []
     if name != "SA1" or page is not None:
         replicates = REPLICATES if options.replicates is None else options.replicates
-        drawn = draw_figure(name, districts, Request("published", replicates=replicates))
+        drawn = draw_figure(name, districts, LossRequest("published", replicates=replicates))
     words = [WORDS[name], *notes] if drawn else []
     words += [WHAT_B_AND_C_ARE] if rows else []
     if page is not None:
@@ -251,7 +253,7 @@ def _districts(options: argparse.Namespace) -> "tuple[Districts, list[str]]":
     return found, [] if options.reproduce == "SA2" else [f"Drawn of {found.words}.", WANTED]
 
 
-def _print_rows(rows: "list[Row]") -> None:
+def _print_rows(rows: "list[PublishedRow]") -> None:
     """Table SA1, with what its panels (b) and (c) would be if their values were used."""
     from yupana.audit.empirical.kernel_density import PANELS, honour
 
@@ -270,7 +272,7 @@ def _print_rows(rows: "list[Row]") -> None:
 
 
 def _print(
-    options: argparse.Namespace, findings: "list[Finding]", notes: list[str], beside: "Sequence[PublishedLoss]"
+    options: argparse.Namespace, findings: "list[LossFinding]", notes: list[str], beside: "Sequence[PublishedLoss]"
 ) -> None:
     if options.json:
         answer: dict[str, Any] = {"confidential": True, "results": [finding.as_json() for finding in findings]}

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from yupana.audit.empirical.loss import Finding, describe
+from yupana.audit.empirical.loss import LossFinding, describe
 from yupana.audit.empirical.series import PublishedLoss, counterpart
 from yupana.report.empirical import number
 
 
-def epl_text(findings: Sequence[Finding], notes: Sequence[str], beside: Sequence[PublishedLoss]) -> Iterator[str]:
+def epl_text(findings: Sequence[LossFinding], notes: Sequence[str], beside: Sequence[PublishedLoss]) -> Iterator[str]:
     """Lines of text: each series, what to know of all, and the results of 1940."""
     width = max(len(finding.series.name) for finding in findings)
     for finding in findings:
@@ -21,7 +21,7 @@ def epl_text(findings: Sequence[Finding], notes: Sequence[str], beside: Sequence
     yield from notes
 
 
-def _how(finding: Finding) -> str:
+def _how(finding: LossFinding) -> str:
     estimate, parts = finding.estimate, []
     if finding.known is not None:
         parts.append(f"by the law ({describe(finding.series.law)})")
@@ -37,7 +37,7 @@ def _how(finding: Finding) -> str:
     return "; ".join(parts)
 
 
-def _of_1940(finding: Finding, findings: Sequence[Finding], beside: Sequence[PublishedLoss]) -> Iterator[str]:
+def _of_1940(finding: LossFinding, findings: Sequence[LossFinding], beside: Sequence[PublishedLoss]) -> Iterator[str]:
     geolevel, _, query = finding.series.name.partition(" ")
     other = counterpart(geolevel, [f.series.name.partition(" ")[0] for f in findings])
     rows = [row for row in beside if (row.geolevel, row.query) == (other, query)]

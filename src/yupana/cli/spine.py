@@ -10,7 +10,7 @@ from yupana.geography.areas import AREA_TYPES
 from yupana.geography.settings import AREAS, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS
 
 if TYPE_CHECKING:
-    from yupana.geography.settings import Settings
+    from yupana.geography.settings import SpineSettings
 
 _STAGES = 6
 
@@ -75,14 +75,14 @@ def _names(text: str) -> tuple[str, ...]:
     return () if names == ("none",) else names
 
 
-def _settings(options: argparse.Namespace) -> "Settings":
+def _settings(options: argparse.Namespace) -> "SpineSettings":
     from dataclasses import replace
 
-    from yupana.geography.settings import Settings, equal_shares, production_settings, read_levels, read_shares
+    from yupana.geography.settings import SpineSettings, equal_shares, production_settings, read_levels, read_shares
 
     if options.kind is None and options.production is None:
         raise ConfigError("--kind is missing: conventional, aian or optimized")
-    settings = Settings(options.kind or "optimized")
+    settings = SpineSettings(options.kind or "optimized")
     if options.production is not None:
         settings = production_settings(puerto_rico=_is_puerto_rico(options.grfc))
     changes: dict[str, Any] = {
@@ -146,10 +146,10 @@ def _states(text: str) -> tuple[int, ...]:
 
 def _build(options: argparse.Namespace) -> None:
     from yupana.cli.progress import stages
-    from yupana.geography.build import Request, build
+    from yupana.geography.build import SpineRequest, build
 
     settings = _settings(options)
-    request = Request(options.grfc, options.blocks, options.out, options.overwrite)
+    request = SpineRequest(options.grfc, options.blocks, options.out, options.overwrite)
     with stages("spine", _STAGES) as announce:
         manifest = build(settings, request, announce)
     if options.json:

@@ -5,17 +5,17 @@ import numpy as np
 from yupana.arrays import Flags, Ints
 from yupana.geography.areas import on_spine
 from yupana.geography.blocks import Reference
-from yupana.geography.settings import DIGITS, Settings
+from yupana.geography.settings import DIGITS, SpineSettings
 from yupana.geography.spine import Spine, make_spine
 
 
-def aian_spine(reference: Reference, settings: Settings) -> Spine:
+def aian_spine(reference: Reference, settings: SpineSettings) -> Spine:
     """Make the conventional spine of the two sides. A digit before an identifier tells the side: 1 inside, 0 outside.
 
     Parameters
     ----------
     reference : Reference
-    settings : Settings
+    settings : SpineSettings
         Its geolevels, shares and types of AIAN areas.
     """
     side = sides(reference, settings)
@@ -25,7 +25,7 @@ def aian_spine(reference: Reference, settings: Settings) -> Spine:
     return make_spine(names, [side_key(block, side, n) for n in names], [side_width(n) for n in names], settings.shares)
 
 
-def sides(reference: Reference, settings: Settings) -> Flags:
+def sides(reference: Reference, settings: SpineSettings) -> Flags:
     """Which blocks lie in an AIAN area that is on the spine, of shape (blocks,)."""
     return on_spine(reference.aiannh, settings.aian_areas)
 

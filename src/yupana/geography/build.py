@@ -19,7 +19,7 @@ from yupana.geography.blocks import Reference, read_reference
 from yupana.geography.disk import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
 from yupana.geography.entities import listed, targets
 from yupana.geography.optimized import optimized_spine
-from yupana.geography.settings import AREAS, DIGITS, PLACES, QUARTERS, SCHOOLS, Settings
+from yupana.geography.settings import AREAS, DIGITS, PLACES, QUARTERS, SCHOOLS, SpineSettings
 from yupana.geography.spine import Spine, check_spine, make_spine
 from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
@@ -27,13 +27,13 @@ from yupana.release.folder import new_folder, write_manifest
 from yupana.release.tables import checksum
 
 
-def conventional_spine(reference: Reference, settings: Settings) -> Spine:
+def conventional_spine(reference: Reference, settings: SpineSettings) -> Spine:
     """Make a spine of the digits of the blocks: a unit is the blocks that begin alike.
 
     Parameters
     ----------
     reference : Reference
-    settings : Settings
+    settings : SpineSettings
         Its geolevels and shares.
     """
     order = np.argsort(reference.block, kind="stable")
@@ -47,7 +47,7 @@ REPORT = "report.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SpineRequest:
     """Where a spine comes from and goes to.
 
     Attributes
@@ -65,7 +65,7 @@ class Request:
     overwrite: bool = False
 
 
-def build(settings: Settings, request: Request, announce: Announce) -> dict[str, Any]:
+def build(settings: SpineSettings, request: SpineRequest, announce: Announce) -> dict[str, Any]:
     """Build a spine and return its manifest.
 
     Only public lists are read: geography, housing units and facilities, never counts of persons.
@@ -120,7 +120,7 @@ def build(settings: Settings, request: Request, announce: Announce) -> dict[str,
     return manifest
 
 
-def read_blocks(settings: Settings, request: Request) -> tuple[Reference, Indices | None]:
+def read_blocks(settings: SpineSettings, request: SpineRequest) -> tuple[Reference, Indices | None]:
     """Read the reference file and block attributes; with ``live``, keep the blocks where something stands."""
     columns = tuple(name for name in settings.classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
     reference = read_reference(request.reference, columns, schools=SCHOOLS in settings.classes)
@@ -137,7 +137,7 @@ def read_blocks(settings: Settings, request: Request) -> tuple[Reference, Indice
     return reference.keep(attributes.live), attributes.quarters[attributes.live]
 
 
-def make(settings: Settings, reference: Reference, quarters: Indices | None, clock: Stopwatch) -> Spine:
+def make(settings: SpineSettings, reference: Reference, quarters: Indices | None, clock: Stopwatch) -> Spine:
     """Make a spine of any kind."""
     if settings.kind == "optimized":
         return optimized_spine(reference, targets(reference, quarters, settings), settings, clock)
@@ -145,7 +145,7 @@ def make(settings: Settings, reference: Reference, quarters: Indices | None, clo
     return (conventional_spine if settings.kind == "conventional" else aian_spine)(reference, settings)
 
 
-def as_json(settings: Settings) -> Mapping[str, object]:
+def as_json(settings: SpineSettings) -> Mapping[str, object]:
     """Settings as the manifest tells them: by the names of the options."""
     return {
         "kind": settings.kind,

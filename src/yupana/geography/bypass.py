@@ -15,7 +15,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.geography.settings import LEVELS, Mechanism
-from yupana.geography.spine import Level, Spine
+from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 
 _COUNTY = LEVELS.index("County")
@@ -112,7 +112,7 @@ def _bypass_units(spine: Spine, level: int, chosen: Flags) -> Spine:
     parents = list(tree.parents)
     parents[level], parents[level + 1] = parents[level][of_unit], new_parent
     levels = list(spine.levels)
-    levels[level] = Level(here.name, here.width, here.code[of_unit], part, here_share, here.bypassed[of_unit])
+    levels[level] = Geolevel(here.name, here.width, here.code[of_unit], part, here_share, here.bypassed[of_unit])
     levels[level + 1] = replace(below, share=below_share, bypassed=below.bypassed | moved)
     return Spine(Tree(tree.names, tuple(parents)), tuple(levels), shares)
 

@@ -14,7 +14,7 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.files.delimited import DelimitedFile, first_repeated, open_delimited, positions
 from yupana.geography.areas import AREA_TYPES
 from yupana.geography.entities import Entities, read_entities
-from yupana.geography.settings import Kind, Mechanism, Settings, check_levels, check_shares
+from yupana.geography.settings import Kind, Mechanism, SpineSettings, check_levels, check_shares
 from yupana.geography.spine import Spine, path_sums
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
@@ -170,7 +170,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def settings_of(manifest: dict[str, Any], folder: Path) -> Settings:
+def settings_of(manifest: dict[str, Any], folder: Path) -> SpineSettings:
     """Return the settings that a spine was made with.
 
     Raises
@@ -184,7 +184,7 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> Settings:
         shares = check_shares({name: Fraction(read_exact(share)) for name, share in told["shares"].items()}, levels)
         if not set(told["aian_areas"]) <= set(AREA_TYPES) or set(manifest["geolevels"]) != set(levels):
             raise _unlike_settings(folder)
-        return Settings(
+        return SpineSettings(
             _one_of(get_args(Kind), told["kind"]),
             _one_of(get_args(Mechanism), told["mechanism"]),
             levels,

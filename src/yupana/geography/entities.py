@@ -12,7 +12,7 @@ from yupana.files.delimited import first_repeated, open_delimited, positions
 from yupana.geography.aian import sides
 from yupana.geography.areas import NO_AREA
 from yupana.geography.blocks import NO_ENTITY, SCHOOL_COLUMNS, Reference
-from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, Settings
+from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, SpineSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ _PLACE_WIDTHS: Final = (7, 10)
 """Digits of a place with its state, and of a county subdivision with its county, which is never less than 10**7."""
 
 
-def place_or_subdivision(reference: Reference, settings: Settings) -> tuple[Ints, Flags]:
+def place_or_subdivision(reference: Reference, settings: SpineSettings) -> tuple[Ints, Flags]:
     """Which place or county subdivision counts for each block: its code, and whether it is a county subdivision.
 
     In a state where county subdivisions govern, and outside of AIAN areas on the spine, it is the county subdivision;
@@ -48,7 +48,7 @@ def place_or_subdivision(reference: Reference, settings: Settings) -> tuple[Ints
     return np.where(subdivision, reference.cousub, reference.place).astype(np.int64), subdivision
 
 
-def targets(reference: Reference, quarters: Indices | None, settings: Settings) -> list[Entities]:
+def targets(reference: Reference, quarters: Indices | None, settings: SpineSettings) -> list[Entities]:
     """The entities that an optimized spine is brought closer to.
 
     Parameters
@@ -56,7 +56,7 @@ def targets(reference: Reference, quarters: Indices | None, settings: Settings) 
     reference : Reference
     quarters : ndarray of int32, shape (blocks,), optional
         As in `Attributes`; needed for the class "gq".
-    settings : Settings
+    settings : SpineSettings
 
     Returns
     -------
@@ -92,7 +92,7 @@ def published(reference: Reference) -> list[Entities]:
     ]
 
 
-def listed(reference: Reference, quarters: Indices | None, settings: Settings) -> list[Entities]:
+def listed(reference: Reference, quarters: Indices | None, settings: SpineSettings) -> list[Entities]:
     """Those of `published`, and what else the spine considers; parameters as of `targets`."""
     considered = targets(reference, quarters, settings)
     return [*published(reference), *(kind for kind in considered if kind.column in {PLACES, QUARTERS})]

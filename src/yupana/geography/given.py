@@ -11,7 +11,7 @@ import numpy as np
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
 from yupana.geography.disk import BLOCKS, GEOUNITS, WrittenShares, WrittenSpine, read_checked
-from yupana.geography.spine import Level, Spine
+from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import nest
 from yupana.release.folder import MANIFEST
 from yupana.release.tables import checksum
@@ -64,7 +64,7 @@ def _ordered(folder: Path, written: WrittenSpine, shares: WrittenShares) -> Spin
             width, code, part = 16, written.block[at], np.zeros(len(at), dtype=np.int32)
         else:
             width, code, part = _parsed(folder, name, [written.labels[number][unit] for unit in at.tolist()])
-        levels.append(Level(name, width, code, part, shares.index[number][at], shares.bypassed[number][at]))
+        levels.append(Geolevel(name, width, code, part, shares.index[number][at], shares.bypassed[number][at]))
     return Spine(tree, tuple(levels), shares.shares)
 
 

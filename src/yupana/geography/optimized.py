@@ -9,7 +9,7 @@ from yupana.geography.aian import side_key, side_width, sides
 from yupana.geography.blocks import Reference
 from yupana.geography.bypass import bypass
 from yupana.geography.entities import Entities
-from yupana.geography.settings import Grouping, Settings
+from yupana.geography.settings import Grouping, SpineSettings
 from yupana.geography.spine import Spine, make_spine
 from yupana.geography.tract_groups import cap, chunks, group_tracts
 from yupana.geography.tree import Members, nest
@@ -19,7 +19,7 @@ _NUMBER: Final = 4
 """Digits that number the optimized block groups of a tract and the tract groups of a county."""
 
 
-def optimized_spine(reference: Reference, entities: list[Entities], settings: Settings, clock: Stopwatch) -> Spine:
+def optimized_spine(reference: Reference, entities: list[Entities], settings: SpineSettings, clock: Stopwatch) -> Spine:
     """Make an optimized spine.
 
     Block groups are redefined within each tract and side of AIAN areas: blocks of the same entities, in the order of
@@ -30,7 +30,7 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Se
     reference : Reference
     entities : list of Entities
         What block groups must not cross and tract groups be near to, in the order of the reference.
-    settings : Settings
+    settings : SpineSettings
     clock : Stopwatch
         Announces the stages.
     """

@@ -135,7 +135,7 @@ SCHOOLS: Final = "school"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SpineSettings:
     """The parameters of a spine.
 
     Attributes
@@ -189,10 +189,10 @@ _PUERTO_RICO: Final = {"State": 689, "County": 695, "Tract": 772, "Block_Group":
 _OF: Final = 4099
 
 
-def production_settings(*, puerto_rico: bool) -> Settings:
+def production_settings(*, puerto_rico: bool) -> SpineSettings:
     """Give the settings of PL 94-171, persons, in 2020: no tract groups, and only children are bypassed."""
     shares = _PUERTO_RICO if puerto_rico else _UNITED_STATES
-    return Settings(
+    return SpineSettings(
         "optimized",
         levels=tuple(shares),
         shares=tuple(Fraction(share, _OF) for share in shares.values()),

@@ -12,7 +12,7 @@ from yupana.geography.tree import Tree, nest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class Geolevel:
     """The units of one geolevel, in the order of the tree; arrays of shape (units,).
 
     Attributes
@@ -56,14 +56,14 @@ class Spine:
     Attributes
     ----------
     tree : Tree
-    levels : tuple of Level
+    levels : tuple of Geolevel
         In the order of the tree. The codes of the last are the 16 digits of the blocks.
     shares : tuple of Fraction
         The distinct shares that occur; few, whatever the number of units.
     """
 
     tree: Tree
-    levels: tuple[Level, ...]
+    levels: tuple[Geolevel, ...]
     shares: tuple[Fraction, ...]
 
     @property
@@ -89,7 +89,7 @@ def make_spine(names: Sequence[str], keys: Sequence[Ints], widths: Sequence[int]
     tree, firsts = nest(names, keys)
     distinct = tuple(dict.fromkeys(shares))
     levels = [
-        Level(
+        Geolevel(
             name,
             width,
             key[first],

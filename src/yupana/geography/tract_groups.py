@@ -7,7 +7,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.geography.distance import Climb, climb
-from yupana.geography.settings import Grouping, Settings
+from yupana.geography.settings import Grouping, SpineSettings
 from yupana.geography.tree import Members, Tree
 
 
@@ -45,7 +45,7 @@ _FIRST_TRIALS = 16
 _MORE_TRIALS = 4
 
 
-def group_tracts(tree: Tree, members: Members, settings: Settings) -> Ints:
+def group_tracts(tree: Tree, members: Members, settings: SpineSettings) -> Ints:
     """Group the tracts of each county.
 
     Parameters
@@ -54,7 +54,7 @@ def group_tracts(tree: Tree, members: Members, settings: Settings) -> Ints:
         With geolevels County and Tract, one below the other.
     members : Members
         The entities to be near to.
-    settings : Settings
+    settings : SpineSettings
         Only entities farther than its threshold are considered. A county that none of them meets is cut into chunks
         of consecutive tracts.
 

@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Floats
-from yupana.audit.empirical.kernel_density import DISTRICTS, PANELS, Row, log_density
-from yupana.audit.empirical.loss import Finding, describe
+from yupana.audit.empirical.kernel_density import DISTRICTS, PANELS, PublishedRow, log_density
+from yupana.audit.empirical.loss import LossFinding, describe
 from yupana.audit.empirical.series import PublishedLoss, Residuals
 from yupana.privacy.laws import Law
 from yupana.report.charts import (
@@ -38,22 +38,22 @@ _BINS: Final = 60
 
 
 def epl_page(
-    findings: Sequence[Finding],
+    findings: Sequence[LossFinding],
     notes: Sequence[str] = (),
     beside: Sequence[PublishedLoss] = (),
-    rows: Sequence[Row] = (),
+    rows: Sequence[PublishedRow] = (),
     printed: Sequence[float | None] = (),
 ) -> str:
     """Lay out the page of an audit.
 
     Parameters
     ----------
-    findings : sequence of Finding
+    findings : sequence of LossFinding
         Each has its charts, however many there are.
     notes : sequence of str
     beside : sequence of PublishedLoss
         The results of 1940, for a release of TopDown.
-    rows : sequence of Row
+    rows : sequence of PublishedRow
         Of Table SA1.
     printed : sequence of float or None
         What the paper gives for each finding, for its figures.
@@ -67,10 +67,10 @@ def epl_page(
 
 
 def _page(
-    findings: Sequence[Finding],
+    findings: Sequence[LossFinding],
     notes: Sequence[str],
     beside: Sequence[PublishedLoss],
-    rows: Sequence[Row],
+    rows: Sequence[PublishedRow],
     printed: Sequence[float | None],
 ) -> Page:
     told = [finding for finding in findings if finding.loss is not None]
@@ -125,7 +125,7 @@ def number(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
 
 
-def _interval(finding: Finding) -> str:
+def _interval(finding: LossFinding) -> str:
     estimate = finding.estimate
     if finding.known is not None:
         seen = f"; estimated {number(estimate.loss)}" if estimate is not None else ""
@@ -138,7 +138,7 @@ def _interval(finding: Finding) -> str:
     return ""
 
 
-def _warnings(findings: Sequence[Finding]) -> Iterator[Html]:
+def _warnings(findings: Sequence[LossFinding]) -> Iterator[Html]:
     words: dict[str, list[str]] = {}
     for finding in findings:
         for warning in (*finding.warnings, *([finding.problem] if finding.problem else [])):
@@ -148,7 +148,7 @@ def _warnings(findings: Sequence[Finding]) -> Iterator[Html]:
         yield bullets(*(f"{', '.join(names[:4])}{' …' * (len(names) > 4)}: {w}" for w, names in words.items()))
 
 
-def _summary(findings: Sequence[Finding], printed: Sequence[float | None]) -> Html:
+def _summary(findings: Sequence[LossFinding], printed: Sequence[float | None]) -> Html:
     return table(
         {
             "Counts": [f.series.name for f in findings],
@@ -167,7 +167,7 @@ def _summary(findings: Sequence[Finding], printed: Sequence[float | None]) -> Ht
     )
 
 
-def _table_sa1(rows: Sequence[Row]) -> Section:
+def _table_sa1(rows: Sequence[PublishedRow]) -> Section:
     columns = {
         "Panel": [row.panel for row in rows],
         "Value": [f"{row.value:g}" for row in rows],
@@ -196,7 +196,7 @@ def _beside(rows: Sequence[PublishedLoss]) -> Section:
     )
 
 
-def _sections(i: int, finding: Finding, dots: int) -> Iterator[Section]:
+def _sections(i: int, finding: LossFinding, dots: int) -> Iterator[Section]:
     residuals = finding.residuals
     if residuals is None:
         return
@@ -212,7 +212,7 @@ def _sections(i: int, finding: Finding, dots: int) -> Iterator[Section]:
     )
 
 
-def _scatter(finding: Finding, dots: int) -> Figure:
+def _scatter(finding: LossFinding, dots: int) -> Figure:
     exact, noisy = finding.series.exact, finding.series.noisy
     generator = np.random.default_rng(1)
     chosen = np.sort(generator.permutation(exact.size)[:dots])
@@ -242,7 +242,7 @@ def _scatter(finding: Finding, dots: int) -> Figure:
     )
 
 
-def _density(finding: Finding, residuals: Residuals) -> Figure:
+def _density(finding: LossFinding, residuals: Residuals) -> Figure:
     low, high = residuals.percentile(0.5), residuals.percentile(99.5)
     width = max(1, math.ceil((high - low + 1) / _BINS))
     edges = np.arange(math.floor(low) - 0.5, high + width + 0.5, width)
@@ -277,7 +277,7 @@ def _density(finding: Finding, residuals: Residuals) -> Figure:
     )
 
 
-def _expected(finding: Finding, residuals: Residuals, edges: Floats, law: Law | None) -> list[float]:
+def _expected(finding: LossFinding, residuals: Residuals, edges: Floats, law: Law | None) -> list[float]:
     if law is not None:
         cumulated = [law.cdf(math.floor(edge)) for edge in edges.tolist()]
         return [after - before for before, after in itertools.pairwise(cumulated)]
@@ -287,7 +287,7 @@ def _expected(finding: Finding, residuals: Residuals, edges: Floats, law: Law | 
     return [float(value) for value in densities]
 
 
-def _curve(finding: Finding) -> Figure:
+def _curve(finding: LossFinding) -> Figure:
     estimate, curve = finding.estimate, finding.curve
     if curve is not None:
         loss, x, y, low, high = curve.largest, curve.points, curve.loss, curve.loss, curve.loss

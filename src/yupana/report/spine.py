@@ -17,7 +17,7 @@ from yupana.geography.build import REPORT, conventional_spine
 from yupana.geography.disk import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
 from yupana.geography.distance import distances
 from yupana.geography.entities import Entities
-from yupana.geography.settings import Kind, Settings
+from yupana.geography.settings import Kind, SpineSettings
 from yupana.geography.spine import Spine, precisions
 from yupana.geography.tree import Tree, partition
 from yupana.geography.variance import entity_variances, unit_variances
@@ -126,20 +126,20 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     return place.path
 
 
-def _own(folder: Path, written: WrittenSpine, settings: Settings) -> Measured:
+def _own(folder: Path, written: WrittenSpine, settings: SpineSettings) -> Measured:
     told = read_shares(folder, written)
     values = np.array([float(s if settings.mechanism == "zcdp" else s * s / 8) for s in told.shares])
     return Measured(settings.kind, written.tree, written.block, tuple(values[index] for index in told.index))
 
 
-def _tabulation_spines(written: WrittenSpine, areas: list[Entities], settings: Settings) -> list[Measured]:
+def _tabulation_spines(written: WrittenSpine, areas: list[Entities], settings: SpineSettings) -> list[Measured]:
     """The conventional and the AIAN spine of the same blocks."""
     order = np.argsort(written.block)
     tribal = next(kind for kind in areas if kind.column == "aiannh")
     codes = np.array([*map(int, tribal.labels), 9999], dtype=np.int32)
     none = np.full(len(order), 99999, dtype=np.int32)
     reference = Reference(written.block[order], codes[tribal.index][order], none, none, MappingProxyType({}))
-    spines: dict[Kind, Callable[[Reference, Settings], Spine]] = {
+    spines: dict[Kind, Callable[[Reference, SpineSettings], Spine]] = {
         "conventional": conventional_spine,
         "aian": aian_spine,
     }
@@ -165,7 +165,7 @@ def _compare(kind: Entities, written: WrittenSpine, spines: Sequence[Measured]) 
 
 
 def _page(
-    settings: Settings,
+    settings: SpineSettings,
     manifest: Mapping[str, Any],
     spines: Sequence[Measured],
     compared: Sequence[Comparison],
@@ -210,7 +210,7 @@ def _page(
     )
 
 
-def _law(settings: Settings) -> str:
+def _law(settings: SpineSettings) -> str:
     return "zero-concentrated DP" if settings.mechanism == "zcdp" else "pure DP"
 
 
@@ -224,7 +224,7 @@ def _singular(column: str) -> str:
     return {"county_subdivision": "county subdivision", "aiannh": "AIANNH area"}.get(column, column)
 
 
-def _spine_section(settings: Settings, manifest: Mapping[str, Any], spines: Sequence[Measured]) -> Section:
+def _spine_section(settings: SpineSettings, manifest: Mapping[str, Any], spines: Sequence[Measured]) -> Section:
     own = spines[-1]
     variances = unit_variances(own.tree, own.precisions)
     told = manifest["geolevels"]
@@ -257,7 +257,7 @@ def _spine_section(settings: Settings, manifest: Mapping[str, Any], spines: Sequ
     )
 
 
-def _unit(settings: Settings) -> str:
+def _unit(settings: SpineSettings) -> str:
     budget, changes = (
         ("ρ = 1", "with another budget they change in inverse proportion")
         if settings.mechanism == "zcdp"
@@ -320,7 +320,7 @@ def _distance_section(spines: Sequence[Measured], compared: Sequence[Comparison]
     )
 
 
-def _variance_section(settings: Settings, spines: Sequence[Measured], compared: Sequence[Comparison]) -> Section:
+def _variance_section(settings: SpineSettings, spines: Sequence[Measured], compared: Sequence[Comparison]) -> Section:
     first, own = spines[0].kind, spines[-1].kind
     rows = _summary(spines, compared, lambda c: c.variances, rounded)
     return Section(

@@ -15,7 +15,7 @@ from yupana.errors import ConfigError
 from yupana.geography.blocks import Reference
 from yupana.geography.build import make
 from yupana.geography.entities import published
-from yupana.geography.settings import Kind, Settings
+from yupana.geography.settings import Kind, SpineSettings
 from yupana.geography.spine import Spine
 from yupana.geography.tree import partition
 from yupana.geography.variance import entity_variances, unit_variances
@@ -332,5 +332,5 @@ def average_geounits(configuration: Configuration, blocks: Blocks) -> dict[str, 
 
 
 @lru_cache(maxsize=24)
-def _spine(settings: Settings, blocks: Blocks) -> Spine:
+def _spine(settings: SpineSettings, blocks: Blocks) -> Spine:
     return make(settings, blocks.reference, blocks.quarters, Stopwatch(lambda _: None))

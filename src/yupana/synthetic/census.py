@@ -157,7 +157,7 @@ class _Standing:
 
 
 @dataclass(frozen=True)
-class _Chunk:
+class _ChunkOfHouseholds:
     """What is drawn at a time: households, then vacant units, then group quarters, and everyone in the same order.
 
     Attributes
@@ -329,7 +329,7 @@ def _write_records(
 
 def _draw_chunk(
     rng: Generator, request: _Request, geography: Geography, tables: CodeTables, households: tuple[int, int]
-) -> _Chunk:
+) -> _ChunkOfHouseholds:
     """Draw the households from one number up to another, and what is written with them."""
     start, stop = households
     occupied = stop - start
@@ -354,7 +354,7 @@ def _draw_chunk(
     others = replace(quarter.people, unit=quarter.people.unit + occupied + vacant)
     of_others = _answers(draw_codes(rng, tables, state[others.unit], others.hispanic, others.race))
     unit = start + vacant_before + quarters_before + np.arange(len(block))
-    return _Chunk(
+    return _ChunkOfHouseholds(
         homes=homes,
         vacant=vacant,
         quarter=quarter,
@@ -402,7 +402,7 @@ def _answers(codes: Codes) -> Answers:
     return np.column_stack([codes.races, codes.origin]).astype(np.uint16)
 
 
-def _persons(chunk: _Chunk) -> list[Whole]:
+def _persons(chunk: _ChunkOfHouseholds) -> list[Whole]:
     people = chunk.people
     return [
         np.where(people.unit < chunk.housing, 3, 5),
@@ -414,7 +414,7 @@ def _persons(chunk: _Chunk) -> list[Whole]:
     ]
 
 
-def _units(chunk: _Chunk) -> list[Whole]:
+def _units(chunk: _ChunkOfHouseholds) -> list[Whole]:
     homes, quarters = chunk.homes, len(chunk.quarter.kind)
 
     def padded(values: Ints) -> Ints:
@@ -435,12 +435,12 @@ def _units(chunk: _Chunk) -> list[Whole]:
     ]
 
 
-def _unit_types(chunk: _Chunk) -> Ints:
+def _unit_types(chunk: _ChunkOfHouseholds) -> Ints:
     """RTYPE of housing units and group quarters."""
     return np.repeat([2, 4], [chunk.housing, len(chunk.mafid) - chunk.housing])
 
 
-def _geo(chunk: _Chunk, geography: Geography) -> list[Whole]:
+def _geo(chunk: _ChunkOfHouseholds, geography: Geography) -> list[Whole]:
     blocks, block = geography.blocks, chunk.block
     return [
         _unit_types(chunk),
@@ -453,7 +453,7 @@ def _geo(chunk: _Chunk, geography: Geography) -> list[Whole]:
     ]
 
 
-def _person_records(chunk: _Chunk, geography: Geography) -> list[Whole]:
+def _person_records(chunk: _ChunkOfHouseholds, geography: Geography) -> list[Whole]:
     people = chunk.people
     return [
         people.age,
@@ -465,7 +465,7 @@ def _person_records(chunk: _Chunk, geography: Geography) -> list[Whole]:
     ]
 
 
-def _household_records(chunk: _Chunk, geography: Geography) -> list[Whole]:
+def _household_records(chunk: _ChunkOfHouseholds, geography: Geography) -> list[Whole]:
     homes = chunk.homes
     return [
         *_address(geography, chunk.block[: len(homes.size)]),

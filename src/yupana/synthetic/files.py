@@ -27,7 +27,7 @@ _DATABASE_MEMORY = 2_000_000_000  # bytes; it would take most of the machine for
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class WrittenColumn:
     """A column: its name, its text for an array of whole numbers, and SQL of the same for one number, ``{}``."""
 
     name: str
@@ -36,15 +36,15 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class WrittenTable:
     """A file: its name, how it ends as text, its columns."""
 
     name: str
     ending: str
-    columns: tuple[Column, ...]
+    columns: tuple[WrittenColumn, ...]
 
 
-Append: TypeAlias = Callable[[Table, Sequence[Whole]], None]
+Append: TypeAlias = Callable[[WrittenTable, Sequence[Whole]], None]
 """Appends rows to a table: one array for each column, all of shape (rows,)."""
 
 
@@ -79,14 +79,14 @@ def _numbers(values: Whole) -> Text:
     return texts
 
 
-def _number(name: str) -> Column:
+def _number(name: str) -> WrittenColumn:
     """Numbers from 0 on, integers in Parquet."""
-    return Column(name, _numbers, "{}::INTEGER")
+    return WrittenColumn(name, _numbers, "{}::INTEGER")
 
 
-def _code(name: str, width: int) -> Column:
+def _code(name: str, width: int) -> WrittenColumn:
     """Codes of so many digits."""
-    return Column(name, partial(_digits, width=width), f"lpad({{}}::VARCHAR, {width}, '0')")
+    return WrittenColumn(name, partial(_digits, width=width), f"lpad({{}}::VARCHAR, {width}, '0')")
 
 
 _BLOCK: Final = (_code("TABBLKST", 2), _code("TABBLKCOU", 3), _code("TABTRACTCE", 6), _code("TABBLK", 4))
@@ -94,23 +94,25 @@ _GROUP, _REGION, _DIVISION = (_code(name, 1) for name in ("TABBLKGRPCE", "REGION
 _PLACE, _TRIBAL = _code("PLACEFP", 5), _code("AIANNHCE", 4)
 
 
-def _mafid() -> Column:
+def _mafid() -> WrittenColumn:
     # every one of them has nine digits
-    return Column("MAFID", partial(_digits, width=9), "{}::INTEGER")
+    return WrittenColumn("MAFID", partial(_digits, width=9), "{}::INTEGER")
 
 
-def _answer(name: str) -> Column:
+def _answer(name: str) -> WrittenColumn:
     """Race and ethnicity codes, 0 for none."""
-    return Column(name, lambda values: _answers()[values], "CASE {0} WHEN 0 THEN 'Null' ELSE {0}::VARCHAR END")
+    return WrittenColumn(name, lambda values: _answers()[values], "CASE {0} WHEN 0 THEN 'Null' ELSE {0}::VARCHAR END")
 
 
-def _flag(name: str) -> Column:
-    return Column(name, lambda values: np.where(values, b"True", b"False"), "CASE WHEN {} THEN 'True' ELSE 'False' END")
+def _flag(name: str) -> WrittenColumn:
+    return WrittenColumn(
+        name, lambda values: np.where(values, b"True", b"False"), "CASE WHEN {} THEN 'True' ELSE 'False' END"
+    )
 
 
 _ANSWERS: Final = tuple(_answer(name) for name in (*(f"QRACE{number}" for number in range(1, MOST_CODES + 1)), "QSPAN"))
 
-PERSONS: Final = Table(
+PERSONS: Final = WrittenTable(
     "persons",
     "csv",
     (
@@ -118,7 +120,7 @@ PERSONS: Final = Table(
         *(_code("CENRACE", 2), _code("RELSHIP", 2)),
     ),
 )
-UNITS: Final = Table(
+UNITS: Final = WrittenTable(
     "units",
     "csv",
     (
@@ -126,31 +128,33 @@ UNITS: Final = Table(
         *(_code("HHRACE", 2), _code("TEN", 1), _code("HHT", 1), _code("HHT2", 2), _code("CPLT", 1)),
     ),
 )
-GEO: Final = Table("geo", "csv", (_code("RTYPE", 1), _mafid(), *_BLOCK, _GROUP, _REGION, _DIVISION, _PLACE, _TRIBAL))
-PERSON_RECORDS: Final = Table(
+GEO: Final = WrittenTable(
+    "geo", "csv", (_code("RTYPE", 1), _mafid(), *_BLOCK, _GROUP, _REGION, _DIVISION, _PLACE, _TRIBAL)
+)
+PERSON_RECORDS: Final = WrittenTable(
     "person-records",
     "txt",
     (_number("QAGE"), _code("QSEX", 1), _flag("HOUSEHOLDER"), *_BLOCK, _code("CENRACE", 2), *_ANSWERS),
 )
-HOUSEHOLD_RECORDS: Final = Table(
+HOUSEHOLD_RECORDS: Final = WrittenTable(
     "household-records", "txt", (*_BLOCK, _code("HHRACE", 2), *_ANSWERS, _code("HOUSEHOLD_TYPE", 1), _code("TEN", 1))
 )
-QUARTERS: Final = Table("quarters", "csv", (_mafid(), _code("QGQTYP", 3)))
+QUARTERS: Final = WrittenTable("quarters", "csv", (_mafid(), _code("QGQTYP", 3)))
 """The type of each group quarters, which PHSafe's units do not tell, but the CEF's."""
 
 RECORDS: Final = (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS, QUARTERS)
 """The files of records. Those of blocks, below, are public and always text."""
 
 # SafeTab ignores what follows its six columns; the spines read them, and the CEF's units name the last.
-REFERENCE: Final = Table(
+REFERENCE: Final = WrittenTable(
     "GRF-C",
     "txt",
     (*_BLOCK, _PLACE, _TRIBAL, _GROUP, _code("COUSUBFP", 5), _REGION, _DIVISION, _code("OIDTABBLK", 22)),
 )
 _LONG_BLOCK: Final = _code("block", 16)
-HOUSING_UNITS: Final = Table("housing-units", "txt", (_LONG_BLOCK, _number("housing_units")))
+HOUSING_UNITS: Final = WrittenTable("housing-units", "txt", (_LONG_BLOCK, _number("housing_units")))
 MAJOR_TYPES: Final = 7
-GROUP_QUARTERS: Final = Table(
+GROUP_QUARTERS: Final = WrittenTable(
     "group_quarters",
     "csv",
     (_LONG_BLOCK, _number("housing_units"), *(_number(f"gq{major}") for major in range(1, MAJOR_TYPES + 1))),
@@ -159,7 +163,7 @@ BLOCKS: Final = (REFERENCE, HOUSING_UNITS, GROUP_QUARTERS)
 
 
 @contextmanager
-def text_files(folder: Path, tables: Sequence[Table]) -> Iterator[Append]:
+def text_files(folder: Path, tables: Sequence[WrittenTable]) -> Iterator[Append]:
     """Text with a header and ``|`` between columns, open for appending until the context ends."""
     with ExitStack() as stack:
         files = {}
@@ -167,7 +171,7 @@ def text_files(folder: Path, tables: Sequence[Table]) -> Iterator[Append]:
             files[table.name] = stack.enter_context((folder / f"{table.name}.{table.ending}").open("wb"))
             files[table.name].write("|".join(column.name for column in table.columns).encode() + b"\n")
 
-        def append(table: Table, columns: Sequence[Whole]) -> None:
+        def append(table: WrittenTable, columns: Sequence[Whole]) -> None:
             texts = [column.text(values) for column, values in zip(table.columns, columns, strict=True)]
             files[table.name].write(_rows(texts))
 
@@ -175,7 +179,7 @@ def text_files(folder: Path, tables: Sequence[Table]) -> Iterator[Append]:
 
 
 @contextmanager
-def parquet_files(folder: Path, tables: Sequence[Table]) -> Iterator[Append]:
+def parquet_files(folder: Path, tables: Sequence[WrittenTable]) -> Iterator[Append]:
     """Parquet, one file for each table, complete when the context ends; codes are text.
 
     Numbers are kept in small files meanwhile, compressed: 13 bytes for a person with all that belongs to it. They
@@ -186,7 +190,7 @@ def parquet_files(folder: Path, tables: Sequence[Table]) -> Iterator[Append]:
     written: dict[str, list[Path]] = {table.name: [] for table in tables}
     with open_database(memory=_DATABASE_MEMORY, spill=parts / "spill") as db:
 
-        def append(table: Table, columns: Sequence[Whole]) -> None:
+        def append(table: WrittenTable, columns: Sequence[Whole]) -> None:
             path = parts / f"{table.name}-{len(written[table.name])}.parquet"
             names = [column.name for column in table.columns]
             db.register("rows_now", dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))

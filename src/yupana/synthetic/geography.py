@@ -18,7 +18,7 @@ from yupana.arrays import Floats, Ints
 from yupana.synthetic.households import LEANS, PROFILES, Mix, draw_lean
 
 
-class State(NamedTuple):
+class StateShares(NamedTuple):
     """Population in thousands and percent Hispanic (2020 Census, PL 94-171, rounded), and its kind of race mix."""
 
     region: str
@@ -29,60 +29,60 @@ class State(NamedTuple):
 
 
 # FIPS code: region, division, people, Hispanic share; the profile is assumed.
-STATES: Mapping[str, State] = MappingProxyType(
+STATES: Mapping[str, StateShares] = MappingProxyType(
     {
-        "01": State("3", "6", 5024, 5, "deep south"),
-        "02": State("4", "9", 733, 7, "alaska"),
-        "04": State("4", "8", 7152, 31, "plains"),
-        "05": State("3", "7", 3012, 9, "south"),
-        "06": State("4", "9", 39538, 39, "pacific"),
-        "08": State("4", "8", 5774, 22, "mountain"),
-        "09": State("1", "1", 3606, 17, "industrial"),
-        "10": State("3", "5", 990, 11, "south"),
-        "11": State("3", "5", 690, 11, "capital"),
-        "12": State("3", "5", 21538, 26, "south"),
-        "13": State("3", "5", 10712, 11, "deep south"),
-        "15": State("4", "9", 1455, 10, "hawaii"),
-        "16": State("4", "8", 1839, 13, "mountain"),
-        "17": State("2", "3", 12813, 18, "industrial"),
-        "18": State("2", "3", 6786, 8, "industrial"),
-        "19": State("2", "4", 3190, 7, "rural"),
-        "20": State("2", "4", 2938, 13, "rural"),
-        "21": State("3", "6", 4506, 5, "rural"),
-        "22": State("3", "7", 4658, 7, "deep south"),
-        "23": State("1", "1", 1362, 2, "rural"),
-        "24": State("3", "5", 6177, 12, "deep south"),
-        "25": State("1", "1", 7030, 13, "industrial"),
-        "26": State("2", "3", 10077, 6, "industrial"),
-        "27": State("2", "4", 5706, 6, "industrial"),
-        "28": State("3", "6", 2961, 4, "deep south"),
-        "29": State("2", "4", 6155, 5, "industrial"),
-        "30": State("4", "8", 1084, 4, "plains"),
-        "31": State("2", "4", 1962, 12, "rural"),
-        "32": State("4", "8", 3105, 29, "pacific"),
-        "33": State("1", "1", 1378, 4, "rural"),
-        "34": State("1", "2", 9289, 22, "industrial"),
-        "35": State("4", "8", 2118, 48, "plains"),
-        "36": State("1", "2", 20201, 20, "industrial"),
-        "37": State("3", "5", 10439, 11, "south"),
-        "38": State("2", "4", 779, 4, "plains"),
-        "39": State("2", "3", 11799, 4, "industrial"),
-        "40": State("3", "7", 3959, 12, "plains"),
-        "41": State("4", "9", 4237, 14, "mountain"),
-        "42": State("1", "2", 13003, 8, "industrial"),
-        "44": State("1", "1", 1097, 17, "industrial"),
-        "45": State("3", "5", 5118, 7, "deep south"),
-        "46": State("2", "4", 887, 4, "plains"),
-        "47": State("3", "6", 6911, 7, "south"),
-        "48": State("3", "7", 29146, 39, "south"),
-        "49": State("4", "8", 3272, 15, "mountain"),
-        "50": State("1", "1", 643, 2, "rural"),
-        "51": State("3", "5", 8631, 11, "south"),
-        "53": State("4", "9", 7705, 14, "pacific"),
-        "54": State("3", "5", 1794, 2, "rural"),
-        "55": State("2", "3", 5894, 8, "rural"),
-        "56": State("4", "8", 577, 10, "mountain"),
-        "72": State("9", "0", 3286, 99, "south"),
+        "01": StateShares("3", "6", 5024, 5, "deep south"),
+        "02": StateShares("4", "9", 733, 7, "alaska"),
+        "04": StateShares("4", "8", 7152, 31, "plains"),
+        "05": StateShares("3", "7", 3012, 9, "south"),
+        "06": StateShares("4", "9", 39538, 39, "pacific"),
+        "08": StateShares("4", "8", 5774, 22, "mountain"),
+        "09": StateShares("1", "1", 3606, 17, "industrial"),
+        "10": StateShares("3", "5", 990, 11, "south"),
+        "11": StateShares("3", "5", 690, 11, "capital"),
+        "12": StateShares("3", "5", 21538, 26, "south"),
+        "13": StateShares("3", "5", 10712, 11, "deep south"),
+        "15": StateShares("4", "9", 1455, 10, "hawaii"),
+        "16": StateShares("4", "8", 1839, 13, "mountain"),
+        "17": StateShares("2", "3", 12813, 18, "industrial"),
+        "18": StateShares("2", "3", 6786, 8, "industrial"),
+        "19": StateShares("2", "4", 3190, 7, "rural"),
+        "20": StateShares("2", "4", 2938, 13, "rural"),
+        "21": StateShares("3", "6", 4506, 5, "rural"),
+        "22": StateShares("3", "7", 4658, 7, "deep south"),
+        "23": StateShares("1", "1", 1362, 2, "rural"),
+        "24": StateShares("3", "5", 6177, 12, "deep south"),
+        "25": StateShares("1", "1", 7030, 13, "industrial"),
+        "26": StateShares("2", "3", 10077, 6, "industrial"),
+        "27": StateShares("2", "4", 5706, 6, "industrial"),
+        "28": StateShares("3", "6", 2961, 4, "deep south"),
+        "29": StateShares("2", "4", 6155, 5, "industrial"),
+        "30": StateShares("4", "8", 1084, 4, "plains"),
+        "31": StateShares("2", "4", 1962, 12, "rural"),
+        "32": StateShares("4", "8", 3105, 29, "pacific"),
+        "33": StateShares("1", "1", 1378, 4, "rural"),
+        "34": StateShares("1", "2", 9289, 22, "industrial"),
+        "35": StateShares("4", "8", 2118, 48, "plains"),
+        "36": StateShares("1", "2", 20201, 20, "industrial"),
+        "37": StateShares("3", "5", 10439, 11, "south"),
+        "38": StateShares("2", "4", 779, 4, "plains"),
+        "39": StateShares("2", "3", 11799, 4, "industrial"),
+        "40": StateShares("3", "7", 3959, 12, "plains"),
+        "41": StateShares("4", "9", 4237, 14, "mountain"),
+        "42": StateShares("1", "2", 13003, 8, "industrial"),
+        "44": StateShares("1", "1", 1097, 17, "industrial"),
+        "45": StateShares("3", "5", 5118, 7, "deep south"),
+        "46": StateShares("2", "4", 887, 4, "plains"),
+        "47": StateShares("3", "6", 6911, 7, "south"),
+        "48": StateShares("3", "7", 29146, 39, "south"),
+        "49": StateShares("4", "8", 3272, 15, "mountain"),
+        "50": StateShares("1", "1", 643, 2, "rural"),
+        "51": StateShares("3", "5", 8631, 11, "south"),
+        "53": StateShares("4", "9", 7705, 14, "pacific"),
+        "54": StateShares("3", "5", 1794, 2, "rural"),
+        "55": StateShares("2", "3", 5894, 8, "rural"),
+        "56": StateShares("4", "8", 577, 10, "mountain"),
+        "72": StateShares("9", "0", 3286, 99, "south"),
     }
 )
 
@@ -94,7 +94,7 @@ _COUNTY_TRACTS = 27
 _TRACT_SPREAD = 0.35  # of the logarithm of a tract's households; assumed
 _MOST_TRACTS, _MOST_COUNTIES = 60_000, 500  # so that the codes suffice: four digits, odd numbers of three
 
-# Blocks (2020: 8.1 million, 5.8 million of them with people, 127 million households; the spread is assumed).
+# InventedBlocks (2020: 8.1 million, 5.8 million of them with people, 127 million households; the spread is assumed).
 _BLOCK_HOUSEHOLDS = 15.6
 _BLOCKS_SPREAD = 0.4  # of the logarithm of a tract's blocks
 _BLOCK_SPREAD = 1.2  # of the logarithm of a block's households
@@ -208,7 +208,7 @@ class Tracts:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class InventedBlocks:
     """Blocks in the order of their codes, arrays of shape (blocks,), of 32 bits where there may be eight million.
 
     Attributes
@@ -245,7 +245,7 @@ class Geography:
     ----------
     codes : tuple of str
         FIPS codes of the states.
-    states : tuple of State
+    states : tuple of StateShares
         The states themselves.
     tracts : Tracts
         Of all states, in order.
@@ -253,16 +253,16 @@ class Geography:
         Of places and the land between them, in order.
     vacancy : ndarray of float, shape (stretches,)
         Vacant units for a household there, in proportion.
-    blocks : Blocks
+    blocks : InventedBlocks
         Of all states, in order.
     """
 
     codes: tuple[str, ...]
-    states: tuple[State, ...]
+    states: tuple[StateShares, ...]
     tracts: Tracts
     stretches: Character
     vacancy: Floats
-    blocks: Blocks
+    blocks: InventedBlocks
 
     def find(self, start: int, stop: int) -> Ints:
         """Return the position of the block of each household from `start` up to `stop`."""
@@ -416,7 +416,7 @@ def lay_out(rng: Generator, codes: Sequence[str], households: int) -> Geography:
             hispanic=_shares(rng, share[place.row], _PLACE_LIKENESS + _LIKENESS_OF_ALL * place_part),
         ),
         vacancy=rng.lognormal(0, _VACANCY_SPREAD, len(place.row)) * np.where(place.gap, _VACANCY_OUTSIDE, 1),
-        blocks=Blocks(
+        blocks=InventedBlocks(
             first=block_first,
             households=block_size.astype(np.int32),
             tract=tract.astype(np.int32),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import ConfigError
-from yupana.geography.settings import Kind, Settings
+from yupana.geography.settings import Kind, SpineSettings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget
 from yupana.topdown.queries import Query
@@ -69,7 +69,7 @@ class Configuration:
         The attribute, the first, whose level 0 is households and whose level g is group quarters of major type g.
     structural_zeros : tuple of tuple of (int or None)
         Combinations that no record can have: a level for each attribute, None for all of them.
-    spine : Settings
+    spine : SpineSettings
         How the spine is built; its levels are the geolevels and its shares those of the budget.
     """
 
@@ -84,7 +84,7 @@ class Configuration:
     recodes: Mapping[str, Recode]
     group_quarters: str | None
     structural_zeros: tuple[tuple[int | None, ...], ...]
-    spine: Settings
+    spine: SpineSettings
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class Configuration:
         """The queries of a geolevel that have a share of its budget, with that share."""
         return tuple((query, share) for query, share in self.queries[level] if share > 0)
 
-    def spine_for(self, estimator: Estimator) -> Settings:
+    def spine_for(self, estimator: Estimator) -> SpineSettings:
         """How the spine is built for an estimator.
 
         Full information reads the answers of an only child, which the estimator "topdown" does not. So there units are

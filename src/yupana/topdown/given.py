@@ -7,14 +7,14 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
-from yupana.geography.settings import Settings
+from yupana.geography.settings import SpineSettings
 from yupana.geography.spine import Spine
 from yupana.privacy.exact import INFINITE, show_exact
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.reading.configuration import SMALLEST_BUDGET
 
 
-def on_given(configuration: Configuration, settings: Settings, folder: Path) -> Configuration:
+def on_given(configuration: Configuration, settings: SpineSettings, folder: Path) -> Configuration:
     """A configuration with the settings of a spine in a folder, its shares among them.
 
     Which blocks there must be is still told by the configuration: `check_given` compares them.

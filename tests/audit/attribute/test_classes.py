@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from yupana.audit.attribute.answers import Answer
+from yupana.audit.attribute.answers import AttributeAnswer
 from yupana.audit.attribute.classes import DIVISIONS, comparisons
-from yupana.audit.attribute.loss import Loss
+from yupana.audit.attribute.loss import AttributeLoss
 from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, rule_of_the_slides, slides_plan
 from yupana.cli.main import main
 from yupana.products.phsafe.production import TAUS
 
-NOTHING = Loss(Fraction(0), (), same_state=True, tried=0)
+NOTHING = AttributeLoss(Fraction(0), (), same_state=True, tried=0)
 
 
-def answer(name: str, secret: str, printed: float | None, exact: Fraction = Fraction(0)) -> Answer:
+def answer(name: str, secret: str, printed: float | None, exact: Fraction = Fraction(0)) -> AttributeAnswer:
     individual = next(i for i in INDIVIDUALS if i.name == name)
     told = next(s for s in SECRETS if s.name == secret)
     rule = rule_of_the_slides(slides_plan(), TAUS, individual, told.attributes)
-    return Answer(individual, told, printed, rule, rule, replace(NOTHING, value=exact))
+    return AttributeAnswer(individual, told, printed, rule, rule, replace(NOTHING, value=exact))
 
 
-def example(printed: Mapping[tuple[str, str], float] = PRINTED) -> list[Answer]:
+def example(printed: Mapping[tuple[str, str], float] = PRINTED) -> list[AttributeAnswer]:
     return [answer(*place, value) for place, value in printed.items()]
 
 

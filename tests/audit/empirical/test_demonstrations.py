@@ -11,7 +11,7 @@ from places import SHARED
 from scipy import optimize
 
 from yupana.audit.empirical.demonstrations import composition, invariant, least_absolute, least_squares
-from yupana.audit.empirical.loss import Request, examine
+from yupana.audit.empirical.loss import LossRequest, examine
 from yupana.confidential.truth.block_counts import read_strata
 from yupana.errors import InputError
 from yupana.privacy.entropy import SeededEntropy
@@ -75,7 +75,7 @@ def county(units: int, seed: int = 1) -> np.ndarray:
 
 def test_consistent_totals_lose_far_less_than_composition_allows() -> None:
     alone, squares, absolute = (
-        examine(series, Request()) for series in composition({"District": county(4000)}, SeededEntropy(1))
+        examine(series, LossRequest()) for series in composition({"District": county(4000)}, SeededEntropy(1))
     )
     assert alone.loss == pytest.approx(0.125)
     for finding in (squares, absolute):
@@ -85,13 +85,13 @@ def test_consistent_totals_lose_far_less_than_composition_allows() -> None:
 
 def test_an_invariant_raises_the_loss_above_that_of_the_noise() -> None:
     alone, clipped, kept = (
-        examine(series, Request()) for series in invariant({"District": county(2000)}, SeededEntropy(1))
+        examine(series, LossRequest()) for series in invariant({"District": county(2000)}, SeededEntropy(1))
     )
     assert alone.loss == pytest.approx(0.125)
     for finding in (clipped, kept):
         assert finding.estimate is not None
         assert finding.estimate.lower > 0.25
-    published = examine(kept.series, Request("published", replicates=3)).loss
+    published = examine(kept.series, LossRequest("published", replicates=3)).loss
     assert published is not None
     assert published > 0.25
 

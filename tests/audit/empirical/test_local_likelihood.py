@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from yupana.audit.empirical.local_likelihood import estimate_loss, known_loss, repeated_loss
-from yupana.audit.empirical.loss import Request, examine, examine_mechanism, follows
+from yupana.audit.empirical.loss import LossRequest, examine, examine_mechanism, follows
 from yupana.audit.empirical.series import Residuals, Series, checked, residuals_of
 from yupana.errors import ConfigError, InputError
 from yupana.privacy.entropy import SeededEntropy
@@ -114,14 +114,14 @@ def test_residuals_are_held_against_the_law_they_are_said_to_follow() -> None:
     assert follows(drawn(law), law) > 1e-3
     assert follows(drawn(DiscreteGaussian(Fraction(25))), law) < 1e-20
     noise = sample(DiscreteGaussian(Fraction(25)), 3000, SeededEntropy(1)).astype(float)
-    finding = examine(Series("x", np.zeros(3000), noise, law), Request())
+    finding = examine(Series("x", np.zeros(3000), noise, law), LossRequest())
     assert any("do not follow the law" in words for words in finding.warnings)
     assert finding.loss == known_loss(law).loss
 
 
 def test_replicates_surround_the_loss_of_the_mechanism() -> None:
     law = TwoSidedGeometric(Fraction(4))
-    finding = examine_mechanism(law, Request(replicates=30), SeededEntropy(1))
+    finding = examine_mechanism(law, LossRequest(replicates=30), SeededEntropy(1))
     assert finding.replicates is not None
     assert finding.replicates.number == 30
     assert finding.replicates.lower < 0.25 < finding.replicates.upper
@@ -130,7 +130,7 @@ def test_replicates_surround_the_loss_of_the_mechanism() -> None:
 
 def test_the_published_mode_resamples_counts() -> None:
     noise = sample(TwoSidedGeometric(Fraction(8)), 2663, SeededEntropy(1)).astype(float)
-    finding = examine(Series("x", np.zeros(2663), noise), Request("published", replicates=20))
+    finding = examine(Series("x", np.zeros(2663), noise), LossRequest("published", replicates=20))
     assert finding.curve is not None
     assert finding.replicates is not None
     assert finding.loss == finding.curve.largest
@@ -164,13 +164,13 @@ def test_counts_that_have_no_density_are_refused(exact: np.ndarray, noisy: np.nd
 @pytest.mark.parametrize("width", [0.0, -1.0, math.nan, math.inf])
 def test_a_bandwidth_must_be_above_zero(width: float) -> None:
     with pytest.raises(ConfigError, match="bandwidth"):
-        Request(bandwidth=width)
+        LossRequest(bandwidth=width)
 
 
 @pytest.mark.parametrize("level", [50.0, 100.0, math.nan, 5.0])
 def test_a_range_must_hold_something(level: float) -> None:
     with pytest.raises(ConfigError, match="percentile"):
-        Request(percentile=level)
+        LossRequest(percentile=level)
 
 
 def test_residuals_of_billions_stay_whole() -> None:

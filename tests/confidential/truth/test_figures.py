@@ -11,7 +11,7 @@ from scipy import optimize
 
 from yupana.audit.empirical import kernel_density as published
 from yupana.audit.empirical.kernel_density import generator_of_the_figures, noise, published_curve, reproduce
-from yupana.audit.empirical.loss import Request
+from yupana.audit.empirical.loss import LossRequest
 from yupana.audit.empirical.series import checked
 from yupana.cli.main import main
 from yupana.confidential.truth.districts import COLUMNS, Districts, made_up_districts, read_districts
@@ -20,7 +20,7 @@ from yupana.errors import InputError
 from yupana.report.empirical import epl_page
 
 COOK = SHARED / "data" / "cook_il_2010_pl_blocks" / "cook_2010_pl_block.parquet"
-PUBLISHED = Request("published", replicates=5)
+PUBLISHED = LossRequest("published", replicates=5)
 
 
 def epl(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

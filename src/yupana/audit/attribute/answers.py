@@ -7,13 +7,13 @@ from typing import Any
 
 from yupana.audit.attribute.contribution import Costs
 from yupana.audit.attribute.households import Household, Individual, Person, unit_record
-from yupana.audit.attribute.loss import Change, Loss, Secret, attribute_loss
+from yupana.audit.attribute.loss import AttributeLoss, Change, Secret, attribute_loss
 from yupana.audit.attribute.slides import PRINTED, rule, rule_of_the_slides
 from yupana.privacy.exact import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AttributeAnswer:
     """The losses of one secret of one individual.
 
     Attributes
@@ -26,7 +26,7 @@ class Answer:
         By the rule of scaled stability; for the example with the exceptions of the printed numbers.
     consistent : Fraction
         By the rule without exceptions.
-    exact : Loss
+    exact : AttributeLoss
         The largest found.
     """
 
@@ -35,7 +35,7 @@ class Answer:
     printed: float | None
     rule: Budget
     consistent: Budget
-    exact: Loss
+    exact: AttributeLoss
 
     @property
     def difference(self) -> Fraction | None:
@@ -67,7 +67,7 @@ class Answer:
 
 def answers(
     costs: Costs, individuals: Sequence[Individual], secrets: Sequence[Secret], *, slides: bool
-) -> Iterator[Answer]:
+) -> Iterator[AttributeAnswer]:
     """Price every secret of every individual; secrets of the same attributes are searched once.
 
     Raises
@@ -76,13 +76,13 @@ def answers(
         If a household cannot exist.
     """
     for individual in individuals:
-        found: dict[frozenset[str], Loss] = {}
+        found: dict[frozenset[str], AttributeLoss] = {}
         for secret in secrets:
             attributes = secret.attributes
             if attributes not in found:
                 found[attributes] = attribute_loss(costs, individual, attributes)
             consistent = rule(costs.plan, costs.taus, individual, attributes)
-            yield Answer(
+            yield AttributeAnswer(
                 individual,
                 secret,
                 PRINTED.get((individual.name, secret.name)) if slides else None,

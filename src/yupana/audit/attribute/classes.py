@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
-from yupana.audit.attribute.answers import Answer
+from yupana.audit.attribute.answers import AttributeAnswer
 from yupana.audit.attribute.households import ADULT, Individual
 
 LARGE: Final = 7
@@ -28,7 +28,7 @@ DIVISIONS: Final = (
     Division("non-householders", "householders", lambda i: not i.is_householder),
 )
 
-COLUMNS: Final[dict[str, Callable[[Answer], Fraction | None]]] = {
+COLUMNS: Final[dict[str, Callable[[AttributeAnswer], Fraction | None]]] = {
     "printed": lambda answer: None if answer.printed is None else Fraction(str(answer.printed)),
     "rule": lambda answer: answer.rule if isinstance(answer.rule, Fraction) else None,
     "exact": lambda answer: answer.exact.value,
@@ -37,7 +37,7 @@ COLUMNS: Final[dict[str, Callable[[Answer], Fraction | None]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ClassComparison:
     """The losses of one class beside those of the others, in one column.
 
     A pair is a member of the class, one of the others, and a secret. What is significant is a factor of two.
@@ -96,7 +96,7 @@ class Comparison:
         }
 
 
-def comparisons(answers: Sequence[Answer]) -> Iterator[Comparison]:
+def comparisons(answers: Sequence[AttributeAnswer]) -> Iterator[ClassComparison]:
     """Compare both sides of every division, column by column; divisions with an empty side are left out."""
     for division in DIVISIONS:
         for column, value in COLUMNS.items():
@@ -117,14 +117,14 @@ def _compare(
     others: tuple[str, ...],
     secrets: Sequence[str],
     losses: dict[tuple[str, str], Fraction],
-) -> Comparison:
+) -> ClassComparison:
 
     def mean(side: tuple[str, ...], secret: str) -> Fraction:
         return sum((losses[name, secret] for name in side), Fraction(0)) / len(side)
 
     means = tuple((secret, mean(members, secret), mean(others, secret)) for secret in secrets)
     pairs = [(losses[a, s], losses[b, s]) for a, b, s in product(members, others, secrets)]
-    return Comparison(
+    return ClassComparison(
         division,
         column,
         members,

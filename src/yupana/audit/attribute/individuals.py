@@ -45,14 +45,14 @@ _DOMAINS: Final[Mapping[str, tuple[range, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AttributeQuestion:
     """Whose secrets are to be priced; no secrets are those of the slides."""
 
     individuals: tuple[Individual, ...]
     secrets: tuple[Secret, ...]
 
 
-def read_individuals(path: Path) -> Question:
+def read_individuals(path: Path) -> AttributeQuestion:
     """Read and check a file of individuals, in TOML or JSON.
 
     Raises
@@ -76,7 +76,7 @@ def read_individuals(path: Path) -> Question:
     faults += [f"individuals: {name!r} is named twice" for name in dict.fromkeys(names) if names.count(name) > 1]
     if faults:
         raise refuse(path, faults)
-    return Question(tuple(individuals), tuple(secrets))
+    return AttributeQuestion(tuple(individuals), tuple(secrets))
 
 
 def _entries(document: Mapping[str, Any], key: str, faults: list[str]) -> list[tuple[str, dict[str, Any]]]:

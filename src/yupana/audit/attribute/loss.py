@@ -61,7 +61,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class AttributeLoss:
     """The largest loss found.
 
     Attributes
@@ -108,7 +108,7 @@ class _Differences:
         return stacked, [found[i][1] for i in order], losses[order]
 
 
-def attribute_loss(costs: Costs, individual: Individual, attributes: Collection[str]) -> Loss:
+def attribute_loss(costs: Costs, individual: Individual, attributes: Collection[str]) -> AttributeLoss:
     """Search for the largest loss where an individual's record changes in some attributes, in all ways they can.
 
     Parameters
@@ -182,7 +182,7 @@ def _sexes(individual: Individual) -> list[int]:
     return [known] if individual.is_householder or individual.others is not None else [1, 2]
 
 
-def _staying(costs: Costs, individual: Individual, attributes: frozenset[str]) -> Loss:
+def _staying(costs: Costs, individual: Individual, attributes: frozenset[str]) -> AttributeLoss:
     """The largest loss where the person stays in the household."""
     befores, afters = _variants(individual, attributes)
     least = min(costs.taus.values())
@@ -207,7 +207,7 @@ def _staying(costs: Costs, individual: Individual, attributes: frozenset[str]) -
                 largest = float(losses[place])
                 best = costs.exact(differences[place], np.zeros_like(differences[place]))
                 changes = (Change(household, then[place]),)
-    return Loss(best, changes, same_state=True, tried=tried)
+    return AttributeLoss(best, changes, same_state=True, tried=tried)
 
 
 def _living(
@@ -220,7 +220,7 @@ def _living(
             yield Household(people, tenure)
 
 
-def _moving(costs: Costs, individual: Individual, attributes: frozenset[str]) -> Loss:
+def _moving(costs: Costs, individual: Individual, attributes: frozenset[str]) -> AttributeLoss:
     """The largest loss where the person moves: out of the household, and into any other or none that is counted."""
     befores, _ = _variants(individual, attributes)
     afters = _arrivals(individual, attributes)
@@ -272,11 +272,11 @@ _EMPTY: Final = Household((), 0)
 _TENURES_OF_A_TARGET: Final = ((1, 1), (1, 3), (3, 1))
 
 
-def _together(costs: Costs, left: _Differences, joined: _Differences) -> Loss:
+def _together(costs: Costs, left: _Differences, joined: _Differences) -> AttributeLoss:
     """The largest loss of one difference of each kind, in one state or in two."""
     tried = left.tried * joined.tried
     if not left.changes:
-        return Loss(Fraction(0), (), same_state=True, tried=tried)
+        return AttributeLoss(Fraction(0), (), same_state=True, tried=tried)
     firsts, first_changes, first_losses = left.ranked()
     seconds, second_changes, second_losses = joined.ranked()
     # The triangle inequality, of L2 distances or of L1 distances, leaves out the seconds that cannot win.
@@ -298,7 +298,7 @@ def _together(costs: Costs, left: _Differences, joined: _Differences) -> Loss:
                 best, pair, same = float(total[place]), (i, place), in_one
     one, two = firsts[pair[0]], seconds[pair[1]]
     value = costs.exact(one + two, np.zeros_like(one)) if same else costs.exact(one, two)
-    return Loss(value, (first_changes[pair[0]], second_changes[pair[1]]), same_state=same, tried=tried)
+    return AttributeLoss(value, (first_changes[pair[0]], second_changes[pair[1]]), same_state=same, tried=tried)
 
 
 _LEADERS: Final = 50

@@ -141,7 +141,7 @@ def published_curve(residuals: Residuals, bandwidth: float = BANDWIDTH, percenti
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PublishedRow:
     """A row of Table SA1: the mean over replicates, and their 2.5th and 97.5th percentiles.
 
     Attributes
@@ -179,7 +179,7 @@ WHAT_B_AND_C_ARE: Final = (
 )
 
 
-def reproduce(panels: str = "abc", replicates: int = REPLICATES) -> Iterator[Row]:
+def reproduce(panels: str = "abc", replicates: int = REPLICATES) -> Iterator[PublishedRow]:
     """Table SA1 as printed, row by row: (b) and (c) with the value of the row ignored."""
     for panel in panels:
         # The authors' generator and seed, for made-up districts: their table is reproduced, nothing is protected.
@@ -189,7 +189,7 @@ def reproduce(panels: str = "abc", replicates: int = REPLICATES) -> Iterator[Row
             yield _summary(panel, value, [published_curve(draw(generator, epsilon)).largest for _ in range(replicates)])
 
 
-def honour(replicates: int = REPLICATES) -> Iterator[Row]:
+def honour(replicates: int = REPLICATES) -> Iterator[PublishedRow]:
     """Panels (b) and (c) as they would be if their values were used, on the same draws."""
     for panel in "bc":
         for value in _VALUES[panel]:
@@ -223,6 +223,6 @@ def draw(generator: np.random.RandomState, epsilon: float) -> Residuals:
     return checked(noise(generator, epsilon, DISTRICTS).astype(np.float64))
 
 
-def _summary(panel: str, value: float, losses: Sequence[float]) -> Row:
+def _summary(panel: str, value: float, losses: Sequence[float]) -> PublishedRow:
     lower, upper = np.percentile(losses, [2.5, 97.5])
-    return Row(panel, value, float(np.mean(losses)), float(lower), float(upper))
+    return PublishedRow(panel, value, float(np.mean(losses)), float(lower), float(upper))

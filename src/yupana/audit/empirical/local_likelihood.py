@@ -46,7 +46,7 @@ Method = Literal["law", "window", "neighbours"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class LossEstimate:
     """An estimate of the largest loss of one step, max |log p(x) - log p(x + 1)| over a range.
 
     Attributes
@@ -108,7 +108,7 @@ class Estimate:
         }
 
 
-def known_loss(law: Law, percentile: float = PERCENTILE) -> Estimate:
+def known_loss(law: Law, percentile: float = PERCENTILE) -> LossEstimate:
     """The loss of one step of noise whose law is known: nothing is estimated.
 
     Parameters
@@ -122,7 +122,7 @@ def known_loss(law: Law, percentile: float = PERCENTILE) -> Estimate:
     x = np.unique(np.linspace(low, max(low, high - 1), _POINTS).round())
     curve = np.array([math.log(law.pmf(int(k)) / law.pmf(int(k) + 1)) for k in x])
     largest = float(np.abs(curve).max())
-    return Estimate(largest, 0.0, largest, largest, 1.0, "law", 0.0, low, high, x, curve, curve, curve, 0)
+    return LossEstimate(largest, 0.0, largest, largest, 1.0, "law", 0.0, low, high, x, curve, curve, curve, 0)
 
 
 def estimate_loss(
@@ -130,7 +130,7 @@ def estimate_loss(
     bandwidth: float = BANDWIDTH,
     percentile: float = PERCENTILE,
     confidence: float = CONFIDENCE,
-) -> Estimate:
+) -> LossEstimate:
     """Estimate the loss of one step from residuals, with a simultaneous band and warnings.
 
     Parameters
@@ -194,7 +194,7 @@ def repeated_loss(residuals: Residuals, bandwidth: float = BANDWIDTH, percentile
     )
 
 
-def _doubts(residuals: Residuals, found: Estimate, confidence: float) -> list[str]:
+def _doubts(residuals: Residuals, found: LossEstimate, confidence: float) -> list[str]:
     """Whether the estimate is one of the bandwidth rather than of the loss."""
     doubts = []
     if found.upper > 2 * found.loss:
@@ -215,7 +215,7 @@ def _doubts(residuals: Residuals, found: Estimate, confidence: float) -> list[st
     return doubts
 
 
-def _window(residuals: Residuals, width: float, low: float, high: float, confidence: float) -> Estimate:
+def _window(residuals: Residuals, width: float, low: float, high: float, confidence: float) -> LossEstimate:
     """Slopes of the logarithm of the density at points of the range."""
     centres = _centres(low, high, width)
     distance = residuals.values - centres[:, None]
@@ -233,7 +233,7 @@ def _window(residuals: Residuals, width: float, low: float, high: float, confide
         return -_fit(kernel, distance, times)[0]
 
     largest = _cross_fitted(residuals.times, curve, spread * math.sqrt(2), generator)
-    return Estimate(
+    return LossEstimate(
         largest,
         float(spread[np.argmax(np.abs(loss) - spread)]),
         max(0.0, float((np.abs(loss) - reach).max())),
@@ -303,7 +303,7 @@ def _cross_fitted(
     return max(0.0, float(np.mean(finite))) if finite else math.inf
 
 
-def _neighbours(residuals: Residuals, low: float, high: float, confidence: float) -> Estimate | None:
+def _neighbours(residuals: Residuals, low: float, high: float, confidence: float) -> LossEstimate | None:
     """Log ratios of the counts of x and x + 1, with exact simultaneous intervals; None where there are no two.
 
     Of fractional residuals, x runs over the lattices they lie on.
@@ -349,7 +349,7 @@ def _neighbours(residuals: Residuals, low: float, high: float, confidence: float
         if math.isinf(upper)
         else ()
     )
-    return Estimate(
+    return LossEstimate(
         largest,
         float(spread[np.argmax(np.nan_to_num(np.abs(loss), posinf=0) - spread)]),
         max(0.0, lower),

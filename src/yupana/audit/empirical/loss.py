@@ -11,7 +11,7 @@ from yupana.arrays import Floats
 from yupana.audit.empirical import kernel_density as published
 from yupana.audit.empirical import local_likelihood as sound
 from yupana.audit.empirical.kernel_density import DISTRICTS, Curve, published_curve
-from yupana.audit.empirical.local_likelihood import Estimate, estimate_loss, known_loss, repeated_loss
+from yupana.audit.empirical.local_likelihood import LossEstimate, estimate_loss, known_loss, repeated_loss
 from yupana.audit.empirical.series import Residuals, Series, checked
 from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.privacy.entropy import Entropy
@@ -27,7 +27,7 @@ _DUE: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LossRequest:
     """How losses are to be estimated.
 
     Attributes
@@ -89,18 +89,18 @@ class Replicates:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Finding:
+class LossFinding:
     """What was found of one series.
 
     Attributes
     ----------
     series : Series
-    request : Request
+    request : LossRequest
     residuals : Residuals or None
         None where there are too few.
-    known : Estimate or None
+    known : LossEstimate or None
         By the law of the noise, where it is known.
-    estimate : Estimate or None
+    estimate : LossEstimate or None
         In sound mode.
     curve : Curve or None
         In published mode.
@@ -110,10 +110,10 @@ class Finding:
     """
 
     series: Series
-    request: Request
+    request: LossRequest
     residuals: Residuals | None
-    known: Estimate | None = None
-    estimate: Estimate | None = None
+    known: LossEstimate | None = None
+    estimate: LossEstimate | None = None
     curve: Curve | None = None
     replicates: Replicates | None = None
     problem: str = ""
@@ -173,7 +173,7 @@ class Finding:
         return answer | {"problem": self.problem or None, "warnings": list(self.warnings)}
 
 
-def examine(series: Series, request: Request) -> Finding:
+def examine(series: Series, request: LossRequest) -> LossFinding:
     """Estimate the loss of one series.
 
     Raises
@@ -186,16 +186,16 @@ def examine(series: Series, request: Request) -> Finding:
         residuals = series.residuals()
         if request.mode == "sound":
             estimate = estimate_loss(residuals, request.factor, request.percentile, request.confidence)
-            return Finding(series, request, residuals, known, estimate)
+            return LossFinding(series, request, residuals, known, estimate)
         curve = published_curve(residuals, request.factor, request.percentile)
     except InputError as error:
         if known is None:
             raise
-        return Finding(series, request, None, known, problem=str(error))
-    return Finding(series, request, residuals, curve=curve, replicates=_resampled(residuals, request))
+        return LossFinding(series, request, None, known, problem=str(error))
+    return LossFinding(series, request, residuals, curve=curve, replicates=_resampled(residuals, request))
 
 
-def examine_all(series: Sequence[Series], request: Request) -> list[Finding]:
+def examine_all(series: Sequence[Series], request: LossRequest) -> list[LossFinding]:
     """Estimate the losses of many series; of those that do not allow it, say why.
 
     Raises
@@ -208,19 +208,19 @@ def examine_all(series: Sequence[Series], request: Request) -> list[Finding]:
         try:
             found.append(examine(one, request))
         except InputError as error:
-            found.append(Finding(one, request, None, problem=str(error)))
+            found.append(LossFinding(one, request, None, problem=str(error)))
     if all(finding.loss is None for finding in found):
         raise InputError("\n".join(["no loss could be estimated:", *(f"  {f.problem}" for f in found[:5])]))
     return found
 
 
-def examine_mechanism(law: Law, request: Request, entropy: Entropy, number: int = DISTRICTS) -> Finding:
+def examine_mechanism(law: Law, request: LossRequest, entropy: Entropy, number: int = DISTRICTS) -> LossFinding:
     """Draw noise of a law as often as asked, and estimate its loss each time; the first draw is shown.
 
     Parameters
     ----------
     law : Law
-    request : Request
+    request : LossRequest
     entropy : Entropy
     number : int
         Counts in each replicate.
@@ -235,7 +235,7 @@ def examine_mechanism(law: Law, request: Request, entropy: Entropy, number: int 
             losses.append(math.nan)
     if not np.isfinite(losses).any():
         return first
-    return Finding(
+    return LossFinding(
         first.series,
         request,
         first.residuals,
@@ -276,13 +276,13 @@ def follows(residuals: Residuals, law: Law) -> float:
     return float(stats.chisquare(seen, due).pvalue)
 
 
-def _loss(residuals: Residuals, request: Request) -> float:
+def _loss(residuals: Residuals, request: LossRequest) -> float:
     if request.mode == "published":
         return published_curve(residuals, request.factor, request.percentile).largest
     return repeated_loss(residuals, request.factor, request.percentile)
 
 
-def _resampled(residuals: Residuals, request: Request) -> Replicates:
+def _resampled(residuals: Residuals, request: LossRequest) -> Replicates:
     """The published estimate of counts drawn anew from those given, with replacement."""
     # Resampling, which protects nothing: a fixed seed, so that the same counts give the same interval.
     generator = np.random.default_rng(1)

@@ -16,7 +16,7 @@ from yupana.arrays import Floats, Ints
 from yupana.audit.empirical.demonstrations import least_absolute, least_squares
 from yupana.audit.empirical.kernel_density import DISTRICTS, generator_of_the_figures, noise
 from yupana.audit.empirical.local_likelihood import known_loss
-from yupana.audit.empirical.loss import Finding, Request, examine_all
+from yupana.audit.empirical.loss import LossFinding, LossRequest, examine_all
 from yupana.audit.empirical.series import Series
 from yupana.confidential.truth.districts import Districts
 from yupana.privacy.laws import TwoSidedGeometric
@@ -38,14 +38,14 @@ class Drawn:
         As the paper counts it: twice the loss of a step, nearly.
     printed : float or None
         The EPL that the paper gives; None where it gives none for this mechanism.
-    finding : Finding
+    finding : LossFinding
         By the published estimate.
     """
 
     figure: str
     epsilon: float
     printed: float | None
-    finding: Finding
+    finding: LossFinding
 
     @property
     def difference(self) -> float | None:
@@ -75,7 +75,7 @@ class _Asked:
     printed: float | None
 
 
-def draw_figure(name: str, districts: Districts, request: Request) -> list[Drawn]:
+def draw_figure(name: str, districts: Districts, request: LossRequest) -> list[Drawn]:
     """Make the series of a figure, and estimate their losses.
 
     Parameters
@@ -84,7 +84,7 @@ def draw_figure(name: str, districts: Districts, request: Request) -> list[Drawn
         Of `FIGURES`.
     districts : Districts
         Not looked at by SA2, which is of noise alone.
-    request : Request
+    request : LossRequest
         Of mode published.
     """
     asked = list(FIGURES[name](districts))

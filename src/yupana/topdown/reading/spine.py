@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from yupana.files.document import Number, check_keys
 from yupana.geography.areas import AREA_TYPES
-from yupana.geography.settings import AREAS, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS, Settings
+from yupana.geography.settings import AREAS, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS, SpineSettings
 from yupana.plan.measurement import Mechanism
 
 _KINDS: Final = ("conventional", "aian", "optimized")
@@ -16,7 +16,7 @@ _CLASSES: Final = (PLACES, AREAS, QUARTERS, SCHOOLS)
 
 def read_spine(
     value: object, shares: Mapping[str, Fraction] | None, mechanism: Mechanism, faults: list[str]
-) -> Settings | None:
+) -> SpineSettings | None:
     """Read the table "spine"; None if it has a fault, or there are no geolevels.
 
     Parameters
@@ -47,7 +47,7 @@ def read_spine(
     if shares is None or len(faults) > before:
         return None
     kind = changes.pop("kind", "conventional")
-    settings = Settings(kind, mechanism.value, tuple(shares), tuple(shares.values()))
+    settings = SpineSettings(kind, mechanism.value, tuple(shares), tuple(shares.values()))
     return replace(settings, **changes)
 
 
