@@ -2,9 +2,11 @@
 
 import contextlib
 import errno
+import functools
 import glob
 import os
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -112,3 +114,17 @@ def quoted(text: str) -> str:
 def named(name: str) -> str:
     """A name, such as that of a column, as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def shared_database() -> duckdb.DuckDBPyConnection:
+    """The database of the tables that this process hands out, which are public; each use takes a cursor of its own."""
+    with _OPENING:
+        return _open_shared()
+
+
+@functools.cache
+def _open_shared() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(":memory:", config={"temp_directory": ""})
+
+
+_OPENING: Final = threading.Lock()

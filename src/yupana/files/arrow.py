@@ -1,0 +1,165 @@
+"""A table that any data-frame library reads without copying, through the Arrow C stream interface."""
+
+import html
+import itertools
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+
+from yupana.errors import InputError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_SHOWN: Final = 10
+"""Rows that a notebook shows."""
+
+_NUMBERS: Final = itertools.count()
+_LOCK: Final = threading.Lock()
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """What has columns to read: a frame of Polars or pandas, a table of pyarrow, a relation of DuckDB, `ArrowTable`."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand out a capsule with a stream of record batches."""
+
+
+class ArrowTable:
+    """Columns with names and types, read through the Arrow C stream interface.
+
+    ``polars.DataFrame(table)``, ``pyarrow.table(table)``, ``pandas.DataFrame.from_arrow(table)`` and
+    ``duckdb.sql("from table")`` take it without a copy. Without any of these, ``table["COUNT"]`` is one column as a
+    list, ``table.rows()`` goes through the rows, and ``len(table)`` counts them.
+
+    Codes are text and keep their leading zeros. A table cannot be pickled: pickle what a library made of it.
+
+    Parameters
+    ----------
+    query : str
+        SQL of the rows in the database that all tables of a process share: a table of it, or files that stay where
+        they are and are read anew each time.
+
+    Source
+    ------
+    The Arrow PyCapsule interface, https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
+    """
+
+    __slots__ = ("__weakref__", "_query", "_types")
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        described = self._execute("DESCRIBE SELECT *").fetchall()
+        self._types: dict[str, str] = {str(row[0]): str(row[1]) for row in described}
+
+    @classmethod
+    def of(cls, columns: Mapping[str, tuple[str, Sequence[object]]]) -> "ArrowTable":
+        """Make a table of values in memory.
+
+        Parameters
+        ----------
+        columns : mapping
+            Of each column the type that SQL gives it, and its values, None where there is none. All are as long.
+        """
+        from yupana.files.database import named
+
+        lengths = {len(values) for _, values in columns.values()}
+        if len(lengths) > 1:
+            raise ValueError("the columns of a table are as long as each other")
+        with _LOCK:
+            name = f"table_{next(_NUMBERS)}"
+        fields = ", ".join(f"unnest(?::{kind}[]) AS {named(column)}" for column, (kind, _) in columns.items())
+        values = [list(values) for _, values in columns.values()]
+        _cursor().execute(f"CREATE TABLE {name} AS SELECT {fields}", values)
+        table = cls(f"FROM {name}")
+        weakref.finalize(table, _drop, name).atexit = False
+        return table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(self._types)
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The type of each column, as SQL names it."""
+        return dict(self._types)
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        ((rows,),) = self._execute("SELECT count(*)").fetchall()
+        return int(rows)
+
+    def __bool__(self) -> bool:
+        """Whether there are columns: a table without rows is a table."""
+        return True
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """Read one column.
+
+        Raises
+        ------
+        KeyError
+            If there is none of that name.
+        """
+        from yupana.files.database import named
+
+        if column not in self._types:
+            raise KeyError(f"there is no column {column!r}; there are {', '.join(self._types)}")
+        return [row[0] for row in self._execute(f"SELECT {named(column)}").fetchall()]
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the columns."""
+        return iter(self._types)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Go through the rows, each a tuple of values in the order of the columns."""
+        found = self._execute("SELECT *")
+        while part := found.fetchmany(10_000):
+            yield from part
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand out a capsule with a stream of the rows; each call reads them anew."""
+        return _cursor().sql(self._query).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {kind}" for name, kind in self._types.items())
+        rows = len(self)
+        return f"<{rows:,} row{'s' * (rows != 1)}: {shown}>"
+
+    def _repr_html_(self) -> str:
+        rows = len(self)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._types)
+        first = self._execute("SELECT *").fetchmany(_SHOWN)
+        body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in first)
+        more = f"<p>{rows:,} rows, of which {len(first)} are shown</p>" if rows > len(first) else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a table of yupana cannot be pickled; pickle what polars, pandas or pyarrow makes of it")
+
+    def _execute(self, select: str) -> "duckdb.DuckDBPyConnection":
+        """Run a query on the rows, on a cursor of its own: a stream that is being read goes on beside it."""
+        import duckdb
+
+        try:
+            return _cursor().execute(f"{select} FROM ({self._query})")
+        except duckdb.IOException:
+            raise InputError("the file of this table is no longer there or can no longer be read") from None
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else html.escape(str(value))
+
+
+def _cursor() -> "duckdb.DuckDBPyConnection":
+    # A process that hands out no table does not load the database.
+    from yupana.files.database import shared_database
+
+    return shared_database().cursor()
+
+
+def _drop(name: str) -> None:
+    _cursor().execute(f"DROP TABLE IF EXISTS {name}")
