@@ -129,13 +129,17 @@ class ArrowTable:
         rows = len(self)
         return f"<{rows:,} row{'s' * (rows != 1)}: {shown}>"
 
-    def _repr_html_(self) -> str:
+    def as_html(self, most: int) -> str:
+        """Write the first rows as an HTML table."""
         rows = len(self)
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self._types)
-        first = self._execute("SELECT *").fetchmany(_SHOWN)
+        first = self._execute("SELECT *").fetchmany(most)
         body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in first)
         more = f"<p>{rows:,} rows, of which {len(first)} are shown</p>" if rows > len(first) else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def _repr_html_(self) -> str:
+        return self.as_html(_SHOWN)
 
     def __reduce__(self) -> str:
         raise TypeError("a table of yupana cannot be pickled; pickle what polars, pandas or pyarrow makes of it")

@@ -1,5 +1,6 @@
 """A Plan: measurements and the way they compose, with what they cost together."""
 
+import html
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -7,6 +8,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
+from yupana.files.arrow import ArrowTable
 from yupana.plan.margin import Margins, margin_of
 from yupana.plan.measurement import Measurement, Mechanism, PersonSensitivity, Sensitivity
 from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
@@ -46,7 +48,7 @@ class PlanDifference:
     there: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """Everything a run will measure, public and computed without data.
 
@@ -203,6 +205,27 @@ class Plan:
             "totals": self._totals(delta),
         }
 
+    def table(self) -> ArrowTable:
+        """Tabulate the measurements, a row each, with the columns of "measurements" in `as_json`.
+
+        Exact numbers are text, such as "293764/114921", with a double beside them in a column that ends in
+        ``_float``; ``moe`` is the margin of error of one cell, in records, at the plan's confidence.
+        """
+        rows = [self._measurement_as_json(m) for m in self.measurements]
+        names = rows[0] if rows else ("name",)
+        return ArrowTable.of({name: (_column_type(name), [row[name] for row in rows]) for name in names})
+
+    def __repr__(self) -> str:
+        number = len(self.measurements)
+        return f"<Plan of {self.product}: {number} measurement{'s' * (number != 1)}, {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>Plan of {html.escape(self.product)}: {self._summary()}</p>{self.table().as_html(100)}"
+
+    def _summary(self) -> str:
+        loss, unit = self.loss(), "rho" if self.mechanism is Mechanism.ZCDP else "epsilon"
+        return f"{unit} {float(loss):.6g} for one {html.escape(self.privacy_unit)}, {self.neighbours.value} neighbours"
+
     def differences(self, other: "Plan") -> list[PlanDifference]:
         """List what this plan changes against another, measurement by measurement."""
 
@@ -288,6 +311,12 @@ class Plan:
                 return None
             distances[m.name] = distance
         return self.loss(lambda m: distances[m.name])
+
+
+def _column_type(name: str) -> str:
+    if name == "cells":
+        return "BIGINT"
+    return "DOUBLE" if name in {"sigma", "moe"} or name.endswith("_float") else "VARCHAR"
 
 
 def margin_from_json(plan: Mapping[str, Any], measurement: Mapping[str, Any], cells: int) -> float:
