@@ -1,0 +1,135 @@
+"""Records that are given as frames: each is written into the private scratch folder as the file it stands for.
+
+So all that reads, checks and counts records is the same for both, and so are the results.
+"""
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
+from yupana.confidential.records.database import private_database, scratch_folder
+from yupana.errors import InputError, YupanaError
+from yupana.files.arrow import ArrowStream
+from yupana.files.arrow_schema import NO_TYPE, stream_columns
+from yupana.files.database import quoted
+
+Data = str | Path | Mapping[str, "ArrowStream | str | Path"]
+"""A folder of record files, or each of them by its name without ending: a frame, or where the file lies."""
+
+FILES: Final = {
+    **dict.fromkeys(("persons", "units", "geo", "person-records", "household-records", "histogram"), "parquet"),
+    **dict.fromkeys(("GRF-C", "housing-units", "pop-group-totals", "geography"), "txt"),
+    "group_quarters": "csv",
+}
+"""The files that a data folder may hold, and how the name of each ends when it is written from a frame."""
+
+
+@contextmanager
+def as_folder(data: Data, *, synthetic: bool = False, memory: int | None = None) -> Iterator[Path]:
+    """Give records a folder while they are read.
+
+    Parameters
+    ----------
+    data : str, Path or mapping
+        A folder, which is taken as it is, or frames and files by name. A frame is anything with the Arrow C stream
+        interface and is read once. Its copy lies in a folder of mode 0700 in that of temporary files, as does what the
+        database spills, and is gone when the context is left.
+    synthetic : bool
+        Whether the records are nobody's. A folder says so itself, by a file named SYNTHETIC.
+    memory : int, optional
+        Bytes to get along with.
+
+    Raises
+    ------
+    InputError
+        If a name is of no file, or what it stands for is no frame, or has a column twice, or cannot be read. What is
+        raised within the context speaks of the frames by their names.
+    """
+    if isinstance(data, str | Path):
+        if synthetic and not is_synthetic(Path(data)):
+            raise InputError(f"{data}: synthetic=True is for frames; a folder says so by a file named {SYNTHETIC_MARK}")
+        yield Path(data)
+        return
+    if not isinstance(data, Mapping):
+        raise InputError(f"data is {_a(data)}; give a folder, or frames by name such as {{'persons': frame, ...}}")
+    frames = {name: given for name, given in data.items() if not isinstance(given, str | Path)}
+    with scratch_folder() as folder:
+        for name, given in data.items():
+            _check_name(name)
+            if isinstance(given, str | Path):
+                _link(folder, name, Path(given))
+        _write(folder, frames, memory)
+        if synthetic:
+            (folder / SYNTHETIC_MARK).touch()
+        try:
+            yield folder
+        except YupanaError as error:
+            raise type(error)(in_words(str(error), folder, frames)) from None
+
+
+def _write(folder: Path, frames: Mapping[str, object], memory: int | None) -> None:
+    if not frames:
+        return
+    with private_database(memory) as database:
+        for name, frame in frames.items():
+            database.register("frame", _stream(name, frame))
+            kind = "FORMAT parquet" if FILES[name] == "parquet" else "FORMAT csv, DELIMITER '|', HEADER"
+            database.execute(f"COPY (FROM frame) TO {quoted(str(folder / _file(name)))} ({kind})")
+            database.unregister("frame")
+
+
+def in_words(text: str, folder: Path, frames: Mapping[str, object]) -> str:
+    """Say of frames what was said of the files they were written to."""
+    text = text.replace(f"{folder} holds no file named {SYNTHETIC_MARK}", "synthetic=True was not said")
+    for name in frames:
+        text = text.replace(f"{folder / _file(name)}", name).replace(_file(name), name)
+    return text.replace(str(folder), "the data")
+
+
+def _file(name: str) -> str:
+    return f"{name}.{FILES[name]}"
+
+
+def _check_name(name: object) -> None:
+    if name in FILES:
+        return
+    near = difflib.get_close_matches(str(name), FILES, 1)
+    advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FILES)}"
+    raise InputError(f"data: {name!r} is the name of no record file; {advice}")
+
+
+def _link(folder: Path, name: str, path: Path) -> None:
+    if not path.exists():
+        raise InputError(f"data[{name!r}]: {path}: no such file")
+    (folder / f"{name}{path.suffix}").symlink_to(path.absolute())
+
+
+def _stream(name: str, frame: object) -> object:
+    """The stream of a frame; what a library says of a failure may quote records, so its words are left out."""
+    if not isinstance(frame, ArrowStream) or isinstance(frame, type):
+        raise InputError(
+            f"data[{name!r}] is {_a(frame)}, which has no __arrow_c_stream__; give a frame of Polars, pandas, pyarrow "
+            "or DuckDB, or a path"
+        )
+    try:
+        capsule = frame.__arrow_c_stream__()
+        columns = stream_columns(capsule)
+    except Exception as error:  # noqa: BLE001 (whatever a library raises)
+        raise InputError(f"data[{name!r}]: the frame could not be read ({type(error).__name__})") from None
+    if twice := [column for column, times in Counter(column for column, _ in columns).items() if times > 1]:
+        raise InputError(f"data[{name!r}]: column {', '.join(twice)} is there twice")
+    if untyped := [column for column, kind in columns if kind == NO_TYPE]:
+        raise InputError(f"data[{name!r}]: column {', '.join(untyped)} has no type; make it text")
+    if not columns:
+        raise InputError(f"data[{name!r}]: the frame has no columns")
+    return capsule
+
+
+def _a(value: object) -> str:
+    """The type of a value, and nothing of the value itself."""
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
