@@ -1,7 +1,12 @@
-"""Long work in named stages: announced as they begin, and timed."""
+"""Long work in named stages: announced as they begin, timed, and told to whoever listens."""
 
+import html
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 Announce = Callable[[str], None]
 """Called with the name of each stage as it begins."""
@@ -32,3 +37,87 @@ class Stopwatch:
     def within(self, part: str) -> Announce:
         """Announce the stages of a part of the work under its name."""
         return lambda stage: self.start(f"{part}: {stage}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far long work is; ``str`` of it is a line for people.
+
+    Attributes
+    ----------
+    stage : str
+        What is under way: a stage, or a geolevel within one.
+    done, total : int
+        How many of how many parts of the stage are done, such as geounits; both 0 where it has no parts.
+    """
+
+    stage: str
+    done: int = 0
+    total: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.done:,} of {self.total:,}" if self.total else self.stage
+
+
+Listener = Callable[[Step], None]
+"""Called with each step of long work. What it raises ends the work as any error does."""
+
+
+@contextmanager
+def listening(progress: Listener | bool, title: str) -> Iterator[Listener]:  # noqa: FBT001 (as users give it)
+    """Tell steps to whoever listens: to a callable, with True to a bar, else to nobody."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        with _bar(title) as show:
+            yield show
+    else:
+        yield lambda _: None
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Listener]:
+    """Show steps as a bar in a notebook and on a terminal, and elsewhere each stage as a line on stderr."""
+    if (display := _notebook()) is not None:
+        shown = display.display(display.HTML(html.escape(title)), display_id=True)
+        yield lambda step: shown.update(display.HTML(_as_html(title, step)))
+        shown.update(display.HTML(html.escape(f"{title}: done")))
+    elif sys.stderr is not None and sys.stderr.isatty():
+        with _terminal(title) as show:
+            yield show
+    else:
+        stage = ""
+
+        def tell(step: Step) -> None:
+            nonlocal stage
+            if step.stage != stage and sys.stderr is not None:
+                stage = step.stage
+                print(f"{title}: {stage}", file=sys.stderr, flush=True)  # noqa: T201 (asked for)
+
+        yield tell
+
+
+@contextmanager
+def _terminal(title: str) -> Iterator[Listener]:
+    from rich.console import Console  # noqa: PLC0415 (only who shows a bar needs it)
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(file=sys.stderr)) as shown:
+        task = shown.add_task(title, total=None)
+        yield lambda step: shown.update(
+            task, description=f"{title}: {step.stage}", completed=step.done, total=step.total or None
+        )
+
+
+def _notebook() -> Any | None:  # noqa: ANN401 (a module of IPython, which need not be there)
+    """The module that shows things in a notebook, if this is one."""
+    if (ipython := sys.modules.get("IPython")) is None:
+        return None
+    shell = ipython.get_ipython()
+    return ipython.display if shell is not None and "IPKernelApp" in shell.config else None
+
+
+def _as_html(title: str, step: Step) -> str:
+    bar = f'<progress max="{step.total}" value="{step.done}"></progress> ' if step.total else "<progress></progress> "
+    return bar + html.escape(f"{title}: {step}")
