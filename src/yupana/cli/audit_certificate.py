@@ -2,13 +2,9 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from yupana.cli.arguments import Commands, count, print_json
 from yupana.cli.product import add_verb
-
-PAGE = "certificate.html"
-NUMBERS = "certificate.json"
 
 
 def add(verbs: Commands) -> None:
@@ -24,63 +20,12 @@ def add(verbs: Commands) -> None:
 
 
 def _certificate(options: argparse.Namespace) -> None:
-    import json
+    from yupana.report.certified import NUMBERS, certify
 
-    import yupana
-    from yupana.errors import ConfigError
-    from yupana.release.folder import new_folder, write_manifest
-    from yupana.release.tables import checksum
-
-    releases: list[Path] = options.releases
-    if options.household_cap is not None and len(releases) == 1:
-        raise ConfigError("--household-cap goes with several releases; that of one speaks of its own records")
-    manifests = [(release, _manifest_of(release)) for release in releases]
-    if len(manifests) == 1:
-        from yupana.audit.certificate import certificate
-        from yupana.report.certificate import certificate_page
-
-        certified = certificate(manifests[0][1])
-        page = certificate_page(certified)
-    else:
-        from yupana.audit.certificate_set import certificate_of_set
-        from yupana.report.certificate_set import certificate_set_page
-
-        short = [release.resolve().name for release in releases]
-        names = short if len(set(short)) == len(short) else [str(release) for release in releases]
-        named = [(name, manifest) for name, (_, manifest) in zip(names, manifests, strict=True)]
-        certified = certificate_of_set(named, options.household_cap)
-        page = certificate_set_page(certified)
-    digests = [checksum(release / "manifest.json") for release in releases]
-    with new_folder(options.out, overwrite=options.overwrite, noisy=False) as partial:
-        (partial / NUMBERS).write_text(json.dumps(certified, indent=1) + "\n", encoding="utf-8")
-        (partial / PAGE).write_text(page, encoding="utf-8")
-        write_manifest(
-            partial,
-            {
-                "yupana": yupana.__version__,
-                "product": "certificate",
-                "certifies": digests[0] if len(digests) == 1 else digests,
-                "tables": {name: {"sha256": checksum(partial / name)} for name in (PAGE, NUMBERS)},
-            },
-        )
+    certified = certify(options.releases, options.household_cap)
+    page = certified.write(options.out, overwrite=options.overwrite)
     if options.json:
-        print_json(certified)
+        print_json(dict(certified))
         return
-    print(options.out / PAGE)
+    print(page)
     print(options.out / NUMBERS)
-
-
-def _manifest_of(release: Path) -> dict[str, Any]:
-    """The manifest of a release whose files are those that it describes, and whose plan is its configuration's."""
-    from yupana.errors import OutputError
-    from yupana.products.repeated import check_recipe
-    from yupana.release.check import read_intact
-
-    try:
-        manifest = read_intact(release)
-    except OutputError as error:
-        raise OutputError(f"not certified: {error}") from None
-    wrong, _ = check_recipe(release, manifest, None)
-    if wrong:
-        raise OutputError("\n".join([f"not certified: {release} contradicts itself:", *(f"  {one}" for one in wrong)]))
-    return manifest

@@ -1,5 +1,6 @@
 """Intervals for cells of any release, by the product that its manifest names. Public; docs/intervals.md."""
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,7 @@ from yupana.estimate.intervals.intervals import Evidence, Interval, interval
 from yupana.estimate.intervals.marginal import MarginalIntervals
 from yupana.estimate.intervals.noisy_tables import NoisyTables
 from yupana.estimate.intervals.tree import open_tree, schema_of
+from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database
 from yupana.plan.margin import z_value
 from yupana.products.phsafe.specification import DERIVED
@@ -26,9 +28,9 @@ _WITHOUT_PLAN: Final = Fraction(95, 100)
 """Of single tables, which are of SafeTab."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """Intervals for the cells of a release.
+@dataclass(frozen=True, slots=True, repr=False)
+class Intervals:
+    """Intervals for the cells of a release; a data-frame library takes them as it takes their `table`.
 
     Attributes
     ----------
@@ -57,10 +59,45 @@ class Answers:
             "notes": list(self.notes),
         }
 
+    def table(self) -> ArrowTable:
+        """Tabulate them, with a row for each piece of a confidence set: a ratio may have two, or ends at infinity."""
+        rows = [(one, *piece) for one in self.intervals for piece in one.pieces]
+        return ArrowTable.of(
+            {
+                "query": ("VARCHAR", [one.query for one, _, _ in rows]),
+                "estimate": ("DOUBLE", [one.estimate for one, _, _ in rows]),
+                "variance": ("DOUBLE", [one.variance for one, _, _ in rows]),
+                "lower": ("DOUBLE", [lower for _, lower, _ in rows]),
+                "upper": ("DOUBLE", [upper for _, _, upper in rows]),
+                "cells": ("BIGINT", [one.cells for one, _, _ in rows]),
+                "method": ("VARCHAR", [one.method for one, _, _ in rows]),
+            }
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand out a capsule with a stream of the rows of `table`."""
+        return self.table().__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        """How many queries were answered."""
+        return len(self.intervals)
+
+    def __getitem__(self, place: int) -> Interval:
+        """The answer to a query, by its place."""
+        return self.intervals[place]
+
+    def __repr__(self) -> str:
+        number = len(self.intervals)
+        return f"<{number} interval{'s' * (number != 1)} of {self.product} at {float(self.confidence):g} confidence>"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in (f"status: {self.status}", *self.notes))
+        return f"{self.table().as_html(100)}<ul>{notes}</ul>"
+
 
 def intervals(
     release: Path, queries: Sequence[str], *, confidence: Fraction | None = None, noisy: Path | None = None
-) -> Answers:
+) -> Intervals:
     """Intervals for sums, differences, ratios and percentages of cells of a release.
 
     Parameters
@@ -90,7 +127,7 @@ def intervals(
         z = NormalDist().inv_cdf(float((1 + level) / 2)) if is_tree else z_value(level)
         found = tuple(interval(query, evidence, z) for query in queries)
         notes = evidence.notes
-    return Answers(str(manifest.get("product")), str(manifest.get("status")), level, found, notes)
+    return Intervals(str(manifest.get("product")), str(manifest.get("status")), level, found, notes)
 
 
 def _evidence(

@@ -1,0 +1,124 @@
+"""A certificate as an object: its numbers, its page, and both in a folder."""
+
+import html
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yupana
+from yupana.audit.certificate import certificate
+from yupana.audit.certificate_set import certificate_of_set
+from yupana.errors import ConfigError, OutputError
+from yupana.products.repeated import check_recipe
+from yupana.release.check import read_intact
+from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.tables import checksum
+from yupana.report.certificate import certificate_page
+from yupana.report.certificate_set import certificate_set_page
+
+PAGE: Final = "certificate.html"
+NUMBERS: Final = "certificate.json"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Certificate(Mapping[str, Any]):
+    """What one release promises, or several together: a mapping of its numbers (docs/certificate.md) with a page.
+
+    Attributes
+    ----------
+    numbers : mapping
+        What certificate.json says.
+    page : str
+        One HTML file that loads nothing.
+    certifies : tuple of str
+        SHA-256 of the manifest of each release.
+    """
+
+    numbers: Mapping[str, Any]
+    page: str
+    certifies: tuple[str, ...]
+
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 (whatever the certificate says there)
+        """One of the numbers, by its key in certificate.json."""
+        return self.numbers[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys of certificate.json."""
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self.numbers)
+
+    def write(self, out: str | Path, *, overwrite: bool = False) -> Path:
+        """Write certificate.html and certificate.json into a folder that does not exist or is empty; return the page.
+
+        Raises
+        ------
+        OutputError
+            If the folder cannot be used.
+        """
+        folder = Path(out)
+        with new_folder(folder, overwrite=overwrite, noisy=False) as partial:
+            (partial / NUMBERS).write_text(json.dumps(self.numbers, indent=1) + "\n", encoding="utf-8")
+            (partial / PAGE).write_text(self.page, encoding="utf-8")
+            write_manifest(
+                partial,
+                {
+                    "yupana": yupana.__version__,
+                    "product": "certificate",
+                    "certifies": self.certifies[0] if len(self.certifies) == 1 else list(self.certifies),
+                    "tables": {name: {"sha256": checksum(partial / name)} for name in (PAGE, NUMBERS)},
+                },
+            )
+        return folder / PAGE
+
+    def __repr__(self) -> str:
+        number = len(self.certifies)
+        return f"<Certificate of {number} release{'s' * (number != 1)}>"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.page)}" style="width: 100%; height: 40em; border: 0"></iframe>'
+
+
+def certify(releases: Sequence[Path], household_cap: int | None = None) -> Certificate:
+    """Certify a release, or several of the same people together, from their manifests alone.
+
+    Parameters
+    ----------
+    releases : sequence of Path
+    household_cap : int, optional
+        Of several: the most persons in a household, for what they promise to one.
+
+    Raises
+    ------
+    ConfigError
+        If a cap is given for one release.
+    OutputError
+        If the files of a release are not those that its manifest describes, or its plan is not its configuration's.
+    """
+    if household_cap is not None and len(releases) == 1:
+        raise ConfigError("--household-cap goes with several releases; that of one speaks of its own records")
+    manifests = [_manifest_of(release) for release in releases]
+    digests = tuple(checksum(release / MANIFEST) for release in releases)
+    if len(manifests) == 1:
+        numbers = certificate(manifests[0])
+        return Certificate(numbers, certificate_page(numbers), digests)
+    short = [release.resolve().name for release in releases]
+    names = short if len(set(short)) == len(short) else [str(release) for release in releases]
+    numbers = certificate_of_set(list(zip(names, manifests, strict=True)), household_cap)
+    return Certificate(numbers, certificate_set_page(numbers), digests)
+
+
+def _manifest_of(release: Path) -> dict[str, Any]:
+    """The manifest of a release whose files are those that it describes, and whose plan is its configuration's."""
+    try:
+        manifest = read_intact(release)
+    except OutputError as error:
+        raise OutputError(f"not certified: {error}") from None
+    wrong, _ = check_recipe(release, manifest, None)
+    if wrong:
+        raise OutputError("\n".join([f"not certified: {release} contradicts itself:", *(f"  {one}" for one in wrong)]))
+    return manifest
