@@ -195,7 +195,7 @@ def test_commands_quote_the_folder() -> None:
     demo = demonstration(production_plan(puerto_rico=False), Path("my <demo>; rm -rf"))
     text = render(demonstration_page(demo))
     assert "<demo>" not in text
-    assert html.escape("yupana check 'my <demo>; rm -rf/release'") in text
+    assert escape("yupana check 'my <demo>; rm -rf/release'") in text
     assert "the list of &lt;units&gt;" in text.lower()
 
 

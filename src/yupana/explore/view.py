@@ -138,7 +138,7 @@ def _figure(figure: Figure, *, narrow: bool) -> dict[str, Any]:
 
     return {
         "charts": [chart(of) for of in figure.charts],
-        "legend": join(*legend(figure.legend)),
+        "legend": legend(figure.legend),
         "caption": figure.caption,
         "numbers": join(*map(chart_table, figure.charts)),
     }

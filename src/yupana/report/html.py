@@ -1,23 +1,75 @@
-"""HTML that cannot be mistaken for text: whatever is not `Html` is escaped on its way into a page."""
+"""Templates of pages, in `templates/`. Whatever is not `Html` is escaped on its way into one."""
 
-import html
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from yupana.report import numbers
+
+Html = Markup
+"""Markup that is safe to put into a page as it is."""
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+
+_ENVIRONMENT: Final = Environment(
+    loader=FileSystemLoader(TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+_ENVIRONMENT.filters |= {
+    name: getattr(numbers, name)
+    for name in ("whole", "rounded", "percent", "power_of_ten", "loss", "confidence_percent")
+}
 
 
-class Html(str):
-    """Markup that is safe to put into a page as it is."""
+def fill(template: str, values: Mapping[str, Any]) -> Html:
+    """Fill a template.
 
-    __slots__ = ()
+    Parameters
+    ----------
+    template : str
+        A file of `templates/`.
+    values : mapping of name to value
+        What the template names; a name that is missing is an error of the program.
+    """
+    return Html(_ENVIRONMENT.get_template(template).render(values))
+
+
+def table(columns: Mapping[str, Sequence[object]], caption: str, note: str = "") -> Html:
+    """A table by its columns. Columns that hold numbers, formatted or not, are set flush right.
+
+    Parameters
+    ----------
+    columns : mapping of heading to values, all of one length
+    caption : str
+        What the table shows; it stands above, outside of what scrolls.
+    note : str, optional
+        Stands below.
+    """
+    heads = [(name, all(_is_number(value) for value in values)) for name, values in columns.items()]
+    rows = list(zip(*columns.values(), strict=True))
+    return fill("table.html", {"heads": heads, "rows": rows, "caption": caption, "note": note})
+
+
+def _is_number(value: object) -> bool:
+    text = str(value).removesuffix("%").replace(",", "").removeprefix("−").removeprefix("-")
+    return text in {"", "–", "infinite", "exact", "unknown"} or text.replace(".", "", 1).isdecimal()
 
 
 def escape(text: object) -> Html:
     """Escape a text; leave `Html` as it is."""
-    return text if isinstance(text, Html) else Html(html.escape(str(text)))
+    return Html.escape(text)
 
 
 def join(*parts: object) -> Html:
     """Put parts one after the other, each escaped unless it is `Html`."""
-    return Html("".join(escape(part) for part in parts))
+    return Html("").join(map(escape, parts))
 
 
 def element(name: str, *content: object, **attributes: str) -> Html:
@@ -39,38 +91,3 @@ def code(text: str) -> Html:
 def bullets(*items: object) -> Html:
     """A list."""
     return element("ul", *(element("li", item) for item in items))
-
-
-def table(columns: Mapping[str, Sequence[object]], caption: str, note: str = "") -> Html:
-    """A table by its columns. Columns that hold numbers, formatted or not, are set flush right.
-
-    Parameters
-    ----------
-    columns : mapping of heading to values, all of one length
-    caption : str
-        What the table shows; it stands above, outside of what scrolls.
-    note : str, optional
-        Stands below.
-    """
-    numeric = {name: all(_is_number(value) for value in values) for name, values in columns.items()}
-    heads = [_cell("th", name, number=numeric[name], scope="col") for name in columns]
-    rows = [
-        element("tr", *(_cell("td", value, number=numeric[name]) for name, value in zip(columns, row, strict=True)))
-        for row in zip(*columns.values(), strict=True)
-    ]
-    body = element("table", element("thead", element("tr", *heads)), element("tbody", *rows), aria_label=caption)
-    return join(
-        paragraph(caption, class_="note caption"),
-        # What scrolls must be reachable by keyboard.
-        element("div", body, class_="scroll", tabindex="0", role="region", aria_label=caption),
-        *([paragraph(note, class_="note")] if note else []),
-    )
-
-
-def _cell(name: str, value: object, *, number: bool, **attributes: str) -> Html:
-    return element(name, value, **attributes, **({"class_": "number"} if number else {}))
-
-
-def _is_number(value: object) -> bool:
-    text = str(value).removesuffix("%").replace(",", "").removeprefix("−").removeprefix("-")
-    return text in {"", "–", "infinite", "exact", "unknown"} or text.replace(".", "", 1).isdecimal()
