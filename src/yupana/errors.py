@@ -36,5 +36,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 (only a wrong name needs it)
 
     by_lower = {name.lower(): name for name in known}
-    found = get_close_matches(word.lower(), by_lower, n=1)
+    begun = [name for name in by_lower if len(word) > 1 and name.startswith(word.lower())]
+    found = begun or get_close_matches(word.lower(), by_lower, n=1)
     return f"; did you mean {by_lower[found[0]]}?" if found else ""

@@ -67,7 +67,7 @@ def _attribute(options: argparse.Namespace) -> None:
 
 def _product(path: Path, name: str) -> str:
     """Which system a configuration is of, by its keys."""
-    from yupana.files.document import read_toml_or_json
+    from yupana.files.document import read_document
 
     if name in (_PRODUCTION, _SLIDES):
         return "phsafe"
@@ -75,7 +75,7 @@ def _product(path: Path, name: str) -> str:
         return "safetab"
     if not path.is_file():
         return "topdown"
-    document, _ = read_toml_or_json(path)
+    document, _ = read_document(path)
     keys = set(document) if isinstance(document, dict) else set()
     if {"privacy_budget", "tau"} & keys:
         return "phsafe"

@@ -17,6 +17,7 @@ from yupana.cli import (
     audit,
     check,
     completion,
+    configuration,
     demo,
     explore,
     interval,
@@ -34,9 +35,8 @@ from yupana.files.temporary import temporary_folder
 _BAD_REQUEST = 2
 _FAULT = 1
 
-_COMMANDS = (
-    *(synth, phsafe, postprocess, safetab, spine, topdown, interval, account, audit, explore, check, demo, completion),
-)
+_PRODUCTS = (phsafe, safetab, topdown, configuration)
+_COMMANDS = (synth, *_PRODUCTS, postprocess, spine, interval, account, audit, explore, check, demo, completion)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -82,21 +82,7 @@ def parser_of_all() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"yupana {yupana.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (
-        synth,
-        phsafe,
-        postprocess,
-        safetab,
-        spine,
-        topdown,
-        interval,
-        account,
-        audit,
-        explore,
-        check,
-        demo,
-        completion,
-    ):
+    for module in _COMMANDS:
         module.add(commands)
     return parser
 

@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse, and refuse at once what no action takes: the verb at hand knows the options that were meant."""
         given = list(sys.argv[1:] if args is None else args)
-        if self._subparsers is not None:
+        if verbs_of(self) is not None:
             self._check_first(given)
         found, left = super().parse_known_args(given, namespace)
         if left:
@@ -59,11 +59,23 @@ class _Formatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in text.splitlines())
 
 
+def groups(parser: argparse.ArgumentParser) -> Iterator["argparse._SubParsersAction[argparse.ArgumentParser]"]:
+    """The commands or verbs that a parser chooses among, if it does: none or one group."""
+    for action in parser._actions:  # noqa: SLF001 (argparse lists them nowhere else)
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 (the same)
+            yield action
+
+
+def verbs_of(parser: argparse.ArgumentParser) -> Any:  # noqa: ANN401 (argparse keeps the type private)
+    """What a parser chooses among, to which more may be added; None if it has arguments instead."""
+    return next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)  # noqa: SLF001 (argparse lists them nowhere else)
+
+
 def leaves(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Every command that does something, by its words: ``phsafe plan``, ``check``."""
-    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001 (argparse has no other way)
-    if not groups:
+    verbs = verbs_of(parser)
+    if verbs is None:
         yield path, parser
-    for group in groups:
-        for name, verb in group.choices.items():
-            yield from leaves(verb, f"{path} {name}".lstrip())
+        return
+    for name, verb in verbs.choices.items():
+        yield from leaves(verb, f"{path} {name}".lstrip())

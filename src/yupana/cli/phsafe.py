@@ -28,7 +28,7 @@ from yupana.cli.product import (
     solve_targets,
 )
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.configuration import Config, read_config, without_noise
+from yupana.products.phsafe.configuration import Config, locate, read_config, without_noise
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import production_plan
 
@@ -99,7 +99,8 @@ def _verb(
     verbs: Commands, name: str, text: str, command: Callable[[argparse.Namespace], None]
 ) -> argparse.ArgumentParser:
     verb = add_verb(verbs, name, text, command)
-    verb.add_argument("config", type=Path, metavar="CONFIG", help="the Bureau's config.json, or a release's manifest")
+    text = "config.json or .toml, a release's manifest, or a built-in name: s-dhc-2020-us"
+    verb.add_argument("config", type=Path, metavar="CONFIG", help=text)
     return verb
 
 
@@ -119,8 +120,9 @@ def _planning(verb: argparse.ArgumentParser) -> None:
 
 
 def _configured(options: argparse.Namespace) -> tuple[Config, Plan]:
-    config = read_config(options.config)
-    settle(options, options.config, {**PLANNED, "confidence": DEFAULT_CONFIDENCE, "sensitivity": "published"})
+    path = locate(options.config)
+    config = read_config(path)
+    settle(options, path, {**PLANNED, "confidence": DEFAULT_CONFIDENCE, "sensitivity": "published"})
     return config, _planned(options, config)
 
 
@@ -136,7 +138,7 @@ def _validate(options: argparse.Namespace) -> None:
     from yupana.confidential.phsafe.truncation import left_out
     from yupana.confidential.records.findings import failing
 
-    config = read_config(options.config)
+    config = read_config(locate(options.config))
     with stages("validate", 1 + options.internal) as announce:
         announce("reading and checking the records")
         with checked_census(config, options.data, options.memory) as census:

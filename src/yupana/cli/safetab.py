@@ -30,7 +30,7 @@ from yupana.cli.product import (
 )
 from yupana.plan.plan import Plan
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import CONFIG, read_iterations
+from yupana.products.safetab.parameters import locate, read_iterations
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE
 
 if TYPE_CHECKING:
@@ -80,7 +80,10 @@ def _add_product(
     added = {verb: add_verb(verbs, verb, texts[verb], command) for verb, command in doing.items()}
     for verb, parser in added.items():
         parser.add_argument(
-            "parameters", type=Path, metavar="PARAMETERS", help="the Bureau's parameter folder, or a release's manifest"
+            "parameters",
+            type=Path,
+            metavar="PARAMETERS",
+            help="a parameter folder, a release's manifest, or a built-in name",
         )
         parser.add_argument(
             "--codes", type=Path, metavar="FOLDER", help="the files of codes and iterations (default: in PARAMETERS)"
@@ -114,10 +117,8 @@ def _planning(verb: argparse.ArgumentParser) -> None:
 
 def _places(options: argparse.Namespace) -> tuple[Path, Path]:
     """The configuration and the folder of codes: PARAMETERS is a folder with both, or the manifest of a release."""
-    path: Path = options.parameters
-    if path.is_file():
-        return path, options.codes or path.parent
-    return path / CONFIG, options.codes or path
+    path = locate(options.parameters)
+    return path, options.codes or path.parent
 
 
 def _terms(options: argparse.Namespace) -> dict[str, Any]:

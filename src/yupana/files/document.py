@@ -4,10 +4,11 @@ import json
 import tomllib
 from collections.abc import Sequence
 from fractions import Fraction
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import ConfigError
+from yupana.errors import ConfigError, nearest
 from yupana.files.regular import regular
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 
@@ -21,19 +22,24 @@ class Number(str):
     __slots__ = ()
 
 
-def read_document(path: Path) -> tuple[object, list[str]]:
-    """Read JSON whose numbers are `Number`, with the keys that are given twice as the first faults.
+def located(name: str | Path, package: str, built_in: Sequence[str]) -> Path:
+    """Where a configuration lies: a file, or one that a package brings along in its folder ``builtin``.
 
     Raises
     ------
     ConfigError
-        If there is no such file, or it is not JSON.
+        If there is none.
     """
-    return _json(path, _text(path))
+    if str(name) in built_in:
+        return Path(str(files(package) / "builtin" / f"{name}.toml"))
+    if not Path(name).exists():
+        known, meant = ", ".join(built_in), nearest(str(name), built_in)
+        raise ConfigError(f"config {name}: no such file, and none of the built-in names {known}{meant}")
+    return Path(name)
 
 
-def read_toml_or_json(path: Path) -> tuple[object, list[str]]:
-    """Read TOML, or JSON with the same keys, whose numbers are `Number`; see `read_document`.
+def read_document(path: Path) -> tuple[object, list[str]]:
+    """Read TOML, or JSON with the same keys, whose numbers are `Number`; keys that JSON gives twice are first faults.
 
     A file is JSON if its name says so, or if it begins with a brace, as no TOML does.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, InputError
-from yupana.files.document import is_text, read_table, read_toml_or_json, refuse
+from yupana.files.document import is_text, read_document, read_table, refuse
 
 CONFIGURATION: Final = "configuration"
 OPTIONS: Final = "options"
@@ -66,7 +66,7 @@ def read_recipe(path: Path) -> Recipe | None:
     ConfigError
         If the file cannot be read, or does not say how the release was made.
     """
-    document, faults = read_toml_or_json(path)
+    document, faults = read_document(path)
     if not isinstance(document, dict) or "yupana" not in document:
         return None
     configuration, options, inputs = (

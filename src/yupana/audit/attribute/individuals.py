@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from yupana.audit.attribute.households import Individual, Person, faults_of, reason_against, recoded, unit_record
 from yupana.audit.attribute.loss import ATTRIBUTES, Secret
-from yupana.files.document import check_keys, read_toml_or_json, refuse
+from yupana.files.document import check_keys, read_document, refuse
 
 RELATIONS: Final = {
     "householder": 20,
@@ -60,7 +60,7 @@ def read_individuals(path: Path) -> AttributeQuestion:
     ConfigError
         Naming the file, the individual and what is wrong, such as a household that cannot exist; all at once.
     """
-    document, faults = read_toml_or_json(path)
+    document, faults = read_document(path)
     if not isinstance(document, dict):
         raise refuse(path, [*faults, "the top level must be an object with the list 'individuals'"])
     check_keys("", document, ("individuals",), faults, optional=("secrets",))

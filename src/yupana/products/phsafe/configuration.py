@@ -1,11 +1,11 @@
-"""config.json of PHSafe: budgets by table and level, truncation thresholds, states. Public; read without rounding."""
+"""The configuration of PHSafe: budgets by table and level, truncation thresholds, states; read without rounding."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from yupana.files.document import Number, check_keys, read_budget, read_document, refuse
+from yupana.files.document import Number, check_keys, located, read_budget, read_document, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import STATES, check_reader, read_mechanism, read_states
@@ -78,6 +78,21 @@ def read_config(path: Path) -> Config:
     if config is None or faults:
         raise refuse(path, faults)
     return config
+
+
+BUILT_IN: Final = ("s-dhc-2020-us", "s-dhc-2020-pr")
+"""Configurations that Yupana brings along, by name: those of the 2020 run."""
+
+
+def locate(source: str | Path) -> Path:
+    """Where a configuration lies, built-in or not.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+    """
+    return located(source, "yupana.products.phsafe", BUILT_IN)
 
 
 def without_noise(config: Config) -> Config:

@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import Final
 
 from yupana.errors import ConfigError
+from yupana.files.document import located
 from yupana.files.regular import read_regular
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
 from yupana.products.safetab.regions import ITERATION_LEVELS, Granularity
 
 CONFIG: Final = "config.json"
+CONFIG_WITH_COMMENTS: Final = "config.toml"
+"""Read where there is no `CONFIG`."""
+
+BUILT_IN: Final = ("ddhc-2020-us", "ddhc-2020-pr")
+"""Configurations that Yupana brings along, by name: those of the 2020 run."""
 
 _FOUR_DIGITS: Final = (r"\d{4}", "four digits")
 _CODE: Final = (r"[1-9]\d{3}", "four digits, the first of them not 0")
@@ -50,6 +56,24 @@ PARAMETER_FILES: Final = tuple(_FILES)
 
 _MOST_NAMED: Final = 20
 _SEPARATORS: Final = "|,"
+
+
+def locate(source: str | Path) -> Path:
+    """Where a configuration lies: a parameter folder's, a file, or a built-in one.
+
+    Raises
+    ------
+    ConfigError
+        If the folder has two, or none; or there is no such file or name.
+    """
+    folder = Path(source)
+    if not folder.is_dir():
+        return located(source, "yupana.products.safetab", BUILT_IN)
+    if not (folder / CONFIG_WITH_COMMENTS).exists():
+        return folder / CONFIG
+    if (folder / CONFIG).exists():
+        raise ConfigError(f"{folder} has both {CONFIG} and {CONFIG_WITH_COMMENTS}; remove one")
+    return folder / CONFIG_WITH_COMMENTS
 
 
 @dataclass(frozen=True, slots=True)

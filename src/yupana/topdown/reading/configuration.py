@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import ConfigError, nearest
-from yupana.files.document import check_keys, is_text, read_budget, read_choice, read_toml_or_json, refuse
+from yupana.files.document import check_keys, is_text, located, read_budget, read_choice, read_document, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import configuration_in
@@ -55,21 +53,11 @@ def path_of(name: str | Path) -> Path:
     ConfigError
         If there is none.
     """
-    if str(name) in BUILT_IN:
-        return built_in_path(str(name))
-    if not Path(name).exists():
-        meant = nearest(str(name), BUILT_IN)
-        raise ConfigError(f"config {name}: no such file, and none of the built-in names {', '.join(BUILT_IN)}{meant}")
-    return Path(name)
-
-
-def built_in_path(name: str) -> Path:
-    """Where a built-in configuration lies."""
-    return Path(str(files("yupana.topdown") / "builtin" / f"{name}.toml"))
+    return located(name, "yupana.topdown", BUILT_IN)
 
 
 def _read(path: Path) -> Configuration:
-    document, faults = read_toml_or_json(path)
+    document, faults = read_document(path)
     configuration = _parse(configuration_in(path, document, "topdown"), faults)
     if configuration is None or faults:
         raise refuse(path, faults)

@@ -1,0 +1,185 @@
+"""What `init`, `schema` and `show` give, and that configurations and their schemas say the same."""
+
+import copy
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from yupana.cli.main import main
+from yupana.errors import ConfigError
+from yupana.products.phsafe import configuration as phsafe
+from yupana.products.phsafe.production import budgets, production_config
+from yupana.products.safetab.demonstration_parameters import write_parameters
+from yupana.products.safetab.households import configuration as households
+from yupana.products.safetab.households import production as households_production
+from yupana.products.safetab.parameters import CONFIG, CONFIG_WITH_COMMENTS, locate
+from yupana.products.safetab.persons import configuration as persons
+from yupana.products.safetab.persons import production as persons_production
+from yupana.topdown.reading.configuration import BUILT_IN, read_configuration
+from yupana.topdown.reading.document import configuration_document
+
+PRODUCTS = ("phsafe", "safetab-p", "safetab-h", "topdown")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def schema_of(product: str, capsys: pytest.CaptureFixture[str]) -> jsonschema.Draft202012Validator:
+    schema = json.loads(printed(capsys, product, "schema"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def read(product: str, path: Path) -> object:
+    readers: Any = {
+        "phsafe": phsafe.read_config,
+        "safetab-p": persons.read_config,
+        "safetab-h": households.read_config,
+        "topdown": read_configuration,
+    }
+    return readers[product](path)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_every_built_in_is_shown_is_read_and_fits_its_schema(
+    product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = schema_of(product, capsys)
+    names = printed(capsys, product, "show").split()
+    assert len(names) > 1
+    for name in names:
+        text = printed(capsys, product, "show", name)
+        schema.validate(tomllib.loads(text))
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text)
+        assert read(product, path)
+        assert "#" in text
+
+
+def test_the_built_in_configurations_are_those_of_2020() -> None:
+    us, pr = (phsafe.read_config(phsafe.locate(name)) for name in phsafe.BUILT_IN)
+    assert (us.budgets, pr.budgets) == (budgets(puerto_rico=False), budgets(puerto_rico=True))
+    assert (list(us.states), pr.states) == (production_config()["state_filter"], ("72",))
+    assert us.taus == pr.taus == production_config()["tau"]
+    for name, run in (("ddhc-2020-us", "us"), ("ddhc-2020-pr", "pr")):
+        path = locate(name)
+        assert persons.read_config(path).budgets == persons_production.production_config((run,)).budgets
+        assert persons.read_config(path).settings == persons_production.production_config((run,)).settings
+        assert persons.read_config(path).zero_suppression == persons_production.ZERO_SUPPRESSION
+        assert persons.read_config(path).stage_1 == persons_production.STAGE_1
+        for read_config, production in (
+            (persons.read_config, persons_production),
+            (households.read_config, households_production),
+        ):
+            made: Any = read_config(path)
+            assert made.thresholds.items() <= production.thresholds().items()
+        assert households.read_config(path).budgets == households_production.production_config((run,)).budgets
+
+
+@pytest.mark.parametrize("product", ["phsafe", "topdown"])
+def test_init_writes_a_file_that_is_read(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed(capsys, product, "init", str(tmp_path / "config.toml"))
+    printed(capsys, product, "init", str(tmp_path / "config.json"))
+    (tmp_path / "printed").write_text(printed(capsys, product, "init"))
+    made = [read(product, tmp_path / name) for name in ("config.toml", "config.json", "printed")]
+    assert made[0] == made[1] == made[2]
+    json.loads((tmp_path / "config.json").read_text())
+    assert main([product, "plan", str(tmp_path / "config.toml")]) == 0
+
+
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+def test_init_of_safetab_writes_a_folder_that_is_read(
+    product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, other = tmp_path / "parameters", tmp_path / "json"
+    printed(capsys, product, "init", str(folder))
+    write_parameters(other)
+    assert read(product, folder / CONFIG_WITH_COMMENTS) == read(product, other / CONFIG)
+    assert printed(capsys, product, "plan", str(folder)) == printed(capsys, product, "plan", str(other))
+    (folder / CONFIG).write_text("{}")
+    assert main([product, "plan", str(folder)]) == 2
+    assert "has both config.json and config.toml" in capsys.readouterr().err
+
+
+def test_init_takes_a_name_to_begin_with(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "topdown", "init", "--like", "cook-2010") == printed(capsys, "topdown", "show", "cook-2010")
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_init_leaves_what_is_there_alone(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "config.toml"
+    kept.write_text("mine")
+    assert main([product, "init", str(kept)]) == 2
+    assert "exists; name a place that does not" in capsys.readouterr().err
+    assert kept.read_text() == "mine"
+
+
+@pytest.mark.parametrize("verb", [["show"], ["init", "--like"]])
+def test_an_unknown_name_is_told_its_neighbour(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["phsafe", *verb, "s-dhc-2020"]) == 2
+    told = "'s-dhc-2020' is none of the built-in names s-dhc-2020-us, s-dhc-2020-pr; did you mean s-dhc-2020-us?"
+    assert told in capsys.readouterr().err
+
+
+def places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def changed(document: object, path: tuple[Any, ...], to: object) -> object:
+    document = copy.deepcopy(document)
+    place: Any = document
+    for key in path[:-1]:
+        place = place[key]
+    if to is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = to
+    return document
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("to", [None, -1, "x\ny", {"qqq": 1}, [], True])
+def test_what_a_schema_refuses_its_reader_refuses(
+    product: str, to: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The other way round does not hold: no schema says that shares sum to 1.
+    schema, path = schema_of(product, capsys), tmp_path / "config.json"
+    name = {"topdown": "h1-2020-us", "phsafe": "s-dhc-2020-us"}.get(product, "ddhc-2020-us")
+    document = tomllib.loads(printed(capsys, product, "show", name))
+    document |= configuration_document(read_configuration(name)) if product == "topdown" else {}
+    refused = 0
+    for place in list(places(document))[::3]:
+        tried = changed(document, place, to)
+        # Thresholds of a pass that is not run are not read.
+        if schema.is_valid(tried) or "(PR-" in str(place):
+            continue
+        refused += 1
+        path.write_text(json.dumps(tried))
+        with pytest.raises(ConfigError):
+            read(product, path)
+    assert refused > 3
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_schema_has_exactly_the_keys_of_the_reader(
+    product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path := tmp_path / "config.json").write_text('{"qqq": 1}')
+    with pytest.raises(ConfigError, match="'qqq' is unknown; known are") as refused:
+        read(product, path)
+    (line,) = (line for line in str(refused.value).splitlines() if "known are" in line)
+    assert set(line.partition("known are ")[2].split(", ")) == set(schema_of(product, capsys).schema["properties"])
+
+
+def test_the_built_ins_of_topdown_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "topdown", "show").split() == list(BUILT_IN)
