@@ -27,8 +27,8 @@ from yupana.products.census import STATES
 from yupana.products.phsafe.production import production_config
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.household_tables import HOUSEHOLD_TYPE
 from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.specification import HOUSEHOLD_TYPE
 from yupana.release.check import check_files
 
 REFERENCE = Path(__file__).parents[1] / "src" / "yupana" / "explore" / "reference"
@@ -119,7 +119,7 @@ def safetab(nation: Path, state: Path) -> None:
                     sys.exit("no counts")
                 _, tables, _ = check_files(out)
                 kind = "persons" if product == "p" else "households"
-                for name in ["T01001"] if product == "p" else [t.name for t in HOUSEHOLD_TYPE.tables]:
+                for name in ["T01001"] if product == "p" else HOUSEHOLD_TYPE.tables:
                     columns = tables[name]
                     cells = columns.get("T3_DATA_CELL", ["0"] * len(columns["COUNT"]))
                     rows = zip(columns["REGION_TYPE"], columns["ITERATION_CODE"], cells, columns["COUNT"], strict=True)

@@ -38,6 +38,7 @@ from yupana.products.safetab.persons import configuration as config_p
 from yupana.products.safetab.persons import plan as plan_p
 from yupana.products.safetab.persons import production as production_p
 from yupana.products.safetab.regions import LEVELS
+from yupana.products.safetab.specification import QUESTIONS
 from yupana.report.safetab_reference import expected_tables
 from yupana.report.topdown_reference import _spine, spine_errors
 from yupana.topdown.plan import make_plan as make_topdown_plan
@@ -212,7 +213,7 @@ def test_every_number_of_safetab_p_is_the_librarys(
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
-@given(st.integers(1, 8), entries([plan_h.measurement_name(f, level) for level in LEVELS for f in plan_h.FAMILIES]))
+@given(st.integers(1, 8), entries([plan_h.measurement_name(f, level) for level in LEVELS for f in QUESTIONS]))
 def test_every_number_of_safetab_h_is_the_librarys(parameters: Path, codes: int, chosen: dict[str, Document]) -> None:
     document = started("safetab-h")
     document["fields"] |= {"race_codes": str(codes)}

@@ -20,19 +20,18 @@ from yupana.privacy.exact import show_exact
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.products.census import MECHANISMS, STATES
 from yupana.products.safetab.configuration import Settings as Common
-from yupana.products.safetab.household_tables import FAMILIES, HOUSEHOLD_TYPE, TENURE
 from yupana.products.safetab.households import configuration as config_h
 from yupana.products.safetab.households import plan as plan_h
 from yupana.products.safetab.households import production as production_h
 from yupana.products.safetab.households import targets as targets_h
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
-from yupana.products.safetab.person_tables import AGE_TABLES
 from yupana.products.safetab.persons import configuration as config_p
 from yupana.products.safetab.persons import plan as plan_p
 from yupana.products.safetab.persons import production as production_p
 from yupana.products.safetab.persons import targets as targets_p
 from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level, Run
+from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, QUESTIONS, TENURE
 from yupana.report.page import Section
 from yupana.report.safetab_reference import (
     expected_tables,
@@ -167,9 +166,9 @@ _FORM_H: Final = Form(
         for depth in _DEPTHS
     },
     cells={
-        (level.region.name, f"{family.name} {level.iteration_level}"): plan_h.measurement_name(family, level)
+        (level.region.name, f"{question.name} {level.iteration_level}"): plan_h.measurement_name(question, level)
         for level in LEVELS
-        for family in FAMILIES
+        for question in QUESTIONS
     },
     corner="Geography",
     solving="the median number of households of the groups of each level, among invented people; the "
@@ -263,7 +262,7 @@ class SafetabH:
         plan, config = chosen.plan, chosen.config
         kinds = {"T03": "household type", "T04": "tenure"}
         of_family = {
-            f: {targets_h.NAMES[m.name][1]: m for m in plan.measurements if m.table == f.name} for f in FAMILIES
+            q: {targets_h.NAMES[m.name][1]: m for m in plan.measurements if m.table == q.name} for q in QUESTIONS
         }
         names = {HOUSEHOLD_TYPE: ("a total", "2 types", "4 types", "5 types"), TENURE: ("a total", "3 tenures")}
         words = (
@@ -398,7 +397,7 @@ class SafetabP:
             for level, m in stage_1.items()
             if level.region.run == US and level.name in self.reference.persons
         }
-        names = ("a total", *(f"sex by {len(t.starts)} ages" for t in AGE_TABLES))
+        names = ("a total", *(f"sex by {len(starts)} ages" for starts in AGE_TABLES.values()))
         words = (
             "A rough noisy total of a group, made in stage 1 and never published, decides how finely it is told. Shown "
             f"are expected numbers, stage 1 included. The groups are those of {self.reference.source}, less those of "

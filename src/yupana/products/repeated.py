@@ -18,13 +18,13 @@ from yupana.plan.read import read_plan
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products.phsafe import configuration as phsafe_config
 from yupana.products.phsafe import plan as phsafe_plan
-from yupana.products.safetab.household_tables import FAMILIES
 from yupana.products.safetab.households import configuration as safetab_h_config
 from yupana.products.safetab.households import plan as safetab_h_plan
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import PARAMETER_FILES, read_iterations
 from yupana.products.safetab.persons import configuration as safetab_p_config
 from yupana.products.safetab.persons import plan as safetab_p_plan
+from yupana.products.safetab.specification import QUESTIONS
 from yupana.release.folder import MANIFEST
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.tables import checksum
@@ -146,10 +146,10 @@ def _budgets_p(config: safetab_p_config.Config) -> dict[str, Budget]:
 
 def _budgets_h(config: safetab_h_config.Config) -> dict[str, Budget]:
     return {
-        safetab_h_plan.measurement_name(family, level): config.budgets[family.key, level]
+        safetab_h_plan.measurement_name(question, level): config.budgets[question.key, level]
         for level in config.settings.levels
-        for family in FAMILIES
-        if config.budgets[family.key, level] > 0
+        for question in QUESTIONS
+        if config.budgets[question.key, level] > 0
     }
 
 

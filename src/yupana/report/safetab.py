@@ -12,10 +12,9 @@ from typing import Final
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.safetab.household_tables import HOUSEHOLD_TYPE, TENURE
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.person_tables import AGE_TABLES, TOTALS
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.report.charts import GREY, Series, share_bars
 from yupana.report.html import code, paragraph, table
 from yupana.report.numbers import loss, percent, power_of_ten, rounded, whole
@@ -40,12 +39,12 @@ _AMOUNTS: Final = (GREY, "#3fa0c9", "#d9982a", "#cf5a1e")
 AGES: Final = {
     TOTALS: Series("a total", _AMOUNTS[0]),
     **{
-        table.name: Series(f"sex by {len(table.starts)} ages", colour)
-        for table, colour in zip(AGE_TABLES, _AMOUNTS[1:], strict=True)
+        table: Series(f"sex by {len(starts)} ages", colour)
+        for (table, starts), colour in zip(AGE_TABLES.items(), _AMOUNTS[1:], strict=True)
     },
 }
 TYPES: Final = {
-    table.name: Series(words, colour)
+    table: Series(words, colour)
     for table, words, colour in zip(
         HOUSEHOLD_TYPE.tables,
         ("a total", "family or not", "4 household types", "5 household types"),
@@ -54,8 +53,8 @@ TYPES: Final = {
     )
 }
 TENURES: Final = {
-    TENURE.tables[0].name: Series("a total", _AMOUNTS[0]),
-    TENURE.tables[1].name: Series("3 tenures", "#8180d6"),
+    TENURE.tables[0]: Series("a total", _AMOUNTS[0]),
+    TENURE.tables[1]: Series("3 tenures", "#8180d6"),
 }
 """What a group that is in one table received, by table, from the least on."""
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from yupana.plan.plan import Plan
 from yupana.products.safetab.errors import LEFT_OUT, SIZES, Accuracy, LevelErrors, size_bins
-from yupana.products.safetab.household_tables import HOUSEHOLD_TYPE, TENURE
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
-from yupana.products.safetab.person_tables import AGE_TABLES, TOTALS
 from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2
+from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.report.charts import BLUE, ORANGE, Series, funnel, grid_of_shares, intervals, share_bars
 from yupana.report.html import Html, bullets, code, element, join, paragraph, table
 from yupana.report.numbers import loss, percent, rounded, whole
@@ -132,12 +131,12 @@ def _received(demo: SafetabDemonstration) -> tuple[list[Received], dict[str, lis
     possible: dict[Any, int] = {}
     for e in demo.persons_errors:
         possible[e.level] = possible.get(e.level, 0) + int(e.groups.sum())
-    tables = (TOTALS, *(t.name for t in AGE_TABLES))
+    tables = (TOTALS, *AGE_TABLES)
     counted = groups_by_table(demo.persons_release, tables, demo.iterations)
     persons = [Received(level, possible[level], counted.get(level, {})) for level in possible]
     households = {}
     for key, family in (("types", HOUSEHOLD_TYPE), ("tenures", TENURE)):
-        names = [t.name for t in family.tables]
+        names = family.tables
         of_family = groups_by_table(demo.households_release, names, demo.iterations)
         households[key] = [Received(level, sum(groups.values()), groups) for level, groups in of_family.items()]
     return persons, households
@@ -441,14 +440,14 @@ def _busiest_area(totals: Columns) -> tuple[str, str]:
 def _rows_of(demo: SafetabDemonstration, region_type: str, region_id: str) -> list[_Row]:
     """Groups of an area, the largest first."""
     by_code = {iteration.code: iteration for iteration in demo.iterations.iterations}
-    names = [t.name for t in AGE_TABLES]
+    names = list(AGE_TABLES)
     table_of = dict.fromkeys(by_code, TOTALS)
     table_of |= {
         iteration: name for name in names for iteration in _of_area(demo.persons_release[name], region_type, region_id)
     }
     truth = _of_area(demo.truth, region_type, region_id)
     households: dict[str, tuple[str, str]] = {}
-    for name in (t.name for t in HOUSEHOLD_TYPE.tables):
+    for name in HOUSEHOLD_TYPE.tables:
         columns = demo.households_release[name]
         found = _of_area(columns, region_type, region_id, columns["T3_DATA_CELL"])
         households |= {

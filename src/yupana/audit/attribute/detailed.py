@@ -14,9 +14,9 @@ import numpy as np
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
-from yupana.products.safetab.household_tables import FAMILIES
 from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
 from yupana.products.safetab.regions import LEVELS
+from yupana.products.safetab.specification import QUESTIONS
 
 ATTRIBUTES: Final = {
     "safetab-p": ("Sex", "Age", "Race", "Ethnicity", "Place"),
@@ -27,7 +27,7 @@ ATTRIBUTES: Final = {
 _OF_CELLS: Final = {
     "safetab-p": {"T01001-T02003": frozenset({"Sex", "Age"})},
     "safetab-h": dict(
-        zip((f.name for f in FAMILIES), (frozenset({"Household type"}), frozenset({"Tenure"})), strict=True)
+        zip((q.name for q in QUESTIONS), (frozenset({"Household type"}), frozenset({"Tenure"})), strict=True)
     ),
 }
 """By the table of a measurement, the attributes that decide which cell of a group a record is in."""

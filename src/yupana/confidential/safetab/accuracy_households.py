@@ -22,9 +22,12 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
 from yupana.products.safetab.households.configuration import Config
-from yupana.products.safetab.households.tables import NoisyGroups
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
+from yupana.products.safetab.regions import LEVELS
+from yupana.products.tables import Groups
 from yupana.progress import Announce
+
+_LEVELS = {level.name: level for level in LEVELS}
 
 
 def trials(
@@ -68,29 +71,31 @@ def trials(
         uncapped = list_groups(records, all_codes, chosen)
         count_levels(records, all_codes, iterations, uncapped.levels)
     announce(f"adding noise, {number} times")
-    noiseless = plan.without_noise()
-    exact, whole = (list(measure_levels(f.levels, config, Ledger(noiseless), entropy)) for f in (listed, uncapped))
-    drawn = [list(measure_levels(listed.levels, config, Ledger(plan), entropy)) for _ in range(number)]
+    exact, whole = (
+        list(measure_levels(found.levels, config, iterations, Ledger(plan.without_noise()), entropy))
+        for found in (listed, uncapped)
+    )
+    drawn = [list(measure_levels(listed.levels, config, iterations, Ledger(plan), entropy)) for _ in range(number)]
     of_table = [_errors(plan, truth, all_, noisy) for truth, all_, *noisy in zip(exact, whole, *drawn, strict=True)]
     return list(_by_level(exact, of_table, number))
 
 
-def _errors(plan: Plan, truth: NoisyGroups, whole: NoisyGroups, drawn: Sequence[NoisyGroups]) -> TableErrors:
+def _errors(plan: Plan, truth: Groups, whole: Groups, drawn: Sequence[Groups]) -> TableErrors:
     """Errors of one table at one level; ``whole`` is the truth with all race codes of every record."""
     return TableErrors(
-        table=truth.family.tables[truth.table].name,
+        table=truth.family.choices[truth.choice].own.name,
         expected_moe=plan.margin(drawn[0].measurement),
         sizes=np.tile(truth.counts.sum(axis=1), len(drawn)),
         errors=np.concatenate([noisy.counts - truth.counts for noisy in drawn]),
-        iterations=np.tile(truth.iterations, len(drawn)),
+        iterations=np.tile(truth.iteration.places.astype(np.int64), len(drawn)),
         bias=np.tile(truth.counts - whole.counts, (len(drawn), 1)),
     )
 
 
-def _by_level(exact: Sequence[NoisyGroups], errors: Sequence[TableErrors], number: int) -> Iterator[LevelErrors]:
+def _by_level(exact: Sequence[Groups], errors: Sequence[TableErrors], number: int) -> Iterator[LevelErrors]:
     pairs = zip(exact, errors, strict=True)
-    for (level, _), found in groupby(pairs, key=lambda pair: (pair[0].level, pair[0].family.key)):
+    for (_, level), found in groupby(pairs, key=lambda p: (p[0].family.name, p[0].measurement.level)):
         tables = tuple(of_table for _, of_table in found)
         sizes = np.concatenate([of_table.sizes for of_table in tables])
         groups = np.bincount(size_bins(sizes), minlength=len(SIZES)) // number
-        yield LevelErrors(level, detailed_only=False, groups=groups, tables=tables, trials=number)
+        yield LevelErrors(_LEVELS[level], detailed_only=False, groups=groups, tables=tables, trials=number)

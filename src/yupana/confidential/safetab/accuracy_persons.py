@@ -18,13 +18,13 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.errors import SIZES, LevelErrors, TableErrors, joined, size_bins
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
-from yupana.products.safetab.person_tables import AGE_TABLES, FINEST, TOTALS
 from yupana.products.safetab.persons.configuration import Config
-from yupana.products.safetab.persons.tables import NoisyGroups
-from yupana.products.safetab.regions import Level, Run
+from yupana.products.safetab.regions import LEVELS, Level, Run
+from yupana.products.safetab.specification import PERSONS
+from yupana.products.tables import Groups
 from yupana.progress import Announce
 
-_TABLES = (TOTALS, *(table.name for table in AGE_TABLES))
+_LEVELS = {level.name: level for level in LEVELS}
 
 
 def trials(
@@ -81,8 +81,9 @@ def trials(
         for of_pass, (areas, slices) in passes.items():
             measurer = Measurer(config, iterations, areas, ledger, entropy, of_pass)
             for noisy in measurer.measure(slices):
-                for detailed_only, errors in _errors(plan, noisy, truths[noisy.level], uncapped[noisy.level]):
-                    found[noisy.level, detailed_only, noisy.table].append(errors)
+                level = _LEVELS[noisy.measurement.level]
+                for detailed_only, errors in _errors(plan, noisy, truths[level], uncapped[level]):
+                    found[level, detailed_only, noisy.choice].append(errors)
     return list(_by_level(truths, found, number))
 
 
@@ -104,10 +105,10 @@ class _Truth:
     areas: int
     detailed_only: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-    def cells_of(self, noisy: NoisyGroups) -> Ints:
+    def cells_of(self, noisy: Groups) -> Ints:
         """True cells of some groups, in the finest table."""
-        number = noisy.areas * len(self.detailed_only) + noisy.iterations
-        found = np.zeros((len(number), FINEST.cells), dtype=np.int64)
+        number = noisy.area.places * len(self.detailed_only) + noisy.iteration.places
+        found = np.zeros((len(number), PERSONS.measured), dtype=np.int64)
         if len(self.groups):
             at = np.minimum(np.searchsorted(self.groups, number), len(self.groups) - 1)
             known = self.groups[at] == number
@@ -127,8 +128,8 @@ def _truth(level: Level, iterations: CharacteristicIterations, areas: Areas, sli
     eligible = iterations.eligible(level.iteration_level, granularity).iterations
     space = space_of(iterations, granularity)
     columns = space.columns(level.iteration_level)
-    groups, cells = [np.zeros(0, dtype=np.int64)], [np.zeros((0, FINEST.cells), dtype=np.int64)]
-    summed = SummedCounts(len(areas.ids[base]), space, FINEST.cells)
+    groups, cells = [np.zeros(0, dtype=np.int64)], [np.zeros((0, PERSONS.measured), dtype=np.int64)]
+    summed = SummedCounts(len(areas.ids[base]), space, PERSONS.measured)
     for part in slices:
         if base in CROSS_STATES:
             summed.add(part, base, granularity)
@@ -156,29 +157,25 @@ def _only(totals: Ints, columns: slice) -> np.ndarray[tuple[int, ...], np.dtype[
     return occupied
 
 
-def _errors(plan: Plan, noisy: NoisyGroups, truth: _Truth, whole: _Truth) -> Iterator[tuple[bool, TableErrors]]:
+def _errors(plan: Plan, noisy: Groups, truth: _Truth, whole: _Truth) -> Iterator[tuple[bool, TableErrors]]:
     """Errors of the groups of one table; ``whole`` is the truth with all race codes of every record."""
     finest = truth.cells_of(noisy)
     sizes, cells = finest.sum(axis=1), _in_table(noisy, finest)
     errors, bias = noisy.counts - cells, cells - _in_table(noisy, whole.cells_of(noisy))
-    detailed_only = truth.detailed_only[noisy.iterations]
+    iterations = noisy.iteration.places.astype(np.int64)
+    detailed_only = truth.detailed_only[iterations]
+    name = noisy.family.choices[noisy.choice].own.name
     moe = plan.margin(noisy.measurement)
     for kind in (False, True):
         some = detailed_only == kind
         if some.any():
-            yield (
-                kind,
-                TableErrors(_TABLES[noisy.table], moe, sizes[some], errors[some], noisy.iterations[some], bias[some]),
-            )
+            yield kind, TableErrors(name, moe, sizes[some], errors[some], iterations[some], bias[some])
 
 
-def _in_table(noisy: NoisyGroups, finest: Ints) -> Ints:
+def _in_table(noisy: Groups, finest: Ints) -> Ints:
     """Cells of the table of some groups, from those of the finest."""
     cells = np.zeros(noisy.counts.shape, dtype=np.int64)
-    if not noisy.table:
-        cells[:, 0] = finest.sum(axis=1)
-        return cells
-    for cell, of_finest in enumerate(AGE_TABLES[noisy.table - 1].of_finest):
+    for cell, of_finest in enumerate(PERSONS.choices[noisy.choice].finest):
         cells[:, of_finest] += finest[:, cell]
     return cells
 
@@ -192,7 +189,7 @@ def _by_level(
                 continue
             tables = tuple(
                 joined(found[level, detailed_only, table])
-                for table in range(len(_TABLES))
+                for table in range(len(PERSONS.choices))
                 if (level, detailed_only, table) in found
             )
             yield LevelErrors(level, detailed_only, truth.sizes(detailed_only=detailed_only), tables, number)

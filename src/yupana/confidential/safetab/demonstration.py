@@ -19,10 +19,10 @@ from yupana.products.safetab.errors import summarize
 from yupana.products.safetab.households.configuration import read_config as read_config_h
 from yupana.products.safetab.households.plan import make_plan as make_plan_h
 from yupana.products.safetab.parameters import CONFIG, read_iterations
-from yupana.products.safetab.person_tables import TOTALS
 from yupana.products.safetab.persons.configuration import read_config as read_config_p
 from yupana.products.safetab.persons.plan import make_plan as make_plan_p
 from yupana.products.safetab.provenance import PUBLISHED
+from yupana.products.safetab.specification import TOTALS
 from yupana.progress import Stopwatch
 from yupana.release.check import check_files
 from yupana.release.status import NOT_FOR_RELEASE

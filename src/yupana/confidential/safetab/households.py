@@ -35,19 +35,20 @@ from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
-from yupana.products.safetab.household_tables import FAMILIES, HOUSEHOLD_TYPE, TENURE, Family
 from yupana.products.safetab.households.configuration import Config
 from yupana.products.safetab.households.plan import measurement_name
-from yupana.products.safetab.households.tables import NoisyGroups, published_tables
 from yupana.products.safetab.households.targets import config_document
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
-from yupana.products.safetab.regions import Level, Run
-from yupana.products.safetab.tables import AreaCodes
+from yupana.products.safetab.regions import Level
+from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TENURE, Question
+from yupana.products.safetab.tables import published_tables
 from yupana.products.safetab.totals import FILE, Totals, read_totals
+from yupana.products.tables import Groups
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import MANIFEST, new_folder
 from yupana.release.recipe import Recipe
+from yupana.release.rows import Coded
 
 KIND: Final = "household-records"
 
@@ -112,7 +113,7 @@ def run(
             clock.start("counting and adding noise")
             ledger = Ledger(plan)
             none = count_levels(records, config, iterations, listed.levels)
-            groups = list(measure_levels(listed.levels, config, ledger, entropy))
+            tables = published_tables(measure_levels(listed.levels, config, iterations, ledger, entropy), plan)
             log = {
                 "totals_left_out": dict(listed.left_out),
                 "notes": {**notes_on(records, config.settings), IN_NO_ITERATION: none, _NOT_LISTED: _unlisted(listed)},
@@ -120,7 +121,6 @@ def run(
             }
             remarks = [*remarks_on(records), *_remarks(listed, source)]
         clock.start("writing the release")
-        tables = published_tables(groups, iterations, AreaCodes.of(areas_of(listed.levels)), plan)
         recipe = Recipe(config_document(config), options_of(request, plan), files)
         manifest = write_release(
             partial,
@@ -204,8 +204,8 @@ class LevelGroups:
         Places in `listed` and in the iterations of the level.
     known : numpy.ndarray of int64, shape (groups,)
         Places of the areas in those of the reference file.
-    statistics : mapping of family key to numpy.ndarray of int8
-        Which of the family's tables each group gets.
+    statistics : mapping of a question's key to numpy.ndarray of int8
+        Which choice of the question's family each group gets.
     memberships : int
         How often the households of the level's areas count in a group of the level, listed or not.
     """
@@ -275,7 +275,7 @@ def list_groups(records: DetailedRecords, config: Config, totals: Totals) -> Lis
             base, (region, *_) = level.region.base, totals.by_level[level]
             if level.region.run != of_pass:
                 continue
-            if not any(config.budgets[family.key, level] > 0 for family in FAMILIES):
+            if not any(config.budgets[question.key, level] > 0 for question in QUESTIONS):
                 left_out["of levels without a budget"] += len(region)
                 continue
             here, live = (np.isin(region, ids[base]) for ids in (found.every, found.ids))
@@ -333,23 +333,19 @@ def count_levels(
     return none
 
 
-def areas_of(counted: Sequence[LevelGroups]) -> dict[tuple[Run, str], Ints]:
-    """Ids of the areas that the groups of all levels of a kind of area name, ascending."""
-    listed: dict[tuple[Run, str], list[Ints]] = {}
-    for groups in counted:
-        listed.setdefault((groups.level.region.run, groups.level.region.base), []).append(groups.listed)
-    return {kind: np.unique(np.concatenate(found)) for kind, found in listed.items()}
-
-
 def measure_levels(
-    counted: Sequence[LevelGroups], config: Config, ledger: Ledger, entropy: Entropy
-) -> Iterator[NoisyGroups]:
+    counted: Sequence[LevelGroups],
+    config: Config,
+    iterations: CharacteristicIterations,
+    ledger: Ledger,
+    entropy: Entropy,
+) -> Iterator[Groups]:
     """Measure what has been counted, level by level: first household types, then tenure."""
-    areas = areas_of(counted)
     for groups in counted:
-        place = np.searchsorted(areas[groups.level.region.run, groups.level.region.base], groups.listed)
-        for family in FAMILIES:
-            yield from _measure(groups, place, family, config, ledger, entropy)
+        eligible = iterations.eligible(groups.level.iteration_level, groups.level.region.granularity).iterations
+        codes = [iteration.code for iteration in eligible]
+        for question in QUESTIONS:
+            yield from _measure(groups, codes, question, config, ledger, entropy)
 
 
 def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, live: NDArray[np.bool_]) -> LevelGroups:
@@ -357,10 +353,10 @@ def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, live:
     known = np.searchsorted(found.ids[level.region.base], region)
     listed, area = np.unique(region, return_inverse=True)
     statistics: dict[str, NDArray[np.int8]] = {
-        family.key: np.minimum(
-            np.searchsorted(config.thresholds[family.key, level], count, side="right"), len(family.tables) - 1
+        question.key: np.minimum(
+            np.searchsorted(config.thresholds[question.key, level], count, side="right"), len(question.tables) - 1
         ).astype(np.int8)
-        for family in FAMILIES
+        for question in QUESTIONS
     }
     large = np.logical_or.reduce([numbers > 0 for numbers in statistics.values()])
     detailed = np.where(large, np.cumsum(large) - 1, -1)
@@ -369,39 +365,41 @@ def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, live:
 
 
 def _measure(
-    groups: LevelGroups, place: Ints, family: Family, config: Config, ledger: Ledger, entropy: Entropy
-) -> Iterator[NoisyGroups]:
+    groups: LevelGroups, codes: Sequence[str], question: Question, config: Config, ledger: Ledger, entropy: Entropy
+) -> Iterator[Groups]:
     """Measure the groups of one level in the cells of the table each of them gets."""
     names = {m.name for m in ledger.plan.measurements}
-    name = measurement_name(family, groups.level)
+    name = measurement_name(question, groups.level)
     if name not in names or not len(groups.area):
         return
     measurement = ledger.plan[name]
-    statistics = groups.statistics[family.key]
-    width = np.array([len(table.basis) for table in family.tables])[statistics]
+    choices = question.family.choices
+    statistics = groups.statistics[question.key]
+    width = np.array([choice.measured for choice in choices])[statistics]
     starts = np.cumsum(width) - width
     counts = np.zeros(int(width.sum()), dtype=np.int64)
     by_category = groups.cells.reshape(-1, HOUSEHOLD_TYPE.categories, TENURE.categories)
-    by_category = by_category.sum(axis=2 if family is HOUSEHOLD_TYPE else 1)
-    of_table = [np.flatnonzero(statistics == number) for number in range(len(family.tables))]
-    for table, some in zip(family.tables, of_table, strict=True):
-        if len(table.basis) == 1:
+    by_category = by_category.sum(axis=2 if question is HOUSEHOLD_TYPE else 1)
+    of_choice = [np.flatnonzero(statistics == number) for number in range(len(choices))]
+    for choice, some in zip(choices, of_choice, strict=True):
+        if choice.measured == 1:
             counts[starts[some]] = groups.totals[some]
             continue
-        for cell, (_, categories) in enumerate(table.basis):
-            chosen = [category - 1 for category in sorted(categories)]
-            counts[starts[some] + cell] = by_category[groups.detailed[some]][:, chosen].sum(axis=1)
+        exact = by_category[groups.detailed[some]]
+        for category, finest in enumerate(question.cells):
+            counts[starts[some] + choice.finest[finest]] += exact[:, category]
     meter = ledger.open(measurement, len(groups.area))
     noisy = meter.measure(0, width, counts, entropy)
     if not config.settings.allow_negative_counts:
         noisy = np.maximum(noisy, 0)
-    for number, some in enumerate(of_table):
-        yield NoisyGroups(
-            family,
+    listed = groups.level.region.written(groups.listed)
+    for number, some in enumerate(of_choice):
+        yield Groups(
+            question.family,
             number,
-            groups.level,
-            place[groups.area[some]],
-            groups.iteration[some],
-            noisy[starts[some, None] + np.arange(len(family.tables[number].basis))],
+            groups.level.region.name,
+            Coded(listed, groups.area[some]),
+            Coded(codes, groups.iteration[some]),
+            noisy[starts[some, None] + np.arange(choices[number].measured)],
             measurement,
         )

@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.confidential.tabulate.groups import Areas, SliceCounts, SummedCounts, space_of
 from yupana.plan.ledger import Ledger, Meter
+from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.person_tables import AGE_TABLES, FINEST
 from yupana.products.safetab.persons.configuration import Config
 from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2, measurement_name
-from yupana.products.safetab.persons.tables import NoisyGroups
 from yupana.products.safetab.regions import Level, Run
+from yupana.products.safetab.specification import AGE_TABLES, DETAILED_TOTALS, PERSONS
+from yupana.products.tables import Family, Groups
+from yupana.release.rows import Coded
 
 Details = Callable[[NDArray[np.bool_]], Ints]
 
@@ -25,8 +27,8 @@ _GROUPS_AT_ONCE = 1 << 20
 CROSS_STATES: Final = ("nation", "aiannh")
 """Kinds of areas that may lie in more than one slice, and so are summed up before they are measured."""
 
-_CELLS = np.array([1, *(table.cells for table in AGE_TABLES)])
-"""Cells of a group by its statistics level."""
+_CELLS = np.array([choice.measured for choice in PERSONS.choices])
+"""Measured cells of a group by its statistics level."""
 
 
 @dataclass(slots=True)
@@ -34,12 +36,21 @@ class _LevelMeters:
     """What is measured of a level, and how many of its groups."""
 
     level: Level
+    areas: list[str]
+    iterations: list[str]
     thresholds: tuple[int, ...]
     suppressed_up_to: int | None
     common: Ints
     detailed_only: Ints
     stages: tuple[Meter, Meter] | None = None
     total: Meter | None = None
+
+    def groups(
+        self, family: Family, choice: int, area: Ints, iteration: Ints, counts: Ints, measurement: Measurement
+    ) -> Groups:
+        """Groups of the level by the places of their areas and iterations."""
+        codes = Coded(self.areas, area), Coded(self.iterations, iteration)
+        return Groups(family, choice, self.level.region.name, *codes, counts, measurement)
 
 
 @dataclass(slots=True)
@@ -52,22 +63,25 @@ class Measurer:
     ledger: Ledger
     entropy: Entropy
     run: Run
+    _areas: dict[str, list[str]] = field(default_factory=dict, init=False)
     _meters: dict[str, list[_LevelMeters]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         for level in self.config.settings.levels:
             if level.region.run == self.run and self.config.budgets[level] > 0:
-                meters = self._open(level)
-                self._meters.setdefault(level.region.base, []).append(meters)
+                base = level.region.base
+                if base not in self._areas:
+                    self._areas[base] = level.region.written(self.areas.ids[base])
+                self._meters.setdefault(base, []).append(self._open(level))
 
-    def measure(self, slices: Iterable[SliceCounts]) -> Iterable[NoisyGroups]:
+    def measure(self, slices: Iterable[SliceCounts]) -> Iterable[Groups]:
         """Measure every group of the pass, in the order of the slices; areas that cross them come last."""
         sums = {}
         for base in CROSS_STATES:
             if base in self._meters:
                 granularity = self._meters[base][0].level.region.granularity
                 space = space_of(self.iterations, granularity)
-                sums[base] = SummedCounts(len(self.areas.ids[base]), space, FINEST.cells)
+                sums[base] = SummedCounts(len(self.areas.ids[base]), space, PERSONS.measured)
         for part in slices:
             for base, meters in self._meters.items():
                 granularity = meters[0].level.region.granularity
@@ -92,6 +106,8 @@ class Measurer:
         plan = self.ledger.plan
         meters = _LevelMeters(
             level,
+            self._areas[level.region.base],
+            [iteration.code for iteration in eligible],
             self.config.thresholds[level][: len(AGE_TABLES)],
             self._suppressed_up_to(plan, level),
             np.flatnonzero(~detailed_only),
@@ -119,7 +135,7 @@ class Measurer:
 
     def _measure_area_kind(
         self, meters: list[_LevelMeters], first: int, totals: Ints, details: Details
-    ) -> Iterable[NoisyGroups]:
+    ) -> Iterable[Groups]:
         space = space_of(self.iterations, meters[0].level.region.granularity)
         for of_level in meters:
             columns = space.columns(of_level.level.iteration_level)
@@ -131,18 +147,12 @@ class Measurer:
                 exact = totals[:, common]
                 yield from self._measure_stages(of_level, *of_level.stages, first, exact, common, totals.shape, details)
 
-    def _measure_totals(self, meters: _LevelMeters, meter: Meter, first: int, totals: Ints) -> NoisyGroups:
+    def _measure_totals(self, meters: _LevelMeters, meter: Meter, first: int, totals: Ints) -> Groups:
         areas, width = totals.shape
         ones = np.ones(totals.size, dtype=np.int64)
         noisy = self._clamped(meter.measure(first * width, ones, totals.ravel(), self.entropy))
-        return NoisyGroups(
-            meters.level,
-            0,
-            np.repeat(np.arange(first, first + areas), width),
-            np.tile(meters.detailed_only, areas),
-            noisy[:, None],
-            meter.measurement,
-        )
+        area, iteration = np.repeat(np.arange(first, first + areas), width), np.tile(meters.detailed_only, areas)
+        return meters.groups(DETAILED_TOTALS, 0, area, iteration, noisy[:, None], meter.measurement)
 
     def _measure_stages(
         self,
@@ -154,7 +164,7 @@ class Measurer:
         columns: Ints,
         shape: tuple[int, ...],
         details: Details,
-    ) -> Iterable[NoisyGroups]:
+    ) -> Iterable[Groups]:
         width = totals.shape[1]
         flat = totals.ravel()
         levels = np.zeros(len(flat), dtype=np.int8)
@@ -166,7 +176,7 @@ class Measurer:
         large = np.flatnonzero(levels)
         selected = np.zeros(shape, dtype=bool)
         selected[large // width, columns[large % width]] = True
-        finest = details(selected) if len(large) else np.zeros((0, FINEST.cells), dtype=np.int64)
+        finest = details(selected) if len(large) else np.zeros((0, PERSONS.measured), dtype=np.int64)
         for some in _stretches(len(flat), width):
             yield from self._measure_stretch(meters, stage_2, first, width, some, flat, levels, large, finest)
 
@@ -181,7 +191,7 @@ class Measurer:
         levels: NDArray[np.int8],
         large: Ints,
         finest: Ints,
-    ) -> Iterable[NoisyGroups]:
+    ) -> Iterable[Groups]:
         """Stage 2 of some groups: a group is counted in the cells of its table, however many."""
         of_group = levels[some]
         cells = _CELLS[of_group]
@@ -189,10 +199,10 @@ class Measurer:
         counts = np.zeros(int(cells.sum()), dtype=np.int64)
         small = np.flatnonzero(of_group == 0)
         counts[starts[small]] = flat[some][small]
-        for k, table in enumerate(AGE_TABLES, 1):
+        for k, choice in enumerate(PERSONS.choices[1:], 1):
             groups = np.flatnonzero(of_group == k)
             exact = finest[np.searchsorted(large, groups + some.start)]
-            for cell, of_finest in enumerate(table.of_finest):
+            for cell, of_finest in enumerate(choice.finest):
                 counts[starts[groups] + of_finest] += exact[:, cell]
         noisy = stage_2.measure(first * width + some.start, cells, counts, self.entropy)
         kept = small
@@ -201,14 +211,8 @@ class Measurer:
         noisy = self._clamped(noisy)
         for k, groups in enumerate([kept, *(np.flatnonzero(of_group == k) for k in range(1, len(_CELLS)))]):
             area, iteration = np.divmod(groups + some.start, width)
-            yield NoisyGroups(
-                meters.level,
-                k,
-                first + area,
-                meters.common[iteration],
-                noisy[starts[groups, None] + np.arange(_CELLS[k])],
-                stage_2.measurement,
-            )
+            counted = noisy[starts[groups, None] + np.arange(_CELLS[k])]
+            yield meters.groups(PERSONS, k, first + area, meters.common[iteration], counted, stage_2.measurement)
 
     def _clamped(self, noisy: Ints) -> Ints:
         return noisy if self.config.settings.allow_negative_counts else np.maximum(noisy, 0)

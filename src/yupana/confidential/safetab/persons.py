@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from yupana.arrays import Ints
 from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.request import (
     Request,
@@ -29,12 +28,12 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.person_tables import ATTRIBUTE, finest_cells
 from yupana.products.safetab.persons.configuration import Config
-from yupana.products.safetab.persons.tables import NoisyGroups, published_tables
 from yupana.products.safetab.persons.targets import config_document
 from yupana.products.safetab.regions import Run
-from yupana.products.safetab.tables import AreaCodes
+from yupana.products.safetab.specification import ATTRIBUTE, finest_cells
+from yupana.products.safetab.tables import published_tables
+from yupana.products.tables import Groups
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder
 from yupana.release.recipe import Recipe
@@ -94,9 +93,8 @@ def run(
             charge(request, plan)
             clock.start("counting and adding noise")
             ledger = Ledger(plan)
-            areas: dict[tuple[Run, str], Ints] = {}
             notes = Counter(notes_on(records, config.settings))
-            groups = list(_measured(records, config, iterations, ledger, entropy, areas, notes))
+            tables = published_tables(_measured(records, config, iterations, ledger, entropy, notes), plan)
             log = {
                 "notes": {**notes, _BARE: dict(records.without_housing_units)},
                 "inputs": input_checksums(records.folder, records.files),
@@ -104,7 +102,6 @@ def run(
             bare = {_BARE: _BARE_POLICY} if records.has_housing_units else {}
             remarks = remarks_on(records)
         clock.start("writing the release")
-        tables = published_tables(groups, iterations, AreaCodes.of(areas), plan)
         manifest = write_release(
             partial,
             tables,
@@ -129,14 +126,12 @@ def _measured(
     iterations: CharacteristicIterations,
     ledger: Ledger,
     entropy: Entropy,
-    areas: dict[tuple[Run, str], Ints],
     notes: Counter[str],
-) -> Iterator[NoisyGroups]:
-    """Measure pass after pass, and note the areas of each and how many records are in no group."""
+) -> Iterator[Groups]:
+    """Measure pass after pass, and note how many records are in no group."""
     for of_pass in config.settings.runs:
         found, slices = counted(records, config, iterations, of_pass)
         slices = _noted(slices, notes)
-        areas |= {(of_pass, base): ids for base, ids in found.ids.items()}
         yield from Measurer(config, iterations, found, ledger, entropy, of_pass).measure(slices)
 
 

@@ -25,8 +25,8 @@ from yupana.estimate.suppression.zeros import CHANCE_OF_RUN, refuse_suppressed, 
 from yupana.plan.margin import z_value
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.person_tables import TOTALS
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
+from yupana.products.safetab.specification import TOTALS
 from yupana.progress import Announce
 from yupana.release.processing import COTERMINOUS
 from yupana.release.tables import checksum

@@ -17,8 +17,8 @@ from yupana.estimate.coterminous.areas import Area
 from yupana.privacy.exact import read_exact
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.person_tables import AGE_TABLES, TOTALS
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
+from yupana.products.safetab.specification import AGE_TABLES, TOTALS
 
 CHANCE_OF_RUN: Final = "zero_suppression_chance"
 """Where the manifest of a run says what it has suppressed already."""
@@ -86,7 +86,7 @@ def without_small_totals(
         CREATE OR REPLACE TABLE set_cut AS SELECT number, ITERATION_CODE, max(c.value) AS cut
         FROM (SELECT REGION_TYPE, value AS number FROM set_of) JOIN cut_of c USING (REGION_TYPE) GROUP BY ALL""")
     key = "REGION_ID, REGION_TYPE, ITERATION_CODE"
-    tables = " UNION ".join(f"SELECT DISTINCT {key} FROM ({selects[t.name]})" for t in AGE_TABLES if t.name in selects)
+    tables = " UNION ".join(f"SELECT DISTINCT {key} FROM ({selects[t]})" for t in AGE_TABLES if t in selects)
     db.execute(f"CREATE OR REPLACE TABLE with_ages AS {tables or f'SELECT {key} FROM {TOTALS} WHERE false'}")
     return f"""
         SELECT t.* EXCLUDE (place) FROM (SELECT *, row_number() OVER () AS place FROM ({selects[TOTALS]})) t

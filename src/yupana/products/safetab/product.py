@@ -13,20 +13,19 @@ from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.product import Checked, Product, Words
-from yupana.products.safetab.household_tables import HOUSEHOLD_TYPE, TENURE
 from yupana.products.safetab.households import configuration as households
 from yupana.products.safetab.households import plan as households_plan
 from yupana.products.safetab.households import production as households_production
 from yupana.products.safetab.households import targets as households_targets
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import CONFIG, read_iterations
-from yupana.products.safetab.person_tables import AGE_TABLES, TOTALS
 from yupana.products.safetab.persons import configuration as persons
 from yupana.products.safetab.persons import plan as persons_plan
 from yupana.products.safetab.persons import production as persons_production
 from yupana.products.safetab.persons import targets as persons_targets
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, sensitivity
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.products.safetab.verify import verify_release
 
 K = TypeVar("K")
@@ -53,7 +52,7 @@ _LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
 
 _WORDS_P: Final = Words(
     title="SafeTab-P (Detailed DHC-A)",
-    tables={TOTALS: "a total", **{table.name: f"sex by {len(table.starts)} ages" for table in AGE_TABLES}},
+    tables={TOTALS: "a total", **{table: f"sex by {len(starts)} ages" for table, starts in AGE_TABLES.items()}},
     levels=_LEVEL_WORDS,
     kinds={
         persons_plan.STAGE_1: "choosing the table",
@@ -66,12 +65,12 @@ _WORDS_H: Final = Words(
     tables={
         **dict(
             zip(
-                (table.name for table in HOUSEHOLD_TYPE.tables),
+                HOUSEHOLD_TYPE.tables,
                 ("a total", "family or not", "4 household types", "5 household types"),
                 strict=True,
             )
         ),
-        **dict(zip((table.name for table in TENURE.tables), ("a total", "3 tenures"), strict=True)),
+        **dict(zip(TENURE.tables, ("a total", "3 tenures"), strict=True)),
     },
     levels=_LEVEL_WORDS,
     kinds={HOUSEHOLD_TYPE.name: "household type", TENURE.name: "tenure"},

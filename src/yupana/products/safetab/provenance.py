@@ -19,9 +19,9 @@ from yupana.plan.plan import compose, number
 from yupana.privacy.exact import INFINITE, read_exact
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.person_tables import TOTALS
 from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, US
+from yupana.products.safetab.specification import TOTALS
 from yupana.products.safetab.totals import COLUMNS, FILE, header_of
 from yupana.products.safetab.verify import verify_totals
 from yupana.release.folder import MANIFEST, read_manifest

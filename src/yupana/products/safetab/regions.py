@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from yupana.arrays import Ints
+
 Run = Literal["us", "pr"]
 Granularity = Literal["detailed", "coarse"]
 
@@ -40,6 +42,10 @@ class RegionType:
     def granularity(self) -> Granularity:
         """Nation and states have the detailed-only iterations; all others the coarse-only ones."""
         return "detailed" if self.base in {"nation", "state"} else "coarse"
+
+    def written(self, numbers: Ints) -> list[str]:
+        """Areas as REGION_ID writes them."""
+        return [str(number).zfill(self.width) for number in numbers.tolist()]
 
 
 REGION_TYPES: Final = (

@@ -7,8 +7,8 @@ from pathlib import Path
 from yupana.files.document import refuse
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.safetab.configuration import BUDGET_KEYS_H, KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
-from yupana.products.safetab.household_tables import FAMILIES
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.specification import QUESTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class Config:
     Attributes
     ----------
     settings : Settings
-    budgets : mapping of (family key, Level) to Fraction or INFINITE
+    budgets : mapping of (key of a question, Level) to Fraction or INFINITE
         rho (epsilon under pure DP), zeros included: what has budget zero is not measured.
-    thresholds : mapping of (family key, Level) to tuple of int
-        Totals of T01001 from which a group gets the next larger table of the family.
+    thresholds : mapping of (key of a question, Level) to tuple of int
+        Totals of T01001 from which a group gets the next larger table.
     """
 
     settings: Settings
@@ -42,15 +42,15 @@ def read_config(path: Path) -> Config:
     budgets = document.budgets(BUDGET_KEYS_H)
     levels = settings.levels if settings else ()
     thresholds: dict[tuple[str, Level], tuple[int, ...]] = {
-        (family.key, level): numbers
-        for family, (least, most) in zip(FAMILIES, ((3, None), (1, 1)), strict=True)
-        for level, numbers in document.thresholds(f"thresholds_h_{family.key}", levels, least, most).items()
+        (question.key, level): numbers
+        for question, (least, most) in zip(QUESTIONS, ((3, None), (1, 1)), strict=True)
+        for level, numbers in document.thresholds(f"thresholds_h_{question.key}", levels, least, most).items()
     }
     if document.faults or settings is None:
         raise refuse(path, document.faults)
     by_level: dict[tuple[str, Level], Budget] = {
-        (family.key, level): budgets[f"privacy_budget_h_{family.key}_{level.budget_key}"]
-        for family in FAMILIES
+        (question.key, level): budgets[f"privacy_budget_h_{question.key}_{level.budget_key}"]
+        for question in QUESTIONS
         for level in LEVELS
     }
     return Config(settings, by_level, thresholds)

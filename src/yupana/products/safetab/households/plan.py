@@ -5,16 +5,16 @@ from fractions import Fraction
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, of_household_record
 from yupana.plan.plan import Plan
-from yupana.products.safetab.household_tables import FAMILIES, Family
 from yupana.products.safetab.households.configuration import Config
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, level_measurement, product_plan
 from yupana.products.safetab.regions import Level
+from yupana.products.safetab.specification import QUESTIONS, Question
 
 
-def measurement_name(family: Family, level: Level) -> str:
+def measurement_name(question: Question, level: Level) -> str:
     """Name of a measurement: ``T03/COUNTY 2``."""
-    return f"{family.name}/{level.name}"
+    return f"{question.name}/{level.name}"
 
 
 def make_plan(
@@ -47,15 +47,15 @@ def make_plan(
             config.settings,
             level,
             accounting,
-            name=measurement_name(family, level),
-            table=family.name,
-            cells=family.cells,
-            budget=config.budgets[family.key, level],
+            name=measurement_name(question, level),
+            table=question.name,
+            cells=question.family.measured,
+            budget=config.budgets[question.key, level],
             person=lambda record: of_household_record(record, config.settings.mechanism),
         )
         for level in config.settings.levels
-        for family in FAMILIES
-        if config.budgets[family.key, level] > 0
+        for question in QUESTIONS
+        if config.budgets[question.key, level] > 0
         and iterations.eligible(level.iteration_level, level.region.granularity).iterations
     ]
     return product_plan("safetab-h", "household record", config.settings, measurements, accounting, confidence, margins)

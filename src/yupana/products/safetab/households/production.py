@@ -8,11 +8,11 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.census import STATES
 from yupana.products.safetab.configuration import Settings
-from yupana.products.safetab.household_tables import FAMILIES
 from yupana.products.safetab.households.configuration import Config
 from yupana.products.safetab.households.plan import make_plan
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.regions import LEVELS, Level, Run
+from yupana.products.safetab.specification import QUESTIONS
 
 _REGIONAL: Final = Fraction("0.006915")
 _DETAILED_NATION_AND_STATE: Final = Fraction("1.9208")
@@ -20,8 +20,8 @@ _DETAILED_ELSEWHERE: Final = Fraction("0.142869")
 
 
 def budgets() -> Mapping[tuple[str, Level], Fraction]:
-    """Rho by family of tables and level; the same for both families."""
-    return {(family.key, level): _budget(level) for family in FAMILIES for level in LEVELS}
+    """Rho by question and level; the same for both questions."""
+    return {(question.key, level): _budget(level) for question in QUESTIONS for level in LEVELS}
 
 
 def _budget(level: Level) -> Fraction:

@@ -10,15 +10,15 @@ from yupana.plan.measurement import Accounting
 from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
 from yupana.products.safetab.configuration import settings_document
-from yupana.products.safetab.household_tables import FAMILIES, Family
 from yupana.products.safetab.households.configuration import Config
 from yupana.products.safetab.households.plan import measurement_name
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.specification import QUESTIONS, Question
 
-NAMES: Final[Mapping[str, tuple[Family, Level]]] = {
-    measurement_name(family, level): (family, level) for level in LEVELS for family in FAMILIES
+NAMES: Final[Mapping[str, tuple[Question, Level]]] = {
+    measurement_name(question, level): (question, level) for level in LEVELS for question in QUESTIONS
 }
 """Every budget by the name of its measurement, such as ``T03/COUNTY 2``."""
 
@@ -30,7 +30,7 @@ def entries(config: Config, iterations: CharacteristicIterations) -> dict[str, B
         for level in config.settings.levels
         if iterations.eligible(level.iteration_level, level.region.granularity).iterations
     ]
-    return {name: config.budgets[f.key, level] for name, (f, level) in NAMES.items() if level in levels}
+    return {name: config.budgets[question.key, level] for name, (question, level) in NAMES.items() if level in levels}
 
 
 def pass_of(name: str) -> str:
@@ -65,11 +65,11 @@ def config_document(config: Config) -> dict[str, Any]:
             for (family, level), budget in config.budgets.items()
         },
         **{
-            f"thresholds_h_{f.key}": {
+            f"thresholds_h_{q.key}": {
                 level.threshold_key: list(numbers)
                 for (family, level), numbers in config.thresholds.items()
-                if family == f.key
+                if family == q.key
             }
-            for f in FAMILIES
+            for q in QUESTIONS
         },
     }

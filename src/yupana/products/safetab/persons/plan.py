@@ -8,10 +8,10 @@ from yupana.plan.measurement import Accounting, of_own_record
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.person_tables import FINEST, TOTALS
 from yupana.products.safetab.persons.configuration import Config
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, level_measurement, product_plan
 from yupana.products.safetab.regions import Level
+from yupana.products.safetab.specification import DETAILED_TOTALS, PERSONS
 
 STAGE_1: Final = "stage 1"
 STAGE_2: Final = "stage 2"
@@ -58,8 +58,8 @@ def make_plan(
         common = any(not i.detailed_only for i in eligible)
         kinds: dict[str, tuple[bool, str, int, str, Fraction]] = {
             STAGE_1: (common, STAGE_1, 1, "common", config.stage_1),
-            STAGE_2: (common, "T01001-T02003", FINEST.cells, "common", 1 - config.stage_1),
-            DETAILED_ONLY: (detailed_only, TOTALS, 1, DETAILED_ONLY, Fraction(1)),
+            STAGE_2: (common, PERSONS.name, PERSONS.measured, "common", 1 - config.stage_1),
+            DETAILED_ONLY: (detailed_only, DETAILED_TOTALS.name, 1, DETAILED_ONLY, Fraction(1)),
         }
         measurements += [
             level_measurement(
