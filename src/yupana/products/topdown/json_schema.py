@@ -3,8 +3,7 @@
 from typing import Any, Final
 
 from yupana.geography.areas import AREA_TYPES
-from yupana.geography.levels import LEVELS
-from yupana.geography.settings import PRODUCTIONS
+from yupana.geography.settings import LEVELS, PRODUCTIONS
 from yupana.products.json_schema import BUDGET, NUMBER, Schema, root, said, table
 from yupana.topdown.reading.configuration import PRIVACY_UNITS
 
