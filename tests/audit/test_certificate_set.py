@@ -20,7 +20,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.plan import plan_of
 from yupana.products.phsafe.production import TAUS, budgets, production_config
-from yupana.report.certificate_set import certificate_set_page
+from yupana.report.certificate import certificate_set_page
 from yupana.topdown.plan import make_plan
 from yupana.topdown.reading.configuration import read_configuration
 

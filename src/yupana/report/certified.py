@@ -15,8 +15,7 @@ from yupana.products.repeated import check_recipe
 from yupana.release.check import read_intact
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
 from yupana.release.tables import checksum
-from yupana.report.certificate import certificate_page
-from yupana.report.certificate_set import certificate_set_page
+from yupana.report.certificate import certificate_page, certificate_set_page
 
 PAGE: Final = "certificate.html"
 NUMBERS: Final = "certificate.json"
