@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from yupana.report.charts import BLUE, ORANGE, Series, log_dots
+from yupana.report.charts import BLUE, ORANGE, Mark, log_dots
 from yupana.report.svg import VEGA_LITE, renderer
 
 
@@ -207,7 +207,7 @@ def _areas(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _draw(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    series = (Series("synthetic", BLUE, "circle"), Series("published", ORANGE, "diamond"))
+    series = (Mark("synthetic", BLUE, "circle"), Mark("published", ORANGE, "diamond"))
     rows = []
     for marginal in _MARGINALS:
         _, shares = _shares(connection, marginal)

@@ -26,9 +26,9 @@ from yupana.report import numbers
 from yupana.report.html import Html, element, escape
 from yupana.report.html import table as html_table
 from yupana.report.page import Chart, Figure, Page, Section, render
-from yupana.report.phsafe import plan_sections
 from yupana.report.phsafe_demonstration import Demonstration, demonstration_page
 from yupana.report.phsafe_errors import chance_band, published_beside_truth
+from yupana.report.plans import plan_sections
 
 STATES = ("02", "06")
 TRIALS = 3
@@ -169,7 +169,7 @@ def test_numbers_are_those_of_the_plan(text: str) -> None:
     assert "1.257281" in text
     assert "2.514562" in text
     for m in plan.measurements:
-        row = [numbers.whole(m.cells), numbers.rounded(m.sigma, 4), numbers.rounded(plan.margin(m), 4)]
+        row = [numbers.whole(m.cells), numbers.rounded(m.sigma, 5), numbers.rounded(plan.margin(m), 5)]
         assert "".join(f'<td class="number">{value}</td>' for value in row) in text
         assert f'<td class="number">{float(m.budget):.6f}</td>' in text
 

@@ -23,10 +23,10 @@ from yupana.products.phsafe.targets import config_document, needs
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.report.html import code, paragraph
 from yupana.report.page import Section
-from yupana.report.phsafe import LEVELS as LEVEL_WORDS
-from yupana.report.phsafe import TABLES as TABLE_WORDS
-from yupana.report.phsafe import plan_sections
 from yupana.report.phsafe_reference import CELLS, cost_section, relative_section, typical_sizes
+from yupana.report.plans import LEVELS as LEVEL_WORDS
+from yupana.report.plans import TABLES as TABLE_WORDS
+from yupana.report.plans import plan_sections
 
 AREAS: Final = {"us": "States, DC and nation", "pr": "Puerto Rico"}
 MECHANISM_WORDS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}

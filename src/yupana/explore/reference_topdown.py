@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from yupana.geography.blocks import Reference
-from yupana.report.topdown_reference import Blocks
+from yupana.report.topdown import Blocks
 
 
 @cache

@@ -33,9 +33,9 @@ from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level, Run
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, QUESTIONS, TENURE
 from yupana.report.page import Section
+from yupana.report.plans import level_sections
 from yupana.report.safetab_reference import (
     expected_tables,
-    level_sections,
     median_size,
     sizes_section,
     tables_section,

@@ -16,7 +16,7 @@ from yupana.explore.shelf import TITLES
 from yupana.plan.budgets import Need
 from yupana.privacy.exact import INFINITE, show_exact
 from yupana.report.page import Section
-from yupana.report.topdown_reference import (
+from yupana.report.topdown import (
     Blocks,
     attributes_section,
     average_geounits,

@@ -5,11 +5,11 @@ from itertools import cycle
 from typing import Any, Final
 
 from yupana.privacy.exact import read_exact
-from yupana.report.charts import Series
+from yupana.report.charts import Mark
 from yupana.report.html import Html, fill
 from yupana.report.numbers import loss, percent, power_of_ten, rounded
 from yupana.report.page import legend, read_page, render
-from yupana.report.phsafe import LEVELS, TABLES
+from yupana.report.plans import LEVELS, TABLES
 
 PRODUCTS: Final = {
     "phsafe": "S-DHC (PHSafe)",
@@ -39,7 +39,7 @@ def certificate_page(certificate: Certificate) -> str:
     rows = certificate["guarantee"]
     own = next(row for row in rows if row["neighbours"] == certificate["neighbours"])
     curves = _merged(certificate["attacker"]["curves"])
-    marks = [Series(curve["change"], colour, "line") for curve, colour in zip(curves, cycle(_COLOURS), strict=False)]
+    marks = [Mark(curve["change"], colour, "line") for curve, colour in zip(curves, cycle(_COLOURS), strict=False)]
     phsafe = certificate["product"] == "phsafe"
     return render(
         read_page(
@@ -59,7 +59,7 @@ def certificate_page(certificate: Certificate) -> str:
             attacker={**certificate["attacker"], "curves": curves},
             at_most=_at_most,
             at_least=_at_least,
-            legend=legend((*marks, Series("no release at all", "#8a939c", "line"))),
+            legend=legend((*marks, Mark("no release at all", "#8a939c", "line"))),
             picture=_picture(zip(marks, curves, strict=True)),
             points=_points(curves),
             guarantee={
@@ -129,7 +129,7 @@ def _points(curves: Sequence[Mapping[str, Any]]) -> Columns:
 _LEFT, _TOP, _SIDE = 52, 14, 280
 
 
-def _picture(curves: Iterable[tuple[Series, Mapping[str, Any]]]) -> Html:
+def _picture(curves: Iterable[tuple[Mark, Mapping[str, Any]]]) -> Html:
     """Draw trade-off curves as an SVG element; colours as in the legend, text in the colour of the page."""
 
     def at(x: float, y: float) -> str:

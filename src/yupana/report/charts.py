@@ -24,7 +24,7 @@ _LETTER: Final = 6.2
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class Mark:
     """What one mark stands for, in charts and their legends.
 
     Attributes
@@ -39,13 +39,13 @@ class Series:
     shape: str = "square"
 
 
-def stacked_bars(rows: Rows, series: Sequence[Series], width: int, *, axis: str) -> Spec:
+def stacked_bars(rows: Rows, series: Sequence[Mark], width: int, *, axis: str) -> Spec:
     """Bars by category, each made of the parts of every series, with their sum written beside.
 
     Parameters
     ----------
     rows : rows of category, series, value
-    series : sequence of Series
+    series : sequence of Mark
         In the order of the stack.
     width : int
     axis : str
@@ -91,13 +91,13 @@ def stacked_bars(rows: Rows, series: Sequence[Series], width: int, *, axis: str)
     )
 
 
-def share_bars(rows: Rows, series: Sequence[Series], width: int, *, axis: str) -> Spec:
+def share_bars(rows: Rows, series: Sequence[Mark], width: int, *, axis: str) -> Spec:
     """Bars of one length by category, divided by shares, with a text beside each.
 
     Parameters
     ----------
     rows : rows of category, series, value (from 0 to 1), text (the same in all rows of a category)
-    series : sequence of Series
+    series : sequence of Mark
         In the order of the stack.
     width : int
     axis : str
@@ -180,14 +180,14 @@ def intervals(rows: Rows, width: int, *, axis: str) -> Spec:
     )
 
 
-def log_dots(rows: Rows, series: Sequence[Series], width: int, *, axis: str) -> Spec:
+def log_dots(rows: Rows, series: Sequence[Mark], width: int, *, axis: str) -> Spec:
     """A dot per category and series on a logarithmic axis, one below the other so that equal values do not hide.
 
     Parameters
     ----------
     rows : rows of category, series, value
         Values of 0 have no place on the axis and are not drawn.
-    series : sequence of Series
+    series : sequence of Mark
     width : int
     axis : str
         Title of the axis of values.
@@ -286,7 +286,7 @@ def scatter_with_band(points: Rows, band: Rows, width: int, *, x: str, y: str, t
 
 
 def funnel(
-    points: Rows, band: Rows, series: Sequence[Series], width: int, *, x: str, y: str, ends: tuple[float, float]
+    points: Rows, band: Rows, series: Sequence[Mark], width: int, *, x: str, y: str, ends: tuple[float, float]
 ) -> Spec:
     """Ratios against the number of draws behind each, with the band that chance alone would fill.
 
@@ -294,7 +294,7 @@ def funnel(
     ----------
     points : rows of x (above 0), y, series
     band : rows of x, low, high
-    series : sequence of Series
+    series : sequence of Mark
     width : int
     x, y : str
         Titles of the axes.
@@ -470,13 +470,13 @@ def labelled_bars(rows: Rows, width: int, *, axis: str) -> Spec:
     )
 
 
-def before_and_after(rows: Rows, series: Sequence[Series], width: int, *, x: str, y: str) -> Spec:
+def before_and_after(rows: Rows, series: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
     """Points about a diagonal on logarithmic axes of one scale: those below it became smaller.
 
     Parameters
     ----------
     rows : rows of x, y (both above 0), series
-    series : sequence of Series
+    series : sequence of Mark
     width : int
     x, y : str
         Titles of the axes.
@@ -512,13 +512,13 @@ def before_and_after(rows: Rows, series: Sequence[Series], width: int, *, x: str
     )
 
 
-def trend(points: Rows, series: Sequence[Series], width: int, *, x: str, y: str) -> Spec:
+def trend(points: Rows, series: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
     """A line with dots for each series, on a logarithmic axis of shares.
 
     Parameters
     ----------
     points : rows of x (a whole number), y (above 0), series
-    series : sequence of Series
+    series : sequence of Mark
     width : int
     x, y : str
         Titles of the axes.
@@ -758,7 +758,7 @@ def _room_for_text(values: Sequence[float], width: int) -> Spec:
     return {"domain": [0, most * (1.15 if width >= _NARROW else 1.45)], "nice": False}
 
 
-def _colours(series: Sequence[Series]) -> Spec:
+def _colours(series: Sequence[Mark]) -> Spec:
     return {
         "field": "series",
         "type": "nominal",
@@ -768,7 +768,7 @@ def _colours(series: Sequence[Series]) -> Spec:
     }
 
 
-def _shapes(series: Sequence[Series]) -> Spec:
+def _shapes(series: Sequence[Mark]) -> Spec:
     return {
         "field": "series",
         "type": "nominal",

@@ -19,7 +19,7 @@ from yupana.report.charts import (
     BLUE,
     GREY,
     ORANGE,
-    Series,
+    Mark,
     curve_with_band,
     dots_about_diagonal,
     dots_about_zero,
@@ -273,7 +273,7 @@ def _density(finding: LossFinding, residuals: Residuals) -> Figure:
             ),
         ),
         "Without the outermost half percent on either side.",
-        (Series("observed", BLUE, "square"), Series(line, ORANGE, "line")),
+        (Mark("observed", BLUE, "square"), Mark(line, ORANGE, "line")),
     )
 
 
@@ -306,9 +306,9 @@ def _curve(finding: LossFinding) -> Figure:
     marks = [{"y": sign * loss, "colour": ORANGE} for sign in (-1, 1) if math.isfinite(loss)]
     if finding.known is not None:
         marks += [{"y": sign * finding.known.loss, "colour": GREY} for sign in (-1, 1)]
-    legend = [Series("EPL(x)", BLUE, "line"), Series(f"EPL {number(loss)}", ORANGE, "line")]
+    legend = [Mark("EPL(x)", BLUE, "line"), Mark(f"EPL {number(loss)}", ORANGE, "line")]
     if finding.known is not None:
-        legend.append(Series(f"by the law {number(finding.known.loss)}", GREY, "line"))
+        legend.append(Mark(f"by the law {number(finding.known.loss)}", GREY, "line"))
     return Figure(
         (
             Chart(

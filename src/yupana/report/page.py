@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import yupana
-from yupana.report.charts import Series, Spec
+from yupana.report.charts import Mark, Spec
 from yupana.report.html import TEMPLATES, Html, fill, table
 from yupana.report.svg import draw, prefixes
 
@@ -52,7 +52,7 @@ class Figure:
 
     charts: tuple[Chart, ...]
     caption: str = ""
-    legend: tuple[Series, ...] = ()
+    legend: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class _Draft:
         self.figures.append(replace(figure, caption=caller().striptags()))
         return Html("<!--figure {}-->").format(len(self.figures) - 1)
 
-    def table(self, columns: Mapping[str, Sequence[object]], caller: Callable[[], Html], note: str = "") -> Html:
+    def table(self, columns: Mapping[str, Sequence[object]], note: str = "", *, caller: Callable[[], Html]) -> Html:
         return table(columns, caller().striptags(), note)
 
     def fill(self, template: str, values: Mapping[str, Any]) -> "_Draft":
@@ -167,7 +167,7 @@ def render(page: Page) -> str:
     return fill("page.html", values | shown)
 
 
-def legend(series: tuple[Series, ...]) -> Html:
+def legend(series: tuple[Mark, ...]) -> Html:
     """A legend that wraps where the page is narrow, which one inside a drawing cannot."""
     return fill("legend.html", {"series": series})
 

@@ -12,7 +12,6 @@ from yupana.products.phsafe.errors import Accuracy, CellError
 from yupana.report.html import bullets, code, element, paragraph, table
 from yupana.report.numbers import loss, power_of_ten, rounded, whole
 from yupana.report.page import Page, Section
-from yupana.report.phsafe import losses, plan_sections
 from yupana.report.phsafe_errors import (
     Columns,
     law_section,
@@ -22,6 +21,7 @@ from yupana.report.phsafe_errors import (
     truth_section,
 )
 from yupana.report.phsafe_reference import published_counts, relative_section
+from yupana.report.plans import losses, plan_sections
 
 _NATION: Final = 331_449_281
 """Residents of the United States on 1 April 2020."""
@@ -93,14 +93,14 @@ def demonstration_page(demo: Demonstration) -> Page:
 def _key_numbers(demo: Demonstration) -> dict[str, tuple[str, str]]:
     total = losses(demo.plan)
     unbounded, bounded = total["unbounded"], total["bounded"]
-    epsilon = [rounded(epsilon_tight(rho, DEFAULT_DELTA), 4) for rho in (unbounded.promised, unbounded.proven)]
+    epsilon = [rounded(epsilon_tight(rho, DEFAULT_DELTA), 4) for rho in unbounded]
     states = "the 50 states and DC" if demo.states == 51 else f"{demo.states} states"
     return {
         "Persons": (whole(demo.persons), "all of them invented"),
         "Households": (whole(demo.households), f"in {states}"),
         "Noisy counts": (whole(_counts(demo)), f"in {len(demo.release)} tables"),
-        "ρ promised, unbounded": (loss(unbounded.promised), f"proven at most {loss(unbounded.proven)}"),
-        "ρ promised, bounded": (loss(bounded.promised), f"proven at most {loss(bounded.proven)}"),
+        "ρ promised, unbounded": (loss(unbounded[0]), f"proven at most {loss(unbounded[1])}"),
+        "ρ promised, bounded": (loss(bounded[0]), f"proven at most {loss(bounded[1])}"),
         f"ε at δ = {power_of_ten(DEFAULT_DELTA)}, unbounded": (epsilon[0], f"proven at most {epsilon[1]}"),
     }
 

@@ -21,7 +21,7 @@ from yupana.products.phsafe.tables import Group
 from yupana.report.charts import (
     BLUE,
     ORANGE,
-    Series,
+    Mark,
     funnel,
     grid_of_shares,
     histogram_with_law,
@@ -31,7 +31,7 @@ from yupana.report.charts import (
 from yupana.report.html import paragraph
 from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section
-from yupana.report.phsafe import LEVELS, TABLES
+from yupana.report.plans import LEVELS, TABLES
 
 Columns = Mapping[str, Sequence[str]]
 
@@ -103,8 +103,8 @@ def truth_section(plan: Plan, release: Mapping[str, Columns], errors: Sequence[C
                 tuple(_panel(*key, rows[key]) for key in _PANELS if key in rows),
                 "Both axes are linear near zero and logarithmic further out.",
                 (
-                    Series("within the margin of error", BLUE, "circle"),
-                    Series("outside of it", ORANGE, "circle"),
+                    Mark("within the margin of error", BLUE, "circle"),
+                    Mark("outside of it", ORANGE, "circle"),
                 ),
             ),
         ),
@@ -293,8 +293,8 @@ def law_section(plan: Plan, errors: Sequence[CellError]) -> Section:
                 ),
                 "The line is computed from the plan. Nothing was fitted to the draws.",
                 (
-                    Series(f"{whole(noise.size)} draws", BLUE, "square"),
-                    Series("exact probability", ORANGE, "line"),
+                    Mark(f"{whole(noise.size)} draws", BLUE, "square"),
+                    Mark("exact probability", ORANGE, "line"),
                 ),
             ),
         ),

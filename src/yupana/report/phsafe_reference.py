@@ -6,12 +6,12 @@ from typing import Final
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.specification import LEVELS as SPEC_LEVELS
 from yupana.products.phsafe.specification import TABLES, cell_column
-from yupana.report.charts import Series, trend
+from yupana.report.charts import Mark, trend
 from yupana.report.html import Html, paragraph, table
 from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section
-from yupana.report.phsafe import LEVELS
-from yupana.report.phsafe import TABLES as WORDS
+from yupana.report.plans import LEVELS
+from yupana.report.plans import TABLES as WORDS
 from yupana.report.shades import shades
 
 Counts = Mapping[str, Mapping[int, Mapping[str, Mapping[str, int]]]]
@@ -222,7 +222,7 @@ def cost_section(taus: Mapping[str, int], households: Mapping[str, Mapping[int, 
     columns = dict(
         zip(("Table", "Threshold τ", "Persons left out", "of all", "Households"), zip(*rows, strict=True), strict=True)
     )
-    series = tuple(Series(name, colour, "circle") for name, colour in shapes.items())
+    series = tuple(Mark(name, colour, "circle") for name, colour in shapes.items())
     label = "The share of persons that truncation leaves out, by table and threshold."
     data: dict[str, list[object]] = {
         "Threshold": [str(p["x"]) for p in points],

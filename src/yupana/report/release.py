@@ -67,8 +67,8 @@ def phsafe_sections(
     plan: Plan, production: Plan, tables: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> tuple[Section, ...]:
     """Loss, budgets and margins of PHSafe, and margins as a share of the counts published."""
-    from yupana.report.phsafe import plan_sections  # noqa: PLC0415 (a report of another product needs none of it)
     from yupana.report.phsafe_reference import CELLS, published_counts, relative_section  # noqa: PLC0415
+    from yupana.report.plans import plan_sections  # noqa: PLC0415 (a report of another product needs none of it)
 
     if not plan.is_finite:
         return plan_sections(plan)
@@ -86,7 +86,8 @@ def safetab_sections(
     plan: Plan, production: Plan, kinds: Mapping[str, str], kind_of: Mapping[str, str], beside: str = ""
 ) -> tuple[Section, ...]:
     """Budgets and margins of SafeTab by level, and relative errors by size of group."""
-    from yupana.report.safetab_reference import level_sections, sizes_section  # noqa: PLC0415
+    from yupana.report.plans import level_sections  # noqa: PLC0415
+    from yupana.report.safetab_reference import sizes_section  # noqa: PLC0415
 
     levels = {level.name: level for level in LEVELS}
     measured: dict[Level, Any] = {}

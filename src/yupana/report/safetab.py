@@ -15,7 +15,7 @@ from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
-from yupana.report.charts import GREY, Series, share_bars
+from yupana.report.charts import GREY, Mark, share_bars
 from yupana.report.html import code, paragraph, table
 from yupana.report.numbers import loss, percent, power_of_ten, rounded, whole
 from yupana.report.page import Chart, Figure, Section
@@ -37,14 +37,14 @@ _AMOUNTS: Final = (GREY, "#3fa0c9", "#d9982a", "#cf5a1e")
 """Colours from a total alone to the finest table."""
 
 AGES: Final = {
-    TOTALS: Series("a total", _AMOUNTS[0]),
+    TOTALS: Mark("a total", _AMOUNTS[0]),
     **{
-        table: Series(f"sex by {len(starts)} ages", colour)
+        table: Mark(f"sex by {len(starts)} ages", colour)
         for (table, starts), colour in zip(AGE_TABLES.items(), _AMOUNTS[1:], strict=True)
     },
 }
 TYPES: Final = {
-    table: Series(words, colour)
+    table: Mark(words, colour)
     for table, words, colour in zip(
         HOUSEHOLD_TYPE.tables,
         ("a total", "family or not", "4 household types", "5 household types"),
@@ -53,8 +53,8 @@ TYPES: Final = {
     )
 }
 TENURES: Final = {
-    TENURE.tables[0]: Series("a total", _AMOUNTS[0]),
-    TENURE.tables[1]: Series("3 tenures", "#8180d6"),
+    TENURE.tables[0]: Mark("a total", _AMOUNTS[0]),
+    TENURE.tables[1]: Mark("3 tenures", "#8180d6"),
 }
 """What a group that is in one table received, by table, from the least on."""
 
@@ -152,8 +152,8 @@ def loss_section(persons: Plan, households: Plan) -> Section:
 
 
 def received_chart(
-    found: Sequence[Received], kinds: Mapping[str, Series], of: str, title: str = ""
-) -> tuple[Chart, tuple[Series, ...]]:
+    found: Sequence[Received], kinds: Mapping[str, Mark], of: str, title: str = ""
+) -> tuple[Chart, tuple[Mark, ...]]:
     """Shares of the published groups of each level by table, with the numbers, and a legend."""
     series = tuple(replace(s, shape="square") for s in kinds.values())
     rows = [

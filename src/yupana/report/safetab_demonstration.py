@@ -17,7 +17,7 @@ from yupana.products.safetab.errors import LEFT_OUT, SIZES, Accuracy, LevelError
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
 from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
-from yupana.report.charts import BLUE, ORANGE, Series, funnel, grid_of_shares, intervals, share_bars
+from yupana.report.charts import BLUE, ORANGE, Mark, funnel, grid_of_shares, intervals, share_bars
 from yupana.report.html import Html, bullets, code, element, join, paragraph, table
 from yupana.report.numbers import loss, percent, rounded, whole
 from yupana.report.page import Chart, Figure, Page, Section
@@ -33,7 +33,7 @@ from yupana.report.safetab import (
     loss_section,
     received_sections,
 )
-from yupana.report.safetab_reference import level_sections
+from yupana.report.plans import level_sections
 
 _SIZE_NAMES: Final = dict(zip(SIZES, ("0–1", "2–10", "11–100", "101–1k", "1k–10k", "10k–100k"), strict=False))
 _MOST_GROUPS: Final = 24
@@ -419,8 +419,8 @@ def _area_section(demo: SafetabDemonstration) -> Section:
                 f"The {len(drawn)} largest groups, alone or in any combination, or of Hispanic origin. The numbers "
                 "hold all groups, and the households of each.",
                 (
-                    Series("published, with margin of error", BLUE, "circle"),
-                    Series("true", ORANGE, "square"),
+                    Mark("published, with margin of error", BLUE, "circle"),
+                    Mark("true", ORANGE, "square"),
                 ),
             )
         )
@@ -568,7 +568,7 @@ def _observed_section(demo: SafetabDemonstration) -> Section:
         words = "The census is too small to tell."
         return Section("observed", "Observed errors against margins of error", (paragraph(words),))
     share = percent(float(demo.persons_plan.confidence))
-    series = (Series("nation and states", BLUE, "circle"), Series("smaller areas", ORANGE, "diamond"))
+    series = (Mark("nation and states", BLUE, "circle"), Mark("smaller areas", ORANGE, "diamond"))
     counts = [row.count for row in (*persons, *households)]
     numbers = sorted({round(n) for n in np.geomspace(min(counts), max(counts), 24).tolist()})
     band = [
@@ -636,7 +636,7 @@ def _ratio(row: Accuracy) -> float:
     return row.experimental_moe / row.expected_moe
 
 
-def _series_of(row: Accuracy, series: tuple[Series, Series]) -> str:
+def _series_of(row: Accuracy, series: tuple[Mark, Mark]) -> str:
     return series[0 if row.region_type in {"USA", "STATE", "PR-STATE"} else 1].name
 
 

@@ -9,14 +9,13 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Floats, Ints
-from yupana.plan.margin import margin_words
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from yupana.products.safetab.regions import LEVELS, Level
-from yupana.report.charts import GREY, Series, log_dots, share_bars, stacked_bars
+from yupana.products.safetab.regions import Level
+from yupana.report.charts import GREY, Mark, share_bars
 from yupana.report.html import Html, paragraph, table
-from yupana.report.numbers import confidence_percent, loss, percent, rounded, whole
+from yupana.report.numbers import percent, whole
 from yupana.report.page import Chart, Figure, Section
 from yupana.report.safetab import level_name
 from yupana.report.shades import shades
@@ -25,94 +24,6 @@ Noise = DiscreteGaussian | TwoSidedGeometric
 
 Sizes = Sequence[tuple[int, int]]
 """Pairs of a size and how many population groups have it."""
-
-_LEVELS: Final = {level.name: level for level in LEVELS}
-_COLOURS: Final = ("#2f6fb0", "#d9982a", "#3fa0c9", "#cf5a1e", "#8180d6")
-
-
-def level_sections(
-    plan: Plan, kinds: Mapping[str, str], *, kind_of: Mapping[str, str], beside: str = ""
-) -> tuple[Section, ...]:
-    """The budgets and the margins of a plan by level.
-
-    Parameters
-    ----------
-    plan : Plan
-    kinds : mapping of kind to words
-        What the parts of a level's budget are called, in order.
-    kind_of : mapping of measurement to kind
-        Measurements left out are not drawn.
-    beside : str, optional
-        A kind whose measurements are not added to the others of a level, because no record meets both: left out of
-        the bars.
-    """
-    series = tuple(Series(words, colour) for words, colour in zip(kinds.values(), _COLOURS, strict=False))
-    added = tuple(s for s in series if s.name != kinds.get(beside))
-    drawn = [(m, kinds[kind_of[m.name]]) for m in plan.measurements if m.name in kind_of]
-    names = {m.name: level_name(_LEVELS[m.level]) for m, _ in drawn}
-    budgets = [
-        {"category": names[m.name], "series": words, "value": float(m.budget)}
-        for m, words in drawn
-        if kind_of[m.name] != beside
-    ]
-    margins = [{"category": names[m.name], "series": words, "value": plan.margin(m)} for m, words in drawn]
-    confidence = confidence_percent(plan.confidence)
-    symbol = plan.mechanism.symbol
-    data = {
-        "Level": [names[m.name] for m, _ in drawn],
-        "Of": [words for _, words in drawn],
-        symbol: [loss(m.budget) for m, _ in drawn],
-        "σ": [rounded(m.sigma, 5) for m, _ in drawn],
-        f"Margin at {confidence}": [rounded(plan.margin(m), 5) for m, _ in drawn],
-    }
-    return (
-        Section(
-            "budget",
-            "Budget by level",
-            (
-                Figure(
-                    (
-                        Chart(
-                            f"The privacy budget {symbol} of each level.",
-                            lambda width: stacked_bars(budgets, added, width, axis=f"budget {symbol}"),
-                            data,
-                        ),
-                    ),
-                    "Levels of the United States and of Puerto Rico protect different people and are never added."
-                    + (f" {kinds[beside][0].upper()}{kinds[beside][1:]} have the whole budget." if beside else ""),
-                    added,
-                ),
-            ),
-        ),
-        Section(
-            "margins",
-            "Margin of error by level",
-            (
-                paragraph(
-                    f"{'At least' if plan.margins == 'exact' else 'About'} {confidence} of all cells lie within their "
-                    f"margin of error of the count before noise. {margin_words(plan.margins, plan.confidence)}. It is "
-                    "the same for small and large groups of a level. Setting counts below zero to zero and suppression "
-                    "come on top."
-                ),
-                Figure(
-                    (
-                        Chart(
-                            f"The {confidence} margin of error of a single cell, by level.",
-                            lambda width: log_dots(
-                                margins,
-                                tuple(Series(s.name, s.colour, "circle") for s in series),
-                                width,
-                                axis="margin of error (log scale)",
-                            ),
-                            data,
-                        ),
-                    ),
-                    "Dots to the left are more precise. A sum of k cells has a margin about √k times as wide.",
-                    tuple(Series(s.name, s.colour, "circle") for s in series),
-                ),
-            ),
-        ),
-    )
 
 
 def expected_tables(sizes: Sizes, thresholds: Sequence[int], law: Noise | None) -> list[float]:
@@ -167,7 +78,7 @@ def tables_section(
     title, anchor, words : str
     """
     series = tuple(
-        Series(name, colour) for name, colour in zip(names, (GREY, "#3fa0c9", "#d9982a", "#cf5a1e"), strict=False)
+        Mark(name, colour) for name, colour in zip(names, (GREY, "#3fa0c9", "#d9982a", "#cf5a1e"), strict=False)
     )
     points = [
         {"category": level_name(level), "series": name, "value": number / total, "text": whole(total)}

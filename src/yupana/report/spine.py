@@ -24,7 +24,7 @@ from yupana.geography.variance import entity_variances, unit_variances
 from yupana.progress import Announce
 from yupana.release.check import describe_reports
 from yupana.release.folder import write_manifest
-from yupana.report.charts import Series, before_and_after, log_dots, shaded_map
+from yupana.report.charts import Mark, before_and_after, log_dots, shaded_map
 from yupana.report.html import element, paragraph, table
 from yupana.report.maps import Boundary, read_boundaries
 from yupana.report.numbers import rounded, whole
@@ -33,15 +33,15 @@ from yupana.report.place import claim_page, write_page
 
 NAMES: Final = {"conventional": "conventional", "aian": "AIAN", "optimized": "optimized"}
 _SPINES: Final = {
-    "conventional": Series("conventional", "#8a939c", "circle"),
-    "aian": Series("AIAN", "#3d86c6", "diamond"),
-    "optimized": Series("optimized", "#e07b28", "triangle-up"),
+    "conventional": Mark("conventional", "#8a939c", "circle"),
+    "aian": Mark("AIAN", "#3d86c6", "diamond"),
+    "optimized": Mark("optimized", "#e07b28", "triangle-up"),
 }
 _KINDS: Final = (
-    Series("place", "#3d86c6", "circle"),
-    Series("county_subdivision", "#e07b28", "triangle-up"),
-    Series("aiannh", "#4b9b6b", "diamond"),
-    Series("other", "#8180d6", "square"),
+    Mark("place", "#3d86c6", "circle"),
+    Mark("county_subdivision", "#e07b28", "triangle-up"),
+    Mark("aiannh", "#4b9b6b", "diamond"),
+    Mark("other", "#8180d6", "square"),
 )
 _WORST: Final = 20
 _BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100)
@@ -457,7 +457,7 @@ def _map_section(spines: Sequence[Measured], compared: Sequence[Comparison], sha
             )
         )
     legend = tuple(
-        Series(f"{low}" if high == low + 1 else f"{low} to {high - 1}" if high else f"{low} or more", colour)
+        Mark(f"{low}" if high == low + 1 else f"{low} to {high - 1}" if high else f"{low} or more", colour)
         for low, high, colour in zip(_BOUNDS, (*_BOUNDS[1:], 0), _COLOURS, strict=True)
     )
     return Section(

@@ -1,11 +1,11 @@
-"""What a TopDown strategy buys, before any data: shares, margins, least-squares errors on three spines. Public."""
+"""What a TopDown strategy buys, before any data: shares, margins, least-squares errors on three spines."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
+from itertools import cycle, product
 from typing import Final
 
 import numpy as np
@@ -25,22 +25,23 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.progress import Stopwatch
-from yupana.report.charts import Series, log_dots, stacked_bars
-from yupana.report.html import paragraph, table
-from yupana.report.numbers import confidence_percent, loss, percent, rounded, whole
-from yupana.report.page import Chart, Figure, Section
+from yupana.report.charts import Mark, log_dots
+from yupana.report.numbers import loss, percent, rounded
+from yupana.report.page import Chart, Figure, Section, sections
+from yupana.report.plans import Line, pictures
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, unfit_for
 from yupana.topdown.invariants import kept_areas
 from yupana.topdown.plan import semantics_of
 
-KINDS: Final[Mapping[Kind, str]] = {"conventional": "conventional", "aian": "AIAN", "optimized": "optimized"}
 _COLOURS: Final = ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95", "#4b9b6b")
-_SPINES: Final = {
-    "conventional": Series("conventional", "#8a939c", "circle"),
-    "aian": Series("AIAN", "#3d86c6", "diamond"),
-    "optimized": Series("optimized", "#e07b28", "triangle-up"),
+SPINES: Final[Mapping[Kind, Mark]] = {
+    "conventional": Mark("conventional", "#8a939c", "circle"),
+    "aian": Mark("AIAN", "#3d86c6", "diamond"),
+    "optimized": Mark("optimized", "#e07b28", "triangle-up"),
 }
+"""Spines as they are called and drawn."""
+
 _ENTITIES: Final = {"place": "places", "county_subdivision": "county subdivisions", "aiannh": "AIANNH areas"}
 
 _EXACT: Final = 1e9
@@ -98,49 +99,11 @@ def shares_section(configuration: Configuration, plan: Plan) -> Section:
             for level in levels
         },
     }
-    series = tuple(Series(level, colour, "circle") for level, colour in zip(levels, _COLOURS * 2, strict=False))
-    rows = [{"category": m.table, "series": m.level, "value": float(m.budget)} for m in plan.measurements]
-    dots = [{"category": m.table, "series": m.level, "value": plan.margin(m)} for m in plan.measurements]
-    symbol = plan.mechanism.symbol
-    confidence = confidence_percent(plan.confidence)
-    data = {
-        "Geolevel": [m.level for m in plan.measurements],
-        "Query": [m.table for m in plan.measurements],
-        "Answers": [whole(m.cells) for m in plan.measurements],
-        symbol: [loss(m.budget) for m in plan.measurements],
-        "σ": [rounded(m.sigma, 5) for m in plan.measurements],
-        f"Margin at {confidence}": [rounded(plan.margin(m), 5) for m in plan.measurements],
-    }
-    squares = tuple(replace(s, shape="square") for s in series)
-    return Section(
-        "shares",
-        "Shares by geolevel and query",
-        (
-            table(columns, "Shares of geolevels in the total, and of queries in their geolevel"),
-            Figure(
-                (
-                    Chart(
-                        f"The privacy budget {symbol} of each query, by geolevel.",
-                        lambda width: stacked_bars(rows, squares, width, axis=f"budget {symbol}"),
-                        data,
-                    ),
-                ),
-                "Every bar adds up the geolevels of one query.",
-                squares,
-            ),
-            Figure(
-                (
-                    Chart(
-                        f"The {confidence} margin of error of a single noisy answer, by query and geolevel.",
-                        lambda width: log_dots(dots, series, width, axis="margin of error (log scale)"),
-                        data,
-                    ),
-                ),
-                "Of the noisy answers before estimation, which brings the queries and geolevels together.",
-                series,
-            ),
-        ),
-    )
+    marks = {level: Mark(level, colour, "circle") for level, colour in zip(levels, cycle(_COLOURS), strict=False)}
+    lines = [Line(m, m.table, marks[m.level]) for m in plan.measurements]
+    figures = pictures(plan, lines, marks.values(), ("query", "geolevel"))
+    (section,) = sections("topdown_shares.html", shares=columns, figures=figures)
+    return section
 
 
 def attributes_section(
@@ -160,28 +123,14 @@ def attributes_section(
                 found[f"{symbol}, {who}"] = [shown(of[n], epsilon=epsilon) if n in of else "–" for n in mine]
         return found
 
-    return Section(
-        "attributes",
-        "Loss by attribute",
-        (
-            paragraph(
-                "If only one attribute of a record changes, only queries that tell its levels apart can show it. If "
-                "a record moves within a geounit, only the geolevels below can. So these losses are smaller than the "
-                f"whole. ε is stated at δ = {delta:g}."
-                if zcdp
-                else "If only one attribute of a record changes, only queries that tell its levels apart can show it."
-            ),
-            table(columns(here.attributes, there.attributes, "Attribute"), "Loss where one attribute changes"),
-            table(
-                columns(
-                    {f"block in {n}": v for n, v in here.geolevels.items()},
-                    {f"block in {n}": v for n, v in there.geolevels.items()},
-                    "Moved to another",
-                ),
-                "Loss where a record moves within a geounit",
-            ),
-        ),
+    moved, moved_there = ({f"block in {n}": v for n, v in of.geolevels.items()} for of in (here, there))
+    (section,) = sections(
+        "topdown_attributes.html",
+        delta=f"{delta:g}" if zcdp else "",
+        attributes=columns(here.attributes, there.attributes, "Attribute"),
+        moved=columns(moved, moved_there, "Moved to another"),
     )
+    return section
 
 
 def spines_section(
@@ -191,11 +140,13 @@ def spines_section(
     z = z_value(plan.confidence)
     strategies = {"here": configuration, name: production}
     errors: dict[tuple[str, Kind], Errors] = {}
-    for (who, strategy), kind in product(strategies.items(), KINDS):
+    for (who, strategy), kind in product(strategies.items(), SPINES):
         if not unfit_for(kind, strategy.queries):
             with suppress(ConfigError):  # a spine that cannot keep the invariants has no errors
                 errors[who, kind] = spine_errors(strategy, kind, blocks)
-    heads = {f"{KINDS[kind]}, {who}": (who, kind) for kind, who in product(KINDS, strategies) if (who, kind) in errors}
+    heads = {
+        f"{SPINES[kind].name}, {who}": (who, kind) for kind, who in product(SPINES, strategies) if (who, kind) in errors
+    }
     units: dict[str, list[str]] = {
         "Geolevel": list(configuration.levels),
         **{
@@ -210,10 +161,10 @@ def spines_section(
             for head, key in heads.items()
         },
     }
-    series = tuple(_SPINES[kind] for kind in KINDS if ("here", kind) in errors)
+    marks = tuple(mark for kind, mark in SPINES.items() if ("here", kind) in errors)
     dots = [
-        {"category": label, "series": _SPINES[kind].name, "value": z * value}
-        for kind in KINDS
+        {"category": label, "series": mark.name, "value": z * value}
+        for kind, mark in SPINES.items()
         if ("here", kind) in errors
         for label, value in (
             *errors["here", kind].units.items(),
@@ -221,41 +172,26 @@ def spines_section(
         )
         if value > 1e-3 and np.isfinite(value)
     ]
-    confidence = confidence_percent(plan.confidence)
-    what = _estimated(configuration)
     data: dict[str, list[object]] = {
         "Of": [row["category"] for row in dots],
         "Spine": [row["series"] for row in dots],
         "Margin": [rounded(float(str(row["value"])), 4) for row in dots],
     }
-    return Section(
-        "spines",
-        "Least-squares errors on three spines",
-        (
-            paragraph(
-                f"The {confidence} margin of error of {what}, estimated by ordinary least squares of all measurements "
-                "before rounding and without the constraint that no count is negative. Off-spine areas are made of "
-                f"geounits of the spine. The blocks are those of {blocks.source}."
-            ),
-            Figure(
-                (
-                    Chart(
-                        "The least-squares margin of error by geolevel and kind of area, on three spines.",
-                        lambda width: log_dots(dots, series, width, axis="margin of error (log scale)"),
-                        data,
-                    ),
-                ),
-                "Of the root mean square geounit of each geolevel, and of the median area of each kind, as set here.",
-                series,
-            ),
-            table(units, "Margin of error by geolevel: of the root mean square geounit"),
-            table(areas, "Margin of error of off-spine areas: half of them, and nine in ten, do no worse"),
-        ),
+    chart = Chart(
+        "The least-squares margin of error by geolevel and kind of area, on three spines.",
+        lambda width: log_dots(dots, marks, width, axis="margin of error (log scale)"),
+        data,
     )
-
-
-def _estimated(configuration: Configuration) -> str:
-    return "a count of one detailed cell" if _block_totals(configuration) else "a total count"
+    (section,) = sections(
+        "topdown_spines.html",
+        confidence=plan.confidence,
+        cells=_block_totals(configuration),
+        source=blocks.source,
+        errors=Figure((chart,), legend=marks),
+        units=units,
+        areas=areas,
+    )
+    return section
 
 
 def _block_totals(configuration: Configuration) -> bool:
