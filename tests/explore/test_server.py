@@ -39,7 +39,7 @@ from yupana.products.safetab.persons import plan as plan_p
 from yupana.products.safetab.persons import production as production_p
 from yupana.products.safetab.regions import LEVELS
 from yupana.products.safetab.specification import QUESTIONS
-from yupana.report.safetab_reference import expected_tables
+from yupana.report.groups import expected_tables
 from yupana.report.topdown import _spine, spine_errors
 from yupana.topdown.plan import make_plan as make_topdown_plan
 from yupana.topdown.reading.configuration import read_configuration

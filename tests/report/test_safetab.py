@@ -14,8 +14,8 @@ from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.persons.production import production_plan as production_plan_p
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.report.groups import AGES, Received, groups_by_table, loss_section, received_chart
 from yupana.report.page import Page, render
-from yupana.report.safetab import AGES, Received, groups_by_table, loss_section, received_chart
 
 BY_NAME = {level.name: level for level in LEVELS}
 

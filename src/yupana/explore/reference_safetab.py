@@ -12,7 +12,7 @@ from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.persons.plan import DETAILED_ONLY
 from yupana.products.safetab.regions import Level
-from yupana.report.safetab_reference import Sizes
+from yupana.report.groups import Sizes
 
 
 @dataclass(frozen=True, slots=True)

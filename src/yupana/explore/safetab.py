@@ -32,15 +32,15 @@ from yupana.products.safetab.persons import targets as targets_p
 from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level, Run
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, QUESTIONS, TENURE
-from yupana.report.page import Section
-from yupana.report.plans import level_sections
-from yupana.report.safetab_reference import (
+from yupana.report.groups import (
     expected_tables,
     median_size,
     sizes_section,
     tables_section,
     us_level,
 )
+from yupana.report.page import Section
+from yupana.report.plans import level_sections
 
 _ACCOUNTING: Final = {"published": "as published", "tight": "tight: least proven"}
 _MECHANISMS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}

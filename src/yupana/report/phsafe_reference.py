@@ -7,12 +7,11 @@ from yupana.plan.plan import Plan
 from yupana.products.phsafe.specification import LEVELS as SPEC_LEVELS
 from yupana.products.phsafe.specification import TABLES, cell_column
 from yupana.report.charts import Mark, trend
-from yupana.report.html import Html, paragraph, table
+from yupana.report.html import Html, paragraph, shades, table
 from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section
 from yupana.report.plans import LEVELS
 from yupana.report.plans import TABLES as WORDS
-from yupana.report.shades import shades
 
 Counts = Mapping[str, Mapping[int, Mapping[str, Mapping[str, int]]]]
 """Counts by table, cell, iteration and region."""

@@ -12,9 +12,9 @@ from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.specification import DERIVED
 from yupana.products.safetab.regions import LEVELS as SAFETAB_LEVELS
 from yupana.report.charts import Mark, log_dots, stacked_bars
+from yupana.report.groups import level_name
 from yupana.report.numbers import confidence_percent, loss, percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section, sections
-from yupana.report.safetab import level_name
 
 LEVELS: Final = {
     "usa_*": Mark("Nation, everyone", "#2f6fb0", "circle"),

@@ -86,8 +86,8 @@ def safetab_sections(
     plan: Plan, production: Plan, kinds: Mapping[str, str], kind_of: Mapping[str, str], beside: str = ""
 ) -> tuple[Section, ...]:
     """Budgets and margins of SafeTab by level, and relative errors by size of group."""
+    from yupana.report.groups import sizes_section  # noqa: PLC0415
     from yupana.report.plans import level_sections  # noqa: PLC0415
-    from yupana.report.safetab_reference import sizes_section  # noqa: PLC0415
 
     levels = {level.name: level for level in LEVELS}
     measured: dict[Level, Any] = {}

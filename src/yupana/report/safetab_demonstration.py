@@ -18,11 +18,7 @@ from yupana.products.safetab.iterations import CharacteristicIterations, Iterati
 from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.report.charts import BLUE, ORANGE, Mark, funnel, grid_of_shares, intervals, share_bars
-from yupana.report.html import Html, bullets, code, element, join, paragraph, table
-from yupana.report.numbers import loss, percent, rounded, whole
-from yupana.report.page import Chart, Figure, Page, Section
-from yupana.report.phsafe_errors import chance_band, relative
-from yupana.report.safetab import (
+from yupana.report.groups import (
     AGES,
     TYPES,
     Columns,
@@ -33,6 +29,10 @@ from yupana.report.safetab import (
     loss_section,
     received_sections,
 )
+from yupana.report.html import Html, bullets, code, element, join, paragraph, table
+from yupana.report.numbers import loss, percent, rounded, whole
+from yupana.report.page import Chart, Figure, Page, Section
+from yupana.report.phsafe_errors import chance_band, relative
 from yupana.report.plans import level_sections
 
 _SIZE_NAMES: Final = dict(zip(SIZES, ("0–1", "2–10", "11–100", "101–1k", "1k–10k", "10k–100k"), strict=False))
