@@ -23,11 +23,11 @@ from yupana.products.phsafe.production import TAUS, budgets, production_plan
 from yupana.products.phsafe.specification import cell_column, table
 from yupana.products.phsafe.tables import Group, groups, level_of
 from yupana.report import numbers
+from yupana.report.demonstration import Demonstration, demonstration_page
+from yupana.report.errors import chance_band, published_beside_truth
 from yupana.report.html import Html, element, escape
 from yupana.report.html import table as html_table
 from yupana.report.page import Chart, Figure, Page, Section, render
-from yupana.report.phsafe_demonstration import Demonstration, demonstration_page
-from yupana.report.phsafe_errors import chance_band, published_beside_truth
 from yupana.report.plans import plan_sections
 
 STATES = ("02", "06")

@@ -21,9 +21,8 @@ from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.phsafe.targets import config_document, needs
 from yupana.products.safetab.regions import PUERTO_RICO
-from yupana.report.html import code, paragraph
+from yupana.report.errors import CELLS, cost_section, relative_section, typical_sizes
 from yupana.report.page import Section
-from yupana.report.phsafe_reference import CELLS, cost_section, relative_section, typical_sizes
 from yupana.report.plans import LEVELS as LEVEL_WORDS
 from yupana.report.plans import TABLES as TABLE_WORDS
 from yupana.report.plans import plan_sections
@@ -55,20 +54,6 @@ _FORM: Final = Form(
     cells={(t.name, level.key): f"{t.name}/{level.key}" for t in TABLES for level in t.levels},
     corner="Table",
     solving="the median count of each table and level among the counts shown below",
-)
-
-
-_NO_COUNTS: Final = Section(
-    "relative",
-    "Relative error by state and iteration",
-    (
-        paragraph(
-            "No counts of this table are at hand for the area chosen: those of invented people are of the states and "
-            "DC. Start the explorer with a release of its own: ",
-            code("yupana explore --counts RELEASE"),
-            ".",
-        ),
-    ),
 )
 
 
@@ -136,9 +121,10 @@ class Phsafe:
         name, cell = settings.fields["shown"].split()
         reference = self.reference
         known = set(chosen.config.states) & {code for of in reference.counts[name][int(cell)].values() for code in of}
+        counts = reference.counts if known else None
         return (
             *plan_sections(chosen.plan),
-            relative_section(chosen.plan, reference.counts, name, int(cell), reference.source) if known else _NO_COUNTS,
+            relative_section(chosen.plan, counts, name, int(cell), reference.source),
             cost_section(chosen.config.taus, reference.households, reference.households_source),
         )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from yupana.errors import InputError
-from yupana.report.phsafe_reference import Counts, published_counts
+from yupana.report.errors import Counts, published_counts
 
 
 @dataclass(frozen=True, slots=True)

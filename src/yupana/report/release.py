@@ -67,7 +67,7 @@ def phsafe_sections(
     plan: Plan, production: Plan, tables: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> tuple[Section, ...]:
     """Loss, budgets and margins of PHSafe, and margins as a share of the counts published."""
-    from yupana.report.phsafe_reference import CELLS, published_counts, relative_section  # noqa: PLC0415
+    from yupana.report.errors import CELLS, published_counts, relative_section  # noqa: PLC0415
     from yupana.report.plans import plan_sections  # noqa: PLC0415 (a report of another product needs none of it)
 
     if not plan.is_finite:

@@ -26,8 +26,8 @@ from yupana.products.safetab.specification import TOTALS
 from yupana.progress import Stopwatch
 from yupana.release.check import check_files
 from yupana.release.status import NOT_FOR_RELEASE
+from yupana.report.demonstration import SafetabDemonstration, safetab_page
 from yupana.report.page import render
-from yupana.report.safetab_demonstration import SafetabDemonstration, safetab_page
 
 REPORT: Final = "safetab.html"
 STAGES: Final = 16
