@@ -198,11 +198,11 @@ def _release(options: argparse.Namespace, config: Config, plan: Plan, entropy: "
         manifest = run(config, plan, request, entropy, announce)
     if report is not None:
         from yupana.release.check import check_files
-        from yupana.report.release import phsafe_sections, write_release_report
+        from yupana.report.release import write_release_report
 
         _, tables, _ = check_files(options.out)
         production = production_plan(puerto_rico=config.is_puerto_rico)
-        write_release_report(report, plan, manifest, phsafe_sections(plan, production, tables))
+        write_release_report(report, plan, production, manifest, tables)
     print_release(options, manifest)
     # The list of states is public (`TAKEN_AS_PUBLIC`).
     absent = sorted(set(config.states) - set(manifest["parameters"]["states"]))

@@ -285,15 +285,10 @@ def _release_p(
     with stages("safetab-p", _STAGES) as announce:
         manifest = run(config, iterations, plan, request, entropy, announce)
     if report is not None:
-        from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2
         from yupana.products.safetab.persons.production import production_plan
-        from yupana.report.release import safetab_sections, write_release_report
+        from yupana.report.release import write_release_report
 
-        kinds = {STAGE_1: "choosing the table", STAGE_2: "the counts", DETAILED_ONLY: "groups of totals only"}
-        kind_of = {m.name: m.name.partition("/")[0] for m in plan.measurements}
-        production = production_plan(config.settings.runs, iterations)
-        sections = safetab_sections(plan, production, kinds, kind_of, DETAILED_ONLY)
-        write_release_report(report, plan, manifest, sections)
+        write_release_report(report, plan, production_plan(config.settings.runs, iterations), manifest, {})
     print_release(options, manifest)
     _print_remarks(manifest["parameters"]["remarks"])
 
@@ -314,12 +309,9 @@ def _release_h(
         manifest = run(config, iterations, plan, totals, request, entropy, announce)
     if report is not None:
         from yupana.products.safetab.households.production import production_plan
-        from yupana.report.release import safetab_sections, write_release_report
+        from yupana.report.release import write_release_report
 
-        kind_of = {m.name: m.table for m in plan.measurements}
-        production = production_plan(config.settings.runs, iterations)
-        sections = safetab_sections(plan, production, {"T03": "household type", "T04": "tenure"}, kind_of)
-        write_release_report(report, plan, manifest, sections)
+        write_release_report(report, plan, production_plan(config.settings.runs, iterations), manifest, {})
     print_release(options, manifest)
     _print_remarks(manifest["parameters"]["remarks"])
 

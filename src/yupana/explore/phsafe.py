@@ -14,6 +14,7 @@ from yupana.explore.shelf import TITLES
 from yupana.plan.budgets import Need
 from yupana.plan.measurement import Accounting
 from yupana.privacy.exact import show_exact
+from yupana.products import PRODUCTS
 from yupana.products.census import MECHANISMS, STATES
 from yupana.products.phsafe.configuration import LARGEST_TAU, Config
 from yupana.products.phsafe.plan import make_plan
@@ -23,14 +24,13 @@ from yupana.products.phsafe.targets import config_document, needs
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.report.errors import CELLS, cost_section, relative_section, typical_sizes
 from yupana.report.page import Section
-from yupana.report.plans import LEVELS as LEVEL_WORDS
-from yupana.report.plans import TABLES as TABLE_WORDS
 from yupana.report.plans import plan_sections
 
 AREAS: Final = {"us": "States, DC and nation", "pr": "Puerto Rico"}
 MECHANISM_WORDS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
 ACCOUNTING_WORDS: Final = {"published": "as published: 2τ + 2", "tight": "tight: least proven"}
 
+_WORDS: Final = PRODUCTS["phsafe"].words
 _SHOWN: Final = {f"{name} {cell}": f"{name}: {words}" for name, cells in CELLS.items() for cell, words in cells.items()}
 
 _FORM: Final = Form(
@@ -48,9 +48,9 @@ _FORM: Final = Form(
         *(Field(f"tau.{name}", "τ", "most persons counted per household") for name in TAUS),
     ),
     rows=tuple(
-        Row(t.name, t.name, TABLE_WORDS[t.name], (f"tau.{t.name}",) if t.persons is not None else ()) for t in TABLES
+        Row(t.name, t.name, _WORDS.tables[t.name], (f"tau.{t.name}",) if t.persons is not None else ()) for t in TABLES
     ),
-    columns={key: series.name for key, series in LEVEL_WORDS.items()},
+    columns=_WORDS.levels,
     cells={(t.name, level.key): f"{t.name}/{level.key}" for t in TABLES for level in t.levels},
     corner="Table",
     solving="the median count of each table and level among the counts shown below",

@@ -270,7 +270,7 @@ class SafetabH:
             f"{self.reference.source}; the noise of their totals, small beside the thresholds, is left out."
         )
         return (
-            *level_sections(plan, kinds, kind_of={m.name: m.table for m in plan.measurements}),
+            *level_sections(plan),
             *(
                 tables_section(
                     {
@@ -386,11 +386,6 @@ class SafetabP:
         """Budgets, margins, tables by size, relative errors."""
         del settings
         plan, config = chosen.plan, chosen.config
-        kinds = {
-            plan_p.STAGE_1: "choosing the table (stage 1)",
-            plan_p.STAGE_2: "the counts (stage 2)",
-            plan_p.DETAILED_ONLY: "groups of totals only",
-        }
         stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(plan_p.STAGE_1)}
         rows = {
             level: expected_tables(self.reference.persons[level.name], config.thresholds[level], _noise(m))
@@ -404,12 +399,7 @@ class SafetabP:
             "which only totals are made."
         )
         return (
-            *level_sections(
-                plan,
-                kinds,
-                kind_of={m.name: m.name.partition("/")[0] for m in plan.measurements},
-                beside=plan_p.DETAILED_ONLY,
-            ),
+            *level_sections(plan),
             tables_section(rows, names, "Which table groups get", "tables", words),
             sizes_section(plan, _cells(plan), self.reference.persons, self.reference.source),
         )

@@ -5,18 +5,12 @@ from itertools import cycle
 from typing import Any, Final
 
 from yupana.privacy.exact import read_exact
+from yupana.products import PRODUCTS
+from yupana.products.product import Words
 from yupana.report.charts import Mark
 from yupana.report.html import Html, fill
 from yupana.report.numbers import loss, percent, power_of_ten, rounded
 from yupana.report.page import legend, read_page, render
-from yupana.report.plans import LEVELS, TABLES
-
-PRODUCTS: Final = {
-    "phsafe": "S-DHC (PHSafe)",
-    "safetab-p": "Detailed DHC-A (SafeTab-P)",
-    "safetab-h": "Detailed DHC-B (SafeTab-H)",
-}
-"""What a release is called."""
 
 _COLOURS: Final = ("#2f6fb0", "#d9982a", "#cf5a1e")
 _SHOWN_DELTA: Final = 1e-10
@@ -40,12 +34,12 @@ def certificate_page(certificate: Certificate) -> str:
     own = next(row for row in rows if row["neighbours"] == certificate["neighbours"])
     curves = _merged(certificate["attacker"]["curves"])
     marks = [Mark(curve["change"], colour, "line") for curve, colour in zip(curves, cycle(_COLOURS), strict=False)]
-    phsafe = certificate["product"] == "phsafe"
+    words = _words(certificate["product"])
     return render(
         read_page(
             "certificate.html",
             certificate=certificate,
-            name=PRODUCTS.get(certificate["product"], certificate["product"]),
+            name=words.title,
             unpublishable=certificate["status"] == "NOT FOR RELEASE",
             unit=certificate["privacy_unit"],
             symbol=symbol,
@@ -70,10 +64,8 @@ def certificate_page(certificate: Certificate) -> str:
             conversions=[(row["change"], _conversions(row)) for row in rows if row["promised"].get("epsilon")]
             if symbol == "ρ"
             else [],
-            by_table=_part(certificate["by_table"], "Table", symbol, TABLES if phsafe else {}),
-            by_level=_part(
-                certificate["by_level"], "Level", symbol, {k: s.name for k, s in LEVELS.items()} if phsafe else {}
-            ),
+            by_table=_part(certificate["by_table"], "Table", symbol, words.tables),
+            by_level=_part(certificate["by_level"], "Level", symbol, words.levels),
             by_attribute=certificate["by_attribute"] and _part(certificate["by_attribute"], "Attribute", symbol, {}),
             spare=_spare(certificate["spare"]),
             software={"Software": list(certificate["software"]), "Version": list(certificate["software"].values())},
@@ -81,6 +73,11 @@ def certificate_page(certificate: Certificate) -> str:
             files=_files(certificate["files"]),
         )
     )
+
+
+def _words(product: str) -> Words:
+    """What a product and its parts are called; a configuration of TopDown has its own name."""
+    return PRODUCTS[product].words if product in PRODUCTS else Words(product)
 
 
 def _merged(curves: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -154,7 +151,7 @@ def _conversions(row: Mapping[str, Any]) -> Columns:
 
 def _part(rows: Sequence[Mapping[str, Any]], kind: str, symbol: str, words: Mapping[str, str]) -> Columns:
     names = [row[kind.lower()] for row in rows]
-    meaning = {"What it is": [words.get(name, "") for name in names]} if words else {}
+    meaning = {"What it is": [words.get(name, "") for name in names]} if words.keys() >= set(names) else {}
     return {kind: names, **meaning, symbol: [loss(read_exact(row["loss"])) for row in rows]}
 
 
@@ -204,7 +201,7 @@ def certificate_set_page(certificate: Certificate) -> str:
             attackers=[row["attacker"] for row in rows if row["of"] != "record" and "attacker" in row],
             releases={
                 "Release": [r["name"] for r in releases],
-                "Product": [PRODUCTS.get(r["product"], r["product"]) for r in releases],
+                "Product": [_words(r["product"]).title for r in releases],
                 "What it protects by itself": [r["protects"] for r in releases],
                 "Noise": ["pure DP" if r["mechanism"] == "pure" else "zCDP" for r in releases],
             },

@@ -17,7 +17,6 @@ from yupana.products.phsafe.errors import Accuracy as PhsafeAccuracy
 from yupana.products.phsafe.errors import CellError
 from yupana.products.safetab.errors import LEFT_OUT, SIZES, Accuracy, LevelErrors, size_bins
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
-from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.report.charts import BLUE, ORANGE, Mark, funnel, grid_of_shares, intervals, share_bars
 from yupana.report.errors import (
@@ -34,11 +33,11 @@ from yupana.report.errors import (
 )
 from yupana.report.groups import (
     AGES,
+    LEVEL_NAMES,
     TYPES,
     Received,
     Release,
     groups_by_table,
-    level_name,
     loss_section,
     received_sections,
 )
@@ -230,19 +229,11 @@ def safetab_page(demo: SafetabDemonstration) -> Page:
 
 def _plans(demo: SafetabDemonstration) -> list[Section]:
     """Budgets and margins of both plans, as the explorer shows them."""
-    kinds = {STAGE_1: "choosing the table", STAGE_2: "the counts", DETAILED_ONLY: "groups of totals only"}
-    persons, households = demo.persons_plan, demo.households_plan
-    by_stage = {m.name: m.name.partition("/")[0] for m in persons.measurements}
-    by_table = {m.name: m.table for m in households.measurements}
-    families = {family.name: words for family, words in ((HOUSEHOLD_TYPE, "household type"), (TENURE, "tenure"))}
-    sections = {
-        "SafeTab-P": level_sections(persons, kinds, kind_of=by_stage, beside=DETAILED_ONLY),
-        "SafeTab-H": level_sections(households, families, kind_of=by_table),
-    }
+    plans = {"SafeTab-P": demo.persons_plan, "SafeTab-H": demo.households_plan}
     return [
         replace(section, anchor=f"{section.anchor}-{name[-1].lower()}", title=f"{section.title}, {name}")
-        for name, of_product in sections.items()
-        for section in of_product
+        for name, plan in plans.items()
+        for section in level_sections(plan)
     ]
 
 
@@ -327,7 +318,7 @@ def _left_out(demo: SafetabDemonstration) -> Figure | None:
     """Shares of groups left out, by level and true size."""
     # Both kinds of iterations of a level together: below the state there is one kind only.
     left = [row for row in demo.persons_observed if row.table == LEFT_OUT]
-    levels = {(e.level.region.name, e.level.iteration_level): level_name(e.level) for e in demo.persons_errors}
+    levels = {(e.level.region.name, e.level.iteration_level): LEVEL_NAMES[e.level.name] for e in demo.persons_errors}
     some = {(row.region_type, row.iteration_level) for row in left}
     sizes = {(r.region_type, r.iteration_level, r.size): r for r in demo.persons_observed}
     gone = {(r.region_type, r.iteration_level, r.size): r.share for r in left}
@@ -516,9 +507,9 @@ def _relative_errors(errors: Sequence[LevelErrors], confidence: float) -> list[d
             off = np.abs(t.errors[there].sum(axis=1)) / t.sizes[there]
             bins = size_bins(t.sizes[there])
             for number in np.unique(bins).tolist():
-                parts.setdefault((level_name(e.level), number), []).append(off[bins == number])
+                parts.setdefault((LEVEL_NAMES[e.level.name], number), []).append(off[bins == number])
     # A level's rows stand together, whichever kind of iterations came first.
-    levels = list(dict.fromkeys(level_name(e.level) for e in errors))
+    levels = list(dict.fromkeys(LEVEL_NAMES[e.level.name] for e in errors))
     rows = []
     for (level, number), found in sorted(parts.items(), key=lambda part: (levels.index(part[0][0]), part[0][1])):
         if SIZES[number] in _SIZE_NAMES:

@@ -15,6 +15,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
+from yupana.products import PRODUCTS
 from yupana.products.phsafe.errors import Accuracy, CellError
 from yupana.products.phsafe.shells import STATE_NAMES, area_name
 from yupana.products.phsafe.specification import DERIVED, cell_column
@@ -35,7 +36,9 @@ from yupana.report.charts import (
 from yupana.report.html import shades
 from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section, sections
-from yupana.report.plans import LEVELS, TABLES
+from yupana.report.plans import LEVELS
+
+_WORDS: Final = PRODUCTS["phsafe"].words.tables
 
 Columns = Mapping[str, Sequence[str]]
 
@@ -142,7 +145,7 @@ def relative_section(plan: Plan, counts: Counts | None, name: str, cell: int, so
     known = [e for values in rows.values() for e in values if e is not None]
     (section,) = sections(
         "relative.html",
-        what=f"{name}, {TABLES[name]}: {CELLS[name][cell]}",
+        what=f"{name}, {_WORDS[name]}: {CELLS[name][cell]}",
         source=source,
         known=len(known),
         small=sum(e <= 0.1 for e in known),
@@ -585,7 +588,7 @@ def _truncation(taus: Mapping[str, int], errors: Sequence[CellError]) -> Figure:
         lambda width: labelled_bars(rows, width, axis="persons left out, per thousand"),
         {
             "Table": [row["category"] for row in rows],
-            "What it counts": [TABLES[row["category"]] for row in rows],
+            "What it counts": [_WORDS[row["category"]] for row in rows],
             "τ": [str(row["tau"]) for row in rows],
             "Left out": [whole(row["out"]) for row in rows],
             "Of": [whole(row["of"]) for row in rows],

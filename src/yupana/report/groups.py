@@ -5,7 +5,7 @@ people allow, see `yupana.report.demonstration`.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
@@ -19,6 +19,7 @@ from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight
+from yupana.products import PRODUCTS
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
@@ -30,46 +31,24 @@ from yupana.report.page import Chart, Figure, Section, sections
 Columns = Mapping[str, Sequence[str]]
 Release = Mapping[str, Columns]
 
-_KINDS: Final = {
-    "nation": "Nation",
-    "state": "States",
-    "county": "Counties",
-    "tract": "Tracts",
-    "place": "Places",
-    "aiannh": "Tribal areas",
-}
-_DEPTHS: Final = {1: "regional", 2: "detailed"}
-
 _AMOUNTS: Final = (GREY, "#3fa0c9", "#d9982a", "#cf5a1e")
 """Colours from a total alone to the finest table."""
 
-AGES: Final = {
-    TOTALS: Mark("a total", _AMOUNTS[0]),
-    **{
-        table: Mark(f"sex by {len(starts)} ages", colour)
-        for (table, starts), colour in zip(AGE_TABLES.items(), _AMOUNTS[1:], strict=True)
-    },
-}
-TYPES: Final = {
-    table: Mark(words, colour)
-    for table, words, colour in zip(
-        HOUSEHOLD_TYPE.tables,
-        ("a total", "family or not", "4 household types", "5 household types"),
-        _AMOUNTS,
-        strict=True,
-    )
-}
-TENURES: Final = {
-    TENURE.tables[0]: Mark("a total", _AMOUNTS[0]),
-    TENURE.tables[1]: Mark("3 tenures", "#8180d6"),
-}
+_TABLES: Final = {**PRODUCTS["safetab-p"].words.tables, **PRODUCTS["safetab-h"].words.tables}
+_TENURES: Final = (_AMOUNTS[0], "#8180d6")
+
+
+def _marks(tables: Iterable[str], colours: Sequence[str]) -> dict[str, Mark]:
+    return {name: Mark(_TABLES[name], colour) for name, colour in zip(tables, colours, strict=True)}
+
+
+AGES: Final = _marks((TOTALS, *AGE_TABLES), _AMOUNTS)
+TYPES: Final = _marks(HOUSEHOLD_TYPE.tables, _AMOUNTS)
+TENURES: Final = _marks(TENURE.tables, _TENURES)
 """What a group that is in one table received, by table, from the least on."""
 
-
-def level_name(level: Level) -> str:
-    """A level as people call it: ``Counties, detailed``."""
-    passing = "Puerto Rico: " if level.region.run == "pr" else ""
-    return f"{passing}{_KINDS[level.region.base]}, {_DEPTHS[level.iteration_level]}"
+LEVEL_NAMES: Final = PRODUCTS["safetab-p"].words.levels
+"""What levels are called: ``Counties, detailed``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +126,7 @@ def received_chart(
     marks = tuple(replace(s, shape="square") for s in kinds.values())
     rows = [
         {
-            "category": level_name(r.level),
+            "category": LEVEL_NAMES[r.level.name],
             "series": kinds[name].name,
             "value": r.groups.get(name, 0) / r.published,
             "text": whole(r.published),
@@ -157,7 +136,7 @@ def received_chart(
         for name in kinds
     ]
     data: dict[str, list[object]] = {
-        "Level": [level_name(r.level) for r in found],
+        "Level": [LEVEL_NAMES[r.level.name] for r in found],
         "Possible": [whole(r.possible) for r in found],
         "Left out": [whole(r.possible - r.published) for r in found],
         "Published": [whole(r.published) for r in found],
@@ -269,13 +248,13 @@ def tables_section(
     """
     marks = tuple(Mark(name, colour) for name, colour in zip(names, _AMOUNTS, strict=False))
     points = [
-        {"category": level_name(level), "series": name, "value": number / total, "text": whole(total)}
+        {"category": LEVEL_NAMES[level.name], "series": name, "value": number / total, "text": whole(total)}
         for level, numbers in rows.items()
         if (total := sum(numbers))
         for name, number in zip(names, numbers, strict=True)
     ]
     data: dict[str, list[object]] = {
-        "Level": [level_name(level) for level in rows],
+        "Level": [LEVEL_NAMES[level.name] for level in rows],
         "Groups with anybody": [whole(sum(numbers)) for numbers in rows.values()],
         **{name: [whole(numbers[i]) for numbers in rows.values()] for i, name in enumerate(names)},
     }
@@ -300,11 +279,11 @@ def sizes_section(
     source: str = "",
 ) -> Section:
     """The margin of error of a group's total as a share of its size, and how many groups are within a tenth."""
-    rows = {level_name(level): [plan.margin(m) / size for size in _SIZES] for level, m in measured.items()}
+    rows = {LEVEL_NAMES[level.name]: [plan.margin(m) / size for size in _SIZES] for level, m in measured.items()}
     known = [(level, m, sizes[us_level(level)]) for level, m in measured.items() if us_level(level) in sizes]
     parts = [[percent(_within(found, plan.margin(m) / share), 1) for share in (0.1, 0.5)] for _, m, found in known]
     within: dict[str, list[str]] = {
-        "Level": [level_name(level) for level, _, _ in known],
+        "Level": [LEVEL_NAMES[level.name] for level, _, _ in known],
         "Groups": [whole(sum(n for _, n in found)) for _, _, found in known],
         "within 10%": [part[0] for part in parts],
         "within 50%": [part[1] for part in parts],

@@ -1,6 +1,6 @@
 """What a plan says in words and pictures: its loss, its budgets and its margins of error. Needs no data."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,37 +9,23 @@ from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import Budget
 from yupana.privacy.zcdp import epsilon_tight
+from yupana.products import PRODUCTS
 from yupana.products.phsafe.specification import DERIVED
-from yupana.products.safetab.regions import LEVELS as SAFETAB_LEVELS
+from yupana.products.safetab.persons.plan import DETAILED_ONLY
 from yupana.report.charts import Mark, log_dots, stacked_bars
-from yupana.report.groups import level_name
 from yupana.report.numbers import confidence_percent, loss, percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section, sections
 
 LEVELS: Final = {
-    "usa_*": Mark("Nation, everyone", "#2f6fb0", "circle"),
-    "usa_A-G": Mark("Nation, by race (A–G)", "#3fa0c9", "diamond"),
-    "usa_H,I": Mark("Nation, by origin (H, I)", "#8180d6", "triangle-up"),
-    "state_*": Mark("States, everyone", "#cf5a1e", "circle"),
-    "state_A-G": Mark("States, by race (A–G)", "#d9982a", "diamond"),
-    "state_H,I": Mark("States, by origin (H, I)", "#c65f95", "triangle-up"),
+    key: Mark(words, colour, shape)
+    for (key, words), colour, shape in zip(
+        PRODUCTS["phsafe"].words.levels.items(),
+        ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95"),
+        ("circle", "diamond", "triangle-up") * 2,
+        strict=True,
+    )
 }
 """Levels of PHSafe as they are called and drawn: a family of colours by region, a shape by iterations."""
-
-TABLES: Final = {
-    "PH1_num": "people in households, under 18 and over",
-    "PH1_denom": "occupied housing units",
-    "PH2": "people in households, by household type",
-    "PH3": "children in households, by relationship and household type",
-    "PH4": "people in families, under 18 and over",
-    "PH5_num": "people in families, under 18 and over",
-    "PH5_denom": "families",
-    "PH6": "own children, by family type and age",
-    "PH7": "people in households, by tenure",
-    "PH8_num": "people in households, by owner or renter",
-    "PH8_denom": "occupied housing units, by owner or renter",
-}
-"""What each table of PHSafe counts."""
 
 _CHANGES: Final = {
     "unbounded": "One person is added or removed (unbounded)",
@@ -81,7 +67,7 @@ def pictures(
     """
     marks = tuple(mark for mark in marks if any(line.mark == mark for line in lines))
     squares = tuple(replace(mark, shape="square") for mark in marks if mark.name != beside)
-    confidence, symbol = confidence_percent(plan.confidence), _symbol(plan)
+    confidence, symbol = confidence_percent(plan.confidence), plan.mechanism.symbol
     measured = [line.measurement for line in lines]
     budgets = [
         {"category": line.row, "series": line.mark.name, "value": float(line.measurement.budget)}
@@ -143,7 +129,7 @@ def plan_sections(plan: Plan) -> tuple[Section, ...]:
     if not plan.is_finite:
         return sections("plan_phsafe.html", plan=plan)
     zcdp = plan.mechanism is Mechanism.ZCDP
-    symbol, rows = _symbol(plan), losses(plan)
+    symbol, rows = plan.mechanism.symbol, losses(plan)
     columns: dict[str, list[str]] = {
         "How two censuses differ": [_CHANGES[kind] for kind in rows],
         f"{symbol}, promised": [loss(promised) for promised, _ in rows.values()],
@@ -165,7 +151,7 @@ def plan_sections(plan: Plan) -> tuple[Section, ...]:
         most={
             "share": float(most.budget) / float(plan.loss()),
             "table": most.table,
-            "words": TABLES[most.table],
+            "words": PRODUCTS["phsafe"].words.tables[most.table],
             "level": LEVELS[most.level].name,
         },
         derived=" and ".join(d.name for d in DERIVED),
@@ -174,33 +160,23 @@ def plan_sections(plan: Plan) -> tuple[Section, ...]:
     )
 
 
-def level_sections(
-    plan: Plan, kinds: Mapping[str, str], *, kind_of: Mapping[str, str], beside: str = ""
-) -> tuple[Section, ...]:
-    """The budgets and the margins of a plan of SafeTab by level.
+def level_sections(plan: Plan) -> tuple[Section, ...]:
+    """The budgets and the margins of a plan of SafeTab by level, if its budgets are finite.
 
-    Parameters
-    ----------
-    plan : Plan
-    kinds : mapping of kind to words
-        What the parts of a level's budget are called, in order.
-    kind_of : mapping of measurement to kind
-        Measurements left out are not drawn.
-    beside : str, optional
-        A kind whose measurements are not added to the others of a level, because no record meets both.
+    Groups of totals only are measured beside the others of their level: no record meets both, so their budgets are not
+    added.
     """
-    names = {level.name: level_name(level) for level in SAFETAB_LEVELS}
-    coloured = zip(kinds.items(), _COLOURS, strict=False)
-    marks = {kind: Mark(words, colour, "circle") for (kind, words), colour in coloured}
-    lines = [Line(m, names[m.level], marks[kind_of[m.name]]) for m in plan.measurements if m.name in kind_of]
+    if not plan.is_finite:
+        return ()
+    words = PRODUCTS[plan.product].words
+    coloured = zip(words.kinds.items(), _COLOURS, strict=False)
+    marks = {kind: Mark(name, colour, "circle") for (kind, name), colour in coloured}
+    lines = [Line(m, words.levels[m.level], marks[m.name.partition("/")[0]]) for m in plan.measurements]
+    beside = words.kinds.get(DETAILED_ONLY, "")
     return sections(
         "plan_safetab.html",
         plan=plan,
-        beside=kinds.get(beside, ""),
+        beside=beside,
         margin_words=margin_words(plan.margins, plan.confidence),
-        figures=pictures(plan, lines, marks.values(), ("level", "part"), kinds.get(beside, "")),
+        figures=pictures(plan, lines, marks.values(), ("level", "part"), beside),
     )
-
-
-def _symbol(plan: Plan) -> str:
-    return plan.mechanism.symbol

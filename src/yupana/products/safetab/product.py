@@ -55,8 +55,8 @@ _WORDS_P: Final = Words(
     tables={TOTALS: "a total", **{table: f"sex by {len(starts)} ages" for table, starts in AGE_TABLES.items()}},
     levels=_LEVEL_WORDS,
     kinds={
-        persons_plan.STAGE_1: "choosing the table",
-        persons_plan.STAGE_2: "the counts",
+        persons_plan.STAGE_1: "choosing the table (stage 1)",
+        persons_plan.STAGE_2: "the counts (stage 2)",
         persons_plan.DETAILED_ONLY: "groups of totals only",
     },
 )
