@@ -29,19 +29,13 @@ from yupana.report.charts import Mark, log_dots
 from yupana.report.numbers import loss, percent, rounded
 from yupana.report.page import Chart, Figure, Section, sections
 from yupana.report.plans import Line, pictures
+from yupana.report.spine import SPINES
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, unfit_for
 from yupana.topdown.invariants import kept_areas
 from yupana.topdown.plan import semantics_of
 
 _COLOURS: Final = ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95", "#4b9b6b")
-SPINES: Final[Mapping[Kind, Mark]] = {
-    "conventional": Mark("conventional", "#8a939c", "circle"),
-    "aian": Mark("AIAN", "#3d86c6", "diamond"),
-    "optimized": Mark("optimized", "#e07b28", "triangle-up"),
-}
-"""Spines as they are called and drawn."""
-
 _ENTITIES: Final = {"place": "places", "county_subdivision": "county subdivisions", "aiannh": "AIANNH areas"}
 
 _EXACT: Final = 1e9
