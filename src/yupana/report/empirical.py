@@ -5,12 +5,12 @@ The page shows exact counts, or what follows from them: it is as confidential as
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from yupana.arrays import Floats
+from yupana.arrays import Floats, Ints
 from yupana.audit.empirical.kernel_density import DISTRICTS, PANELS, PublishedRow, log_density
 from yupana.audit.empirical.loss import LossFinding, describe
 from yupana.audit.empirical.series import PublishedLoss, Residuals
@@ -25,9 +25,8 @@ from yupana.report.charts import (
     dots_about_zero,
     histogram_with_law,
 )
-from yupana.report.html import Html, bullets, paragraph, table
 from yupana.report.numbers import whole
-from yupana.report.page import Chart, Figure, Page, Section, render
+from yupana.report.page import Chart, Figure, read_page, render
 
 _DOTS: Final = DISTRICTS
 """Of one series, at most: all that the paper draws."""
@@ -63,57 +62,23 @@ def epl_page(
     ConfigError
         If charts cannot be drawn.
     """
-    return render(_page(findings, notes, beside, rows, printed))
-
-
-def _page(
-    findings: Sequence[LossFinding],
-    notes: Sequence[str],
-    beside: Sequence[PublishedLoss],
-    rows: Sequence[PublishedRow],
-    printed: Sequence[float | None],
-) -> Page:
     told = [finding for finding in findings if finding.loss is not None]
     # Those with something to see: a law alone has no residuals.
     drawn = [finding for finding in told if finding.residuals is not None]
     dots = min(_DOTS, _DOTS_IN_ALL // max(1, len(drawn)))
-    mode = findings[0].request.mode
-    numbers = {finding.series.name: (number(finding.loss), _interval(finding)) for finding in told[:_KEY_NUMBERS]}
-    return Page(
-        title="Empirical privacy loss",
-        status="CONFIDENTIAL",
-        status_words="unless the exact counts are public or of invented people: this page shows what follows from them",
-        key_numbers=numbers,
-        sections=(
-            Section(
-                "summary",
-                "What was found",
-                (
-                    paragraph(
-                        "The empirical privacy loss (EPL) of noisy counts is the largest change, in logarithms, of the "
-                        "probability of a residual when the exact count moves by one: the largest |log p(x) − log "
-                        "p(x + 1)|. It treats all residuals as draws of one law, p."
-                    ),
-                    paragraph(_MODES[mode]),
-                    *([bullets(*notes)] if notes else []),
-                    *_warnings(findings),
-                    _summary(findings, printed),
-                ),
-            ),
-            *([_table_sa1(rows)] if rows else []),
-            *([_beside(beside)] if beside else []),
-            *(section for i, finding in enumerate(drawn) for section in _sections(i, finding, dots)),
-        ),
+    page = read_page(
+        "empirical.html",
+        mode=findings[0].request.mode,
+        key_numbers=[(f.series.name, number(f.loss), _interval(f)) for f in told[:_KEY_NUMBERS]],
+        notes=notes,
+        warnings=_warnings(findings),
+        summary=_summary(findings, printed),
+        panels=PANELS,
+        table_sa1=_table_sa1(rows) if rows else None,
+        beside=_beside(beside) if beside else None,
+        series=[_drawn(finding, finding.residuals, dots) for finding in drawn if finding.residuals is not None],
     )
-
-
-_MODES: Final = {
-    "sound": "Mode sound: where the law of the noise is known, its loss is exact. Otherwise the slope of the logarithm "
-    "of the density is estimated with a band that holds the whole curve with the confidence stated; where the "
-    "bandwidth is narrower than whole numbers, neighbouring counts are compared.",
-    "published": "Mode published: the estimate and the conventions of Flaxman and Petti (2020). It is the largest "
-    "value of a curve that is partly noise, and depends strongly on the bandwidth and the range.",
-}
+    return render(page)
 
 
 def number(value: float | None) -> str:
@@ -138,89 +103,73 @@ def _interval(finding: LossFinding) -> str:
     return ""
 
 
-def _warnings(findings: Sequence[LossFinding]) -> Iterator[Html]:
+def _warnings(findings: Sequence[LossFinding]) -> list[tuple[str, str]]:
+    """Each warning with the series it is about, the first four by name."""
     words: dict[str, list[str]] = {}
     for finding in findings:
         for warning in (*finding.warnings, *([finding.problem] if finding.problem else [])):
             words.setdefault(warning, []).append(finding.series.name)
-    if words:
-        yield paragraph("Warnings:")
-        yield bullets(*(f"{', '.join(names[:4])}{' …' * (len(names) > 4)}: {w}" for w, names in words.items()))
+    return [(f"{', '.join(names[:4])}{' …' * (len(names) > 4)}", warning) for warning, names in words.items()]
 
 
-def _summary(findings: Sequence[LossFinding], printed: Sequence[float | None]) -> Html:
-    return table(
-        {
-            "Counts": [f.series.name for f in findings],
-            "Residuals": [whole(f.residuals.number) if f.residuals is not None else "–" for f in findings],
-            "EPL": [number(f.loss) for f in findings],
-            **({"Printed": ["–" if value is None else f"{value:g}" for value in printed]} if printed else {}),
-            "Interval": [_interval(f) or "–" for f in findings],
-            "Bandwidth": [f"{f.request.factor:g} sd" for f in findings],
-            "Range": [f"{f.estimate.low:.4g} to {f.estimate.high:.4g}" if f.estimate else "–" for f in findings],
-            "Replicates": [
-                f"{number(r.mean)} ({number(r.lower)} to {number(r.upper)}), {r.number} × {r.what}" if r else "–"
-                for r in (f.replicates for f in findings)
-            ],
-        },
-        "Empirical privacy loss by series of counts",
-    )
+def _summary(findings: Sequence[LossFinding], printed: Sequence[float | None]) -> dict[str, list[str]]:
+    return {
+        "Counts": [f.series.name for f in findings],
+        "Residuals": [whole(f.residuals.number) if f.residuals is not None else "–" for f in findings],
+        "EPL": [number(f.loss) for f in findings],
+        **({"Printed": ["–" if value is None else f"{value:g}" for value in printed]} if printed else {}),
+        "Interval": [_interval(f) or "–" for f in findings],
+        "Bandwidth": [f"{f.request.factor:g} sd" for f in findings],
+        "Range": [f"{f.estimate.low:.4g} to {f.estimate.high:.4g}" if f.estimate else "–" for f in findings],
+        "Replicates": [
+            f"{number(r.mean)} ({number(r.lower)} to {number(r.upper)}), {r.number} × {r.what}" if r else "–"
+            for r in (f.replicates for f in findings)
+        ],
+    }
 
 
-def _table_sa1(rows: Sequence[PublishedRow]) -> Section:
-    columns = {
+def _table_sa1(rows: Sequence[PublishedRow]) -> dict[str, list[str]]:
+    return {
         "Panel": [row.panel for row in rows],
         "Value": [f"{row.value:g}" for row in rows],
         "EPL mean": [f"{row.mean:.4f}" for row in rows],
         "2.5th percentile": [f"{row.lower:.4f}" for row in rows],
         "97.5th percentile": [f"{row.upper:.4f}" for row in rows],
     }
-    words = paragraph("; ".join(f"({panel}) {words}" for panel, words in PANELS.items()), ".")
-    return Section("table", "Table SA1", (words, table(columns, "Table SA1 as printed, with the authors' generator")))
 
 
-def _beside(rows: Sequence[PublishedLoss]) -> Section:
+def _beside(rows: Sequence[PublishedLoss]) -> dict[str, list[str]]:
     epsilons = sorted({row.epsilon for row in rows})
     groups = dict.fromkeys((row.geolevel, row.query) for row in rows)
     losses = {(row.geolevel, row.query, row.epsilon): row.loss for row in rows}
-    columns = {
+    return {
         "Counts of 1940": [f"{geolevel} {query}" for geolevel, query in groups],
         **{f"ε {e:g}": [number(losses.get((*group, e))) for group in groups] for e in epsilons},
     }
-    words = (
-        "Published of the Bureau's runs on the 1940 census, in mode published: other people, another schema and other "
-        "geolevels, so that only the order of magnitude compares."
-    )
-    return Section(
-        "beside", "Beside the results for 1940", (paragraph(words), table(columns, "EPL of 1940 by epsilon"))
-    )
 
 
-def _sections(i: int, finding: LossFinding, dots: int) -> Iterator[Section]:
-    residuals = finding.residuals
-    if residuals is None:
-        return
-    yield Section(
-        f"series{i + 1}",
-        finding.series.name[:1].upper() + finding.series.name[1:],
-        (
-            # Without exact counts that differ there is nothing to draw the residuals against.
-            *([_scatter(finding, dots)] if np.ptp(finding.series.exact) > 0 else []),
-            _density(finding, residuals),
-            _curve(finding),
-        ),
-    )
+def _drawn(finding: LossFinding, residuals: Residuals, dots: int) -> dict[str, Any]:
+    exact = finding.series.exact
+    chosen = np.sort(np.random.default_rng(1).permutation(exact.size)[:dots])
+    some = f", {whole(chosen.size)} of {whole(exact.size)} chosen at random" if exact.size > dots else ""
+    name = finding.series.name
+    return {
+        "title": name[:1].upper() + name[1:],
+        "some": some,
+        # Without exact counts that differ there is nothing to draw the residuals against.
+        "scatter": _scatter(finding, chosen, some) if np.ptp(exact) > 0 else None,
+        "density": _density(finding, residuals),
+        "curve": _curve(finding),
+        "band": finding.curve is None,
+    }
 
 
-def _scatter(finding: LossFinding, dots: int) -> Figure:
+def _scatter(finding: LossFinding, chosen: Ints, some: str) -> Figure:
     exact, noisy = finding.series.exact, finding.series.noisy
-    generator = np.random.default_rng(1)
-    chosen = np.sort(generator.permutation(exact.size)[:dots])
     of_noisy, of_residuals = (
         [{"x": float(x), "y": round(float(y), 6)} for x, y in zip(exact[chosen], values, strict=True)]
         for values in (noisy[chosen], (noisy - exact)[chosen])
     )
-    some = f", {whole(chosen.size)} of {whole(exact.size)} chosen at random" if exact.size > dots else ""
     written = [f"{point['x']:g}" for point in of_noisy]
     return Figure(
         (
@@ -236,9 +185,7 @@ def _scatter(finding: LossFinding, dots: int) -> Figure:
                 {"Exact": written, "Residual": [f"{p['y']:g}" for p in of_residuals]},
                 title="(b) Residuals against exact counts",
             ),
-        ),
-        f"Each dot is a count{some}. If all residuals follow one law, the cloud of residuals has the same shape "
-        "everywhere.",
+        )
     )
 
 
@@ -258,23 +205,18 @@ def _density(finding: LossFinding, residuals: Residuals) -> Figure:
         )
     ]
     line = "probability by the law of the noise" if law is not None else "kernel density"
-    return Figure(
-        (
-            Chart(
-                f"How often each residual occurs, and the {line}.",
-                lambda pixels: histogram_with_law(rows, pixels, x="residual", y="share"),
-                {
-                    "From": [f"{row['low']:g}" for row in rows],
-                    "To": [f"{row['high']:g}" for row in rows],
-                    "Observed": [f"{row['observed']:.5f}" for row in rows],
-                    line.capitalize(): [f"{row['expected']:.5f}" for row in rows],
-                },
-                title="Density of the residuals",
-            ),
-        ),
-        "Without the outermost half percent on either side.",
-        (Mark("observed", BLUE, "square"), Mark(line, ORANGE, "line")),
+    chart = Chart(
+        f"How often each residual occurs, and the {line}.",
+        lambda pixels: histogram_with_law(rows, pixels, x="residual", y="share"),
+        {
+            "From": [f"{row['low']:g}" for row in rows],
+            "To": [f"{row['high']:g}" for row in rows],
+            "Observed": [f"{row['observed']:.5f}" for row in rows],
+            line.capitalize(): [f"{row['expected']:.5f}" for row in rows],
+        },
+        title="Density of the residuals",
     )
+    return Figure((chart,), legend=(Mark("observed", BLUE), Mark(line, ORANGE, "line")))
 
 
 def _expected(finding: LossFinding, residuals: Residuals, edges: Floats, law: Law | None) -> list[float]:
@@ -309,20 +251,15 @@ def _curve(finding: LossFinding) -> Figure:
     legend = [Mark("EPL(x)", BLUE, "line"), Mark(f"EPL {number(loss)}", ORANGE, "line")]
     if finding.known is not None:
         legend.append(Mark(f"by the law {number(finding.known.loss)}", GREY, "line"))
-    return Figure(
-        (
-            Chart(
-                f"EPL(x) of {finding.series.name}.",
-                lambda width: curve_with_band(rows, marks, width, x="residual x", y="log p(x) − log p(x + 1)"),
-                {
-                    "x": [f"{row['x']:g}" for row in rows],
-                    "EPL(x)": [f"{row['y']:.4f}" for row in rows],
-                    "Low": [f"{row['low']:.4f}" for row in rows],
-                    "High": [f"{row['high']:.4f}" for row in rows],
-                },
-                title="EPL(x)",
-            ),
-        ),
-        "The band holds the whole curve with the confidence stated." if curve is None else "No band is published.",
-        tuple(legend),
+    chart = Chart(
+        f"EPL(x) of {finding.series.name}.",
+        lambda width: curve_with_band(rows, marks, width, x="residual x", y="log p(x) − log p(x + 1)"),
+        {
+            "x": [f"{row['x']:g}" for row in rows],
+            "EPL(x)": [f"{row['y']:.4f}" for row in rows],
+            "Low": [f"{row['low']:.4f}" for row in rows],
+            "High": [f"{row['high']:.4f}" for row in rows],
+        },
+        title="EPL(x)",
     )
+    return Figure((chart,), legend=tuple(legend))
