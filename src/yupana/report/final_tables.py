@@ -1,5 +1,6 @@
-"""Estimates on disk: the Census Bureau's files, one tidy table, and the final tables with their page. Public."""
+"""Estimates on disk: the Census Bureau's files, one tidy table, and the final tables with a page to browse them."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from yupana.estimate.phsafe.combine import combine
 from yupana.estimate.phsafe.estimate import Averages, Counts, Method, TableEstimate, estimate_tables
 from yupana.estimate.phsafe.measured import Measured, read_measured
 from yupana.files.regular import real
-from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, area_name, nation_name
+from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name
 from yupana.products.phsafe.tables import Group
 from yupana.progress import Announce
 from yupana.release.check import describe_reports, describe_tables
@@ -30,7 +31,7 @@ from yupana.release.status import (
     status_of,
 )
 from yupana.release.tables import Format, ReleaseTable, Value, checksum, write_table
-from yupana.report.phsafe_tables import FinalTable, tables_page
+from yupana.report.html import TEMPLATES, Html, fill
 
 PRODUCT: Final = "phsafe estimates"
 PAGE: Final = "index.html"
@@ -71,6 +72,17 @@ class Request:
     fmt: Format = "csv"
     overwrite: bool = False
     publish: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FinalTable:
+    """A published table: rounded estimates and intervals; arrays of shape (groups, stubs)."""
+
+    shell: Shell
+    groups: tuple[Group, ...]
+    estimate: Floats
+    lower: Floats
+    upper: Floats
 
 
 def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
@@ -291,3 +303,65 @@ def _as_table(final: FinalTable, fmt: Format, nation: str) -> ReleaseTable:
             "UPPER": shown(final.upper),
         },
     )
+
+
+_BY: Final = {"householder": "of the householder", "person": "of each person"}
+
+
+def tables_page(tables: Sequence[FinalTable], confidence: float, status: str, combination: str, nation: str) -> str:
+    """Lay out final tables as one HTML file with its data in it.
+
+    Parameters
+    ----------
+    tables : sequence of FinalTable
+    confidence : float
+        Of the intervals.
+    status : str
+        Of the manifest.
+    combination : "independent" or "joint"
+    nation : str
+        What the sum over states is called.
+    """
+    areas = list(dict.fromkeys((group.region_type, group.region_id) for table in tables for group in table.groups))
+    percent = f"{100 * confidence:g}"
+    data = {
+        "areas": [[kind[0] + code, area_name(kind, code, nation)] for kind, code in areas],
+        "iterations": ITERATION_LABELS,
+        "percent": percent,
+        "tables": [_table_data(table) for table in tables],
+    }
+    embedded = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    style, script = ((TEMPLATES / f"final_tables.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    return fill(
+        "final_tables.html",
+        {
+            "status": status,
+            "percent": percent,
+            "combination": combination,
+            "version": yupana.__version__,
+            # Not to be escaped; only the data holds text from outside, and it cannot end its element.
+            **{name: Html(text) for name, text in (("data", embedded), ("style", style), ("script", script))},
+        },
+    )
+
+
+def _table_data(table: FinalTable) -> dict[str, Any]:
+    decimals = 0 if table.shell.ratio is None else 2
+
+    def numbers(values: Floats) -> list[float] | list[int]:
+        return [int(v) for v in values] if decimals == 0 else [round(float(v), 2) for v in values]
+
+    rows = {}
+    for place, group in enumerate(table.groups):
+        triple = [numbers(values[place]) for values in (table.estimate, table.lower, table.upper)]
+        rows[f"{group.region_type[0]}{group.region_id}/{group.iteration}"] = triple
+    by = WHOSE[table.shell.source]
+    return {
+        "name": table.shell.name,
+        "title": table.shell.title,
+        "universe": table.shell.universe,
+        "by": _BY[by] if by else "",
+        "decimals": decimals,
+        "stubs": [[stub.label, stub.depth] for stub in table.shell.stubs],
+        "rows": rows,
+    }
