@@ -71,7 +71,7 @@ def open_database(
 
 
 @contextmanager
-def unreadable(fault: YupanaError) -> Iterator[None]:
+def unreadable(fault: Exception) -> Iterator[None]:
     """Raise a fault in place of any error of the system or the database by which a file cannot be read.
 
     What stops the run, such as a signal, is no fault of the file and goes on.

@@ -1,8 +1,12 @@
-"""Read delimited text files into columns of numbers; whatever is wrong is named by file, line, column and rule."""
+"""Read delimited text and Parquet: headers, rows as relations of the database, and columns of numbers.
+
+Text has a header and is separated by ``|``, or by ``,`` where it may be from elsewhere. What is wrong is named by file,
+line, column and rule.
+"""
 
 import codecs
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +17,104 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
-from yupana.files.database import STOPS, open_database, quoted
-from yupana.files.regular import regular
+from yupana.files.database import STOPS, named, open_database, quoted, source_of
+from yupana.files.regular import must_be_regular, regular
 
 _HEADER_LIMIT: Final = 1 << 16
-_SEPARATORS: Final = "|,"
 _BAD: Final = -2
 _NONE: Final = -1
+
+NO_SEPARATOR: Final = "\x01"
+"""Stands in no file, so that each line is one field."""
+
+PARQUET: Final = ".parquet"
+"""How the name of a Parquet file ends; all others are text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a file of text.
+
+    Attributes
+    ----------
+    separator : str
+    names : tuple of str
+        Of the columns, in order, without blanks around them.
+    """
+
+    separator: str
+    names: tuple[str, ...]
+
+
+def read_header(path: Path, *, separators: str = "|,", quote: str = '"') -> Header:
+    """Read the names of the columns of a text file.
+
+    Parameters
+    ----------
+    path : Path
+    separators : str
+        What may separate fields; of several the first that occurs, or the first of all.
+    quote : str
+        What names may be quoted with; empty if nothing is.
+
+    Raises
+    ------
+    OSError
+        If it is no file or cannot be read.
+    UnicodeDecodeError
+        If its first line is no text in UTF-8.
+    """
+    with open(path, "rb", opener=regular) as file:
+        head = file.read(_HEADER_LIMIT)
+    # The head may end within a character, so only its first line must be text.
+    line = next(iter(head.removeprefix(codecs.BOM_UTF8).splitlines()), b"").decode()
+    separator = next((s for s in separators if s in line), separators[0])
+    names = next(csv.reader([line], delimiter=separator), []) if quote else line.split(separator)
+    return Header(separator, tuple(name.strip() for name in names))
+
+
+def csv_rows(
+    path: Path,
+    names: Sequence[str],
+    *,
+    separator: str = "|",
+    quote: str = "",
+    kinds: Mapping[str, str] | None = None,
+    rejects: str = "",
+) -> str:
+    """SQL for the rows below the header of a text file.
+
+    Parameters
+    ----------
+    path : Path
+    names : sequence of str
+        What to call its columns, each by another name.
+    separator, quote : str
+        As its fields are written; no quote means that every character is taken as it is.
+    kinds : mapping of str to str, optional
+        SQL types of columns that are not to be text.
+    rejects : str
+        Rows that cannot be read are kept in a table of this name and do not stop the query.
+    """
+    types = kinds or {}
+    columns = ", ".join(f"{quoted(name)}: {quoted(types.get(name, 'VARCHAR'))}" for name in names)
+    kept = f", store_rejects = true, rejects_table = '{rejects}', rejects_scan = '{rejects}_scan'" if rejects else ""
+    return (
+        f"read_csv({source_of(path)}, auto_detect = false, hive_partitioning = false, header = false, skip = 1, "
+        f"delim = {quoted(separator)}, quote = {quoted(quote)}, escape = {quoted(quote)}, strict_mode = true, "
+        f"columns = {{{columns}}}{kept})"
+    )
+
+
+def parquet_rows(paths: Iterable[Path]) -> str:
+    """SQL for Parquet files of one schema. What a path says, as in ``TABBLKST=06``, is not read as data."""
+    files = ", ".join(map(source_of, paths))
+    return f"read_parquet([{files}], hive_partitioning = false)"
+
+
+def column_types(database: duckdb.DuckDBPyConnection, rows: str) -> dict[str, str]:
+    """SQL types of the columns of a relation, by name and in order."""
+    return {str(row[0]): str(row[1]) for row in database.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +165,15 @@ class DelimitedFile:
         """Whether there is such a column; upper and lower case are the same."""
         return _find(self.header, column) is not None
 
-    def digits(self, column: str, width: int, *, none: int | None = None) -> Ints:
+    def digits(self, column: str, width: int, *, none: int | None = None, most: int = 0) -> Ints:
         """Read codes of a fixed number of digits as numbers, of shape (rows,).
 
         Parameters
         ----------
         column : str
         width : int
+        most : int
+            The largest number of digits, if that is another.
         none : int, optional
             What an empty field stands for; without it a field may not be empty.
 
@@ -87,20 +184,18 @@ class DelimitedFile:
         """
         name = self._name(column)
         empty = _BAD if none is None else none
+        most = most or width
         values = self._numbers(
-            f"CASE WHEN {name} IS NULL THEN {empty} WHEN regexp_full_match({name}, '[0-9]{{{width}}}') "
+            f"CASE WHEN {name} IS NULL THEN {empty} WHEN regexp_full_match({name}, '[0-9]{{{width},{most}}}') "
             f"THEN TRY_CAST({name} AS BIGINT) ELSE {_BAD} END"
         )
-        self._check(
-            values, column, f"is not a code of {width} digits" + (" and is not empty" if none is not None else "")
-        )
+        digits = f"{width} digits" if most == width else f"{width} to {most} digits"
+        self._check(values, column, f"is not a code of {digits}" + (" and is not empty" if none is not None else ""))
         return values
 
-    def widths(self, column: str) -> set[int]:
-        """How many characters the fields of a column have."""
-        name = self._name(column)
-        found = self._database.execute(f"SELECT DISTINCT coalesce(length({name}), 0) FROM {self._rows}").fetchall()
-        return {int(row[0]) for row in found}
+    def lengths(self, column: str) -> Ints:
+        """How many characters the fields of a column have, of shape (rows,)."""
+        return self._numbers(f"coalesce(length({self._name(column)}), 0)")
 
     def counts(self, column: str) -> Ints:
         """Read whole numbers, zero or more, of shape (rows,).
@@ -141,19 +236,23 @@ class DelimitedFile:
         return int(found[0]) if found else 0
 
     def fault(self, row: int, column: str, rule: str) -> InputError:
-        """Return an error about a field, named by its line."""
-        return InputError(f"{self.path}, line {self.line(row)}, column {column}: {rule}")
+        """Return an error about a field, named by its line, or its row in Parquet."""
+        kind = "row" if self.path.suffix == PARQUET else "line"
+        return InputError(f"{self.path}, {kind} {self.line(row)}, column {column}: {rule}")
 
     def line(self, row: int) -> int:
-        """Return the line of a row; lines count from 1, rows from 0."""
+        """Return the line of a row; lines count from 1, rows from 0. Of Parquet it is the number of the row, from 1."""
         row = row if self._places is None else int(self._places[row])
+        if self.path.suffix == PARQUET:
+            return row + 1
         with self.path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=_separator(file.readline()))
+            reader = csv.reader(file, delimiter=read_header(self.path).separator)
+            next(reader)
             seen = -1
             for fields in reader:
                 seen += bool(fields)
                 if seen == row:
-                    return reader.line_num + 1
+                    return reader.line_num
         return row + 2
 
     def _name(self, column: str) -> str:
@@ -177,7 +276,7 @@ class DelimitedFile:
 def open_delimited(
     path: Path, required: Sequence[str], optional: Sequence[str] = (), *, others: bool = False
 ) -> Iterator[DelimitedFile]:
-    """Read the columns of a file with a header, separated by ``|`` or ``,``.
+    """Read the columns of Parquet, or of text with a header, separated by ``|`` or ``,``.
 
     Parameters
     ----------
@@ -193,7 +292,7 @@ def open_delimited(
         If the file is missing, is no such text, has no rows, lacks a column or has one twice, or a row has too few
         or too many fields.
     """
-    header, separator = _read_header(path)
+    header, rows = _rows_as_text(path)
     for place, name in enumerate(header):
         if name in header[:place]:
             raise InputError(f"{path}, line 1: column {name} is there twice; name every column once")
@@ -207,16 +306,13 @@ def open_delimited(
     full = InputError(f"{path} does not fit into the memory of this machine")
     with open_database(spills=False, full=full) as database:
         try:
-            database.execute(
-                f"CREATE TABLE rows AS SELECT {', '.join(kept)} FROM read_csv(?, delim = ?, header = true, "
-                "auto_detect = false, all_varchar = true, quote = '\"', escape = '\"', strict_mode = true, "
-                "columns = {" + ", ".join(f"{name}: 'VARCHAR'" for name in columns) + "})",
-                [str(path), separator],
-            )
+            database.execute(f"CREATE TABLE rows AS SELECT {', '.join(kept)} FROM {rows}")
         except STOPS:
             raise
         except duckdb.Error:
-            raise _why_unreadable(path, separator, len(header)) from None
+            if path.suffix == PARQUET:
+                raise InputError(f"{path} is not readable as Parquet to its end") from None
+            raise _why_unreadable(path, len(header)) from None
         opened = DelimitedFile(path, header, database)
         if opened.rows == 0:
             raise InputError(f"{path} has a header and no rows; it must name at least one block")
@@ -237,31 +333,43 @@ def _no_column(path: Path, missing: Sequence[str]) -> InputError:
     )
 
 
-def _read_header(path: Path) -> tuple[list[str], str]:
+def _rows_as_text(path: Path) -> tuple[tuple[str, ...], str]:
+    """The columns of a file, and SQL for its rows, in which the columns are texts c0, c1 and so on."""
+    if path.suffix != PARQUET:
+        header = _usable_header(path)
+        columns = [f"c{place}" for place in range(len(header.names))]
+        return header.names, csv_rows(path, columns, separator=header.separator, quote='"')
+    try:
+        must_be_regular(path)
+        with open_database() as database:
+            names = tuple(column_types(database, parquet_rows([path])))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except duckdb.Error:
+        raise InputError(f"{path} is not readable as Parquet") from None
+    cast = ", ".join(f"CAST({named(name)} AS VARCHAR) AS c{place}" for place, name in enumerate(names))
+    return names, f"(SELECT {cast} FROM {parquet_rows([path])})"
+
+
+def _usable_header(path: Path) -> Header:
     try:
         with open(path, "rb", opener=regular) as file:
             head = file.read(_HEADER_LIMIT)
+        found = read_header(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        head, found = b"\0", Header("", ())
     if not head:
         raise InputError(f"{path} is empty; its first line must name the columns")
-    line = head.removeprefix(codecs.BOM_UTF8).splitlines()[0] if head.strip() else b""
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        text = "\0"
-    if b"\0" in head or "\0" in text:
+    if b"\0" in head:
         raise InputError(f"{path} is no text file; give a table of text, separated by | or ,")
-    separator = _separator(text)
-    return next(csv.reader([text], delimiter=separator), [""]), separator
+    return found
 
 
-def _separator(line: str) -> str:
-    return max(_SEPARATORS, key=line.count)
-
-
-def _why_unreadable(path: Path, separator: str, fields: int) -> InputError:
+def _why_unreadable(path: Path, fields: int) -> InputError:
     """Find the line that the database could not read: the slow way, once something is wrong."""
+    separator = read_header(path).separator
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             for row in (reader := csv.reader(file, delimiter=separator, strict=True)):

@@ -1,6 +1,6 @@
 """The reference file: census blocks with their tabulation geography and the areas they lie in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,9 @@ PARTS: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1
 """The columns that make the 16 digits of a block, and the digits of each."""
 
 COLUMNS: Final = (*PARTS, "AIANNHCE", "COUSUBFP", "PLACEFP")
+
+FIFTEEN: Final = {name: width for name, width in PARTS.items() if name != "TABBLKGRPCE"}
+"""The columns that make the 15 digits of a block, which leave out its block group: the block repeats it."""
 
 GEOCODES: Final = ("GEOCODE", "GEOID", "BLOCK", "GEOCODE16", "GEOID10", "GEOID20")
 """Columns that may repeat the parts of a block in one; if it has 15 or 16 digits there, it must agree with them."""
@@ -83,11 +86,7 @@ def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = F
         cousub, place = (file.digits(name, 5, none=NO_ENTITY).astype(np.int32) for name in ("COUSUBFP", "PLACEFP"))
         wanted = dict.fromkeys((*columns, *(name for name in SCHOOL_COLUMNS if file.has(name))))
         texts = {name: file.texts(name) for name in wanted}
-        if repeated := first_repeated(block):
-            first, again = repeated
-            raise file.fault(
-                again, "TABBLK", f"block {block[again]:016d} is listed twice; first in line {file.line(first)}"
-            )
+        _refuse_repeated(file, block, 16)
     order = np.argsort(block)
     return Reference(
         block[order],
@@ -98,10 +97,48 @@ def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = F
     )
 
 
+def read_areas(path: Path) -> tuple[Ints, Ints, Ints]:
+    """Read the columns of a reference file that SafeTab needs, in the order of the file.
+
+    Returns
+    -------
+    tuple of ndarray of int64, each of shape (blocks,)
+        The 15 digits of the block, PLACEFP and AIANNHCE.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, a value is no code of so many digits, or a block is listed twice.
+    """
+    with open_delimited(path, (*FIFTEEN, "PLACEFP", "AIANNHCE")) as file:
+        block = read_codes(file, FIFTEEN)
+        _refuse_repeated(file, block, 15)
+        return block, file.digits("PLACEFP", 5), file.digits("AIANNHCE", 4)
+
+
+def read_codes(file: DelimitedFile, parts: Mapping[str, int]) -> Ints:
+    """Join codes in several columns, each of so many digits, to one number, of shape (rows,).
+
+    Raises
+    ------
+    InputError
+        If a field is no such code.
+    """
+    joined = np.zeros(file.rows, dtype=np.int64)
+    for name, width in parts.items():
+        joined = joined * 10**width + file.digits(name, width)
+    return joined
+
+
+def _refuse_repeated(file: DelimitedFile, block: Ints, width: int) -> None:
+    if repeated := first_repeated(block):
+        first, again = repeated
+        text = f"block {block[again]:0{width}d} is listed twice; first in line {file.line(first)}"
+        raise file.fault(again, "TABBLK", text)
+
+
 def _read_blocks(file: DelimitedFile) -> Ints:
-    block = np.zeros(file.rows, dtype=np.int64)
-    for name, width in PARTS.items():
-        block = block * 10**width + file.digits(name, width)
+    block = read_codes(file, PARTS)
     group, first_digit = block // 10**4 % 10, block // 10**3 % 10
     wrong = np.flatnonzero(group != first_digit)
     if len(wrong):
@@ -113,7 +150,7 @@ def _read_blocks(file: DelimitedFile) -> Ints:
             "digit is that of its block group",
         )
     for name in GEOCODES:
-        if file.has(name) and file.widths(name) & {15, 16}:
+        if file.has(name) and np.isin(file.lengths(name), (15, 16)).any():
             _compare_geocode(file, name, block)
     return block
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import duckdb
 
 from yupana.errors import ConfigError
-from yupana.files.database import open_database, source_of
+from yupana.files.database import STOPS, open_database
 from yupana.geography.disk import GEOUNITS
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity, of_household_record, of_own_record
 from yupana.plan.plan import Plan
@@ -27,7 +27,7 @@ from yupana.products.safetab.persons import plan as safetab_p_plan
 from yupana.products.safetab.specification import QUESTIONS
 from yupana.release.folder import MANIFEST
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
-from yupana.release.tables import checksum
+from yupana.release.tables import checksum, table_rows
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import make_measurement
 from yupana.topdown.plan import make_plan as make_topdown_plan
@@ -242,15 +242,13 @@ def _compare_topdown(release: Path, manifest: Mapping[str, Any], plan: Plan) -> 
 
 def _measured(release: Path, configuration: Configuration) -> list[Measurement] | None:
     """The measurements of every share that a geounit of a geolevel has; None where shares cannot be read."""
-    path = source_of(release / "spine" / GEOUNITS)
     try:
         with open_database() as db:
-            query = (
-                f"SELECT DISTINCT geolevel, share FROM read_csv({path}, delim = '|', header = true,"
-                " all_varchar = true, quote = '', escape = '') ORDER BY ALL"
-            )
+            query = f"SELECT DISTINCT geolevel, share FROM {table_rows(release / 'spine' / GEOUNITS)} ORDER BY ALL"
             shares = {(str(level), read_exact(str(share))) for level, share in db.execute(query).fetchall()}
-    except (duckdb.Error, ValueError):
+    except STOPS:
+        raise
+    except (OSError, duckdb.Error, ValueError):
         return None
     return [
         make_measurement(configuration, level, query, share, part)

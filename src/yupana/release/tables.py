@@ -11,6 +11,7 @@ import numpy as np
 
 from yupana.errors import OutputError
 from yupana.files.database import open_database, write_query
+from yupana.files.delimited import PARQUET, csv_rows, parquet_rows, read_header
 from yupana.files.regular import must_be_regular, read_regular, regular
 
 Value = str | int | float
@@ -62,10 +63,9 @@ def read_table(path: Path) -> dict[str, list[str]]:
         If the file is no such table.
     """
     try:
-        if path.suffix == ".parquet":
-            must_be_regular(path)
+        if path.suffix == PARQUET:
             with open_database() as db:
-                arrays = db.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchnumpy()
+                arrays = db.execute(f"SELECT * FROM {table_rows(path)}").fetchnumpy()
             # The database stores a float that is no number as NULL.
             return {
                 name: ["nan" if value is None else written(value) for value in values.tolist()]
@@ -81,6 +81,28 @@ def read_table(path: Path) -> dict[str, list[str]]:
         )
     except (OSError, ValueError, IndexError, duckdb.Error):
         raise OutputError(f"{path} is not readable as a table of a release") from None
+
+
+def table_rows(path: Path, kinds: Mapping[str, str] | None = None) -> str:
+    """SQL for the rows of a table of a release, written by `write_table`, `write_rows` or `write_query`.
+
+    Parameters
+    ----------
+    path : Path
+    kinds : mapping of str to str, optional
+        SQL types of columns of text files that are not to be text; Parquet has its own.
+
+    Raises
+    ------
+    OSError
+        If it is no file or cannot be read.
+    UnicodeDecodeError
+        If it is no text.
+    """
+    if path.suffix == PARQUET:
+        must_be_regular(path)
+        return parquet_rows([path])
+    return csv_rows(path, read_header(path, separators="|", quote="").names, kinds=kinds)
 
 
 def checksum(path: Path) -> str:

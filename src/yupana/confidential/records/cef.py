@@ -6,7 +6,6 @@ that lies; so a record of ``geo`` is the line of its unit.
 """
 
 import configparser
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -27,10 +26,19 @@ from yupana.confidential.records.fixed_width import (
     numbers,
     read_lines,
 )
-from yupana.confidential.records.reader import PART_SHIFT, Source, forms, from_text, place_finding, rejected
+from yupana.confidential.records.reader import (
+    PART_SHIFT,
+    Source,
+    ascii_header,
+    forms,
+    from_text,
+    place_finding,
+    rejected,
+)
 from yupana.files.columns import GEO, PERSONS, UNITS, Column, RecordFile
-from yupana.files.database import STOPS, quoted, source_of
-from yupana.files.regular import read_regular, real, regular
+from yupana.files.database import STOPS
+from yupana.files.delimited import csv_rows
+from yupana.files.regular import read_regular, real
 
 CONFIG: Final = "cef_config.ini"
 BLOCK: Final = "OIDTABBLK"
@@ -69,7 +77,6 @@ UNIT_LAYOUT: Final = Layout(
 _PLACED: Final = RecordFile("reference", "block", tuple(c for c in GEO.columns if c.name not in {"RTYPE", "MAFID"}))
 
 _PATTERNS: Final = {"per": "CEF20_PER_%s.txt", "unit": "CEF20_UNIT_%s.txt", "grfc": "grfc_tab20_%s.txt"}
-_LONGEST: Final = 1 << 16
 
 Opened = tuple[dict[str, Source], list[Finding]]
 
@@ -305,11 +312,8 @@ def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: Record
         findings += wrong
         if wrong:
             continue
-        columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
         table = f"reference_{part}"
-        read = f"""read_csv({source_of(path)}, auto_detect = false, hive_partitioning = false, header = false, skip = 1,
-            delim = '|', quote = '"', escape = '"', columns = {{{columns}}}, strict_mode = true,
-            store_rejects = true, rejects_table = '{table}_rejects', rejects_scan = '{table}_rejects_scan')"""
+        read = csv_rows(path, header, quote='"', rejects=f"{table}_rejects")
         try:
             (count,) = db.execute(f"INSERT INTO reference_rows SELECT {typed}, {BLOCK} FROM {read}").fetchone() or (0,)
         except STOPS:
@@ -341,14 +345,9 @@ def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: Record
 
 
 def _reference_header(path: Path, schema: RecordFile) -> tuple[tuple[str, ...], list[Finding]]:
-    try:
-        with open(path, "rb", opener=regular) as file:
-            line = file.readline(_LONGEST).removeprefix(b"\xef\xbb\xbf").decode("ascii")
-        header = tuple(name.strip() for name in next(csv.reader([line], delimiter="|"), []))
-    except UnicodeDecodeError:
+    if (found := ascii_header(path, separators="|")) is None:
         return (), [Finding("is_text", path.name, "the first line is no header of column names")]
-    except csv.Error:
-        return (), [Finding("is_text", path.name, "lines must end with a line feed, with or without carriage return")]
+    header = found.names
     needed = (BLOCK, *schema.header)
     missing = [name for name in needed if name not in header]
     if missing:

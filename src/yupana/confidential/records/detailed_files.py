@@ -22,11 +22,11 @@ from yupana.confidential.records.reader import (
     find_source,
     from_stored,
     open_records,
-    parquet,
     stored_types,
 )
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, Column, RecordFile
 from yupana.files.database import STOPS
+from yupana.files.delimited import parquet_rows
 
 _NOT_TABULATED: Final = ("HOUSEHOLDER", "CENRACE", "HHRACE")
 
@@ -84,7 +84,11 @@ def _check(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, co
     else:
         types, _ = stored_types(db, source, schema)
         total, broken = count_values(
-            db, parquet(source.paths), schema.columns, codes, lambda column: from_stored(column, types[column.name])
+            db,
+            parquet_rows(source.paths),
+            schema.columns,
+            codes,
+            lambda column: from_stored(column, types[column.name]),
         )
     findings = []
     if not total:
@@ -107,7 +111,7 @@ def _make_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
         # Once all values are known to be right, they need not be looked at again: this is cheap where checking is not.
         chosen, relation = (
             ", ".join(f"{_trusted(column)} AS {column.name}" for column in columns),
-            parquet(source.paths),
+            parquet_rows(source.paths),
         )
     db.execute(f"CREATE VIEW every_record AS SELECT {chosen} FROM {relation}")
 

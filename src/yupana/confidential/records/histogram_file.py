@@ -12,15 +12,15 @@ from yupana.confidential.records.reader import (
     NO_HEADER,
     PART_SHIFT,
     Source,
+    ascii_header,
     check_readable,
     damaged_parts,
     load_text,
-    parquet,
     place_finding,
-    read_header,
 )
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
+from yupana.files.delimited import column_types, parquet_rows
 from yupana.topdown.schema import Attribute, Schema
 
 HISTOGRAM: Final = RecordFile("histogram", "row", ())
@@ -86,15 +86,15 @@ def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Fin
 
 def _open_text(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
     path = source.paths[0]
-    if (found := read_header(path)) is None:
+    if (found := ascii_header(path)) is None:
         return [Finding("is_text", path.name, NO_HEADER)]
-    separator, header = found
+    header = found.names
     if findings := _check_header(path.name, header, schema):
         return findings
     # Names of attributes are the user's, and may be words of the database.
     names = [f"f{place}" for place in range(len(header))]
     typed = _typed(schema, {name: (field, "VARCHAR") for name, field in zip(header, names, strict=True)})
-    return load_text(db, path, "cells", separator, names, typed)
+    return load_text(db, path, "cells", found.separator, names, typed)
 
 
 def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
@@ -102,13 +102,12 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
     kinds: dict[str, str] = {}
     for path, name in zip(source.paths, source.names, strict=True):
         try:
-            described = db.execute(f"DESCRIBE SELECT * FROM {parquet([path])}").fetchall()
+            found = column_types(db, parquet_rows([path]))
         except STOPS:
             raise
         except duckdb.Error:
             findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
             continue
-        found = {str(row[0]): str(row[1]) for row in described}
         wrong = _check_header(name, tuple(found), schema)
         wrong = wrong or [
             Finding("column_type", name, f"column {column} has type {kind}; text or an integer type is needed")
@@ -125,7 +124,7 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
     if len(source.paths) > 1:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
     typed = _typed(schema, {name: (named(name), kind) for name, kind in kinds.items()})
-    db.execute(f"CREATE VIEW cells AS SELECT {typed}, {record} AS record FROM {parquet(source.paths)}")
+    db.execute(f"CREATE VIEW cells AS SELECT {typed}, {record} AS record FROM {parquet_rows(source.paths)}")
     return []
 
 

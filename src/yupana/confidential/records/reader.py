@@ -5,8 +5,6 @@ schema as numbers and a column ``record``: its number in its part of the file, f
 part (`Source`). A file of one part numbers its records from 1.
 """
 
-import codecs
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,16 +15,21 @@ import duckdb
 from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
 from yupana.errors import InputError
 from yupana.files.columns import Column, RecordFile
-from yupana.files.database import STOPS, quoted, source_of
+from yupana.files.database import STOPS, quoted
+from yupana.files.delimited import (
+    NO_SEPARATOR,
+    PARQUET,
+    Header,
+    column_types,
+    csv_rows,
+    parquet_rows,
+    read_header,
+)
 from yupana.files.regular import regular
 
-_HEADER_LIMIT: Final = 1 << 16
-_SEPARATORS: Final = "|,"
 _FEW_CODES: Final = 100
 
 NO_HEADER: Final = "the first line is no header of column names; is this a CSV file?"
-
-PARQUET: Final = ".parquet"
 
 PART_SHIFT: Final = 40
 """A record's number counts within its part in the bits below this one, and the parts in those above."""
@@ -97,17 +100,13 @@ def check_readable(source: Source) -> list[Finding]:
     return findings
 
 
-def read_header(path: Path) -> tuple[str, tuple[str, ...]] | None:
+def ascii_header(path: Path, separators: str = "|,") -> Header | None:
     """Read the separator and the column names of a text file, or None if its first line is not ASCII text."""
-    with open(path, "rb", opener=regular) as file:
-        head = file.read(_HEADER_LIMIT)
     try:
-        # The head may end within a character, so only its first line must be text.
-        line = head.removeprefix(codecs.BOM_UTF8).splitlines()[0].decode("ascii")
-    except (UnicodeDecodeError, IndexError):
+        found = read_header(path, separators=separators)
+    except UnicodeDecodeError:
         return None
-    separator = next((s for s in _SEPARATORS if s in line), _SEPARATORS[0])
-    return separator, tuple(name.strip() for name in next(csv.reader([line], delimiter=separator)))
+    return found if all(name.isascii() for name in found.names) else None
 
 
 def forms(folder: Path, schema: RecordFile) -> list[Path]:
@@ -191,15 +190,15 @@ def require_folder(folder: Path) -> None:
 
 
 def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> list[Finding]:
-    if (found := read_header(path)) is None:
+    if (found := ascii_header(path)) is None:
         return [Finding("is_text", path.name, NO_HEADER)]
-    separator, header = found
+    header = found.names
     if findings := check_header(path.name, header, schema):
         return findings
     # Names that are not ours may be empty, or differ by case alone, which the database does not see.
     names = [name if name in schema.header else f"column {place}" for place, name in enumerate(header, 1)]
     typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
-    return load_text(db, path, schema.relation, separator, names, typed)
+    return load_text(db, path, schema.relation, found.separator, names, typed)
 
 
 def load_text(
@@ -219,15 +218,9 @@ def load_text(
     typed : str
         SQL for the columns of the relation, from texts.
     """
-    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
+    rows = csv_rows(path, names, separator=separator, quote='"', rejects=f"{table}_rejects")
     try:
-        db.execute(f"""
-            CREATE TABLE {table}_rows AS SELECT {typed} FROM read_csv({source_of(path)},
-                auto_detect = false, hive_partitioning = false, header = false, skip = 1,
-                delim = {quoted(separator)}, quote = '"', escape = '"',
-                columns = {{{columns}}}, strict_mode = true, store_rejects = true,
-                rejects_table = '{table}_rejects', rejects_scan = '{table}_rejects_scan')
-            """)
+        db.execute(f"CREATE TABLE {table}_rows AS SELECT {typed} FROM {rows}")
     except STOPS:
         raise
     except duckdb.Error:
@@ -256,9 +249,7 @@ def rejected(db: duckdb.DuckDBPyConnection, table: str, file: str, fields: int) 
 
 def _empty_last_fields(db: duckdb.DuckDBPyConnection, path: Path, separator: str, fields: int) -> list[Finding]:
     """Find rows with a field too many that is empty: the database forgives them."""
-    read = f"""
-        SELECT line FROM read_csv({source_of(path)}, auto_detect = false, hive_partitioning = false,
-            header = false, skip = 1, delim = '\x01', quote = '', escape = '', columns = {{line: 'VARCHAR'}})"""
+    read = f"SELECT line FROM {csv_rows(path, ['line'], separator=NO_SEPARATOR)}"
     broken = f"ends_with(line, '{separator}') AND length(line) - length(replace(line, '{separator}', '')) >= {fields}"
     (count,) = db.execute(f"SELECT count(*) FROM ({read}) WHERE {broken}").fetchone() or (0,)
     if not count:
@@ -303,7 +294,9 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
     record = "file_row_number + 1"
     if len(source.paths) > 1:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
-    db.execute(f"CREATE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {parquet(source.paths)}")
+    db.execute(
+        f"CREATE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {parquet_rows(source.paths)}"
+    )
     return []
 
 
@@ -316,13 +309,12 @@ def stored_types(
     first = ""
     for path, name in zip(source.paths, source.names, strict=True):
         try:
-            described = db.execute(f"DESCRIBE SELECT * FROM {parquet([path])}").fetchall()
+            found = column_types(db, parquet_rows([path]))
         except STOPS:
             raise
         except duckdb.Error:
             findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
             continue
-        found = {str(row[0]): str(row[1]) for row in described}
         wrong = check_header(name, tuple(found), schema) or _check_types(name, found, schema)
         if not wrong and types and found != types:
             # The database would cast one to the other, and an integer would lose its leading zeros.
@@ -332,12 +324,6 @@ def stored_types(
             types, first = found, name
         findings += wrong
     return types, findings
-
-
-def parquet(paths: Iterable[Path]) -> str:
-    """SQL for Parquet files of one schema. What a path says, as in ``TABBLKST=06``, is not read as data."""
-    files = ", ".join(map(source_of, paths))
-    return f"read_parquet([{files}], hive_partitioning = false)"
 
 
 def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
@@ -357,7 +343,7 @@ def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding
     findings = []
     for path, name in zip(source.paths, source.names, strict=True):
         try:
-            db.execute(f"SELECT max(hash(COLUMNS(*))) FROM {parquet([path])}").fetchall()
+            db.execute(f"SELECT max(hash(COLUMNS(*))) FROM {parquet_rows([path])}").fetchall()
         except STOPS:
             raise
         except duckdb.Error:

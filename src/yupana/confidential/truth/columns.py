@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from yupana.arrays import Floats
 from yupana.confidential.records.database import private_database
 from yupana.errors import InputError
-from yupana.files.database import named, quoted, source_of
+from yupana.files.database import named, unreadable
+from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows, read_header
 
 _MOST: Final = 1 << 32
 """Sums of so large counts and their noise stay whole numbers in float64."""
@@ -42,10 +43,8 @@ def read_numbers(path: Path, names: Sequence[str]) -> tuple[Floats, ...]:
             if name not in header:
                 raise InputError(f"{path}: no column {name!r}; it has {', '.join(header)}")
         read = [f"TRY_CAST({named(name)} AS DOUBLE) AS c{i}" for i, name in enumerate(names)]
-        try:
+        with unreadable(InputError(f"{path} could not be read to its end")):
             found = database.execute(f"SELECT {', '.join(read)} FROM rows ORDER BY line").fetchnumpy()
-        except duckdb.Error:
-            raise InputError(f"{path} could not be read to its end") from None
     columns = []
     for i, name in enumerate(names):
         column = np.ma.filled(np.ma.asarray(found[f"c{i}"], dtype=np.float64), np.nan)
@@ -80,24 +79,15 @@ def _open(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     """Hold a file as the table ``rows``, with the number of each in ``line``; return its header."""
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    file = source_of(path)
-    try:
-        if path.suffix == ".parquet":
-            source = f"read_parquet({file})"
+    text = "not readable as CSV or Parquet; a CSV needs a header, and every line as many fields as it"
+    with unreadable(InputError(f"{path}: {text}")):
+        if path.suffix == PARQUET:
+            rows = parquet_rows([path])
         else:
-            with path.open(encoding="utf-8-sig") as opened:
-                first = opened.readline()
-            separator = "|" if "|" in first else ","
-            source = f"read_csv({file}, header = true, all_varchar = true, delim = '{separator}', auto_detect = false"
-            names = [name.strip().strip('"') for name in first.strip().split(separator)]
-            listed = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in names)
-            source += f", columns = {{{listed}}})"
-        database.execute(f"CREATE TABLE rows AS SELECT row_number() OVER () AS line, * FROM {source}")
-        return [str(row[0]) for row in database.execute("DESCRIBE rows").fetchall()][1:]
-    except (duckdb.Error, UnicodeDecodeError):
-        raise InputError(
-            f"{path}: not readable as CSV or Parquet; a CSV needs a header, and every line as many fields as it"
-        ) from None
+            header = read_header(path)
+            rows = csv_rows(path, header.names, separator=header.separator, quote='"')
+        database.execute(f"CREATE TABLE rows AS SELECT row_number() OVER () AS line, * FROM {rows}")
+        return list(column_types(database, "rows"))[1:]
 
 
 def _place(path: Path, row: int) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 from yupana.audit.empirical.series import DETAILED, TOTAL, Series
 from yupana.confidential.records.database import private_database
 from yupana.errors import InputError
-from yupana.files.database import source_of
-from yupana.files.regular import regular
+from yupana.files.database import named, unreadable
+from yupana.files.delimited import csv_rows, read_header
 from yupana.release.check import read_intact
 from yupana.release.folder import MANIFEST
 
@@ -78,24 +78,16 @@ def _kept(query: str, attributes: Sequence[str], path: Path) -> tuple[str, ...]:
 
 def _load(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> tuple[str, ...]:
     """Hold counts as a table; return the attributes."""
-    file = source_of(path)
-    try:
-        with open(path, encoding="utf-8-sig", opener=regular) as opened:
-            first = opened.readline().strip()
-        separator = "|" if "|" in first else ","
-        header = first.split(separator)
+    with unreadable(InputError(f"{path} is not readable as counts")):
+        found = read_header(path, quote="")
+        header = found.names
         if header[0] != "geounit" or header[-1] != "count" or len(set(header)) != len(header):
             raise InputError(f"{path}: the columns must be geounit, the attributes, and count")
-        columns = ", ".join(f"'{column}': 'VARCHAR'" for column in header)
-        database.execute(
-            f"CREATE TABLE {name} AS SELECT * FROM read_csv({file}, header = true, delim = '{separator}', quote = '', "
-            f"auto_detect = false, columns = {{{columns}}})"
-        )
+        rows = csv_rows(path, header, separator=found.separator)
+        database.execute(f"CREATE TABLE {name} AS SELECT * FROM {rows}")
         wrong = database.execute(
             f"SELECT min(rowid) FROM {name} WHERE NOT coalesce(regexp_full_match(\"count\", '-?[0-9]{{1,15}}'), false)"
         ).fetchall()[0][0]
-    except (OSError, duckdb.Error, UnicodeDecodeError):
-        raise InputError(f"{path} is not readable as counts") from None
     if wrong is not None:
         raise InputError(f"{path}, line {wrong + 2}, column count: not a whole number")
     return tuple(header[1:-1])
@@ -109,16 +101,18 @@ def _units(database: duckdb.DuckDBPyConnection, release: Path, geolevel: str) ->
     spine = release / SPINE
     if not spine.is_file():
         return int(found)
-    lines = spine.read_text(encoding="utf-8").splitlines()
-    separator = "|" if "|" in lines[0] else ","
-    place = lines[0].split(separator).index("geolevel")
-    return max(int(found), sum(line.split(separator)[place] == geolevel for line in lines[1:]))
+    header = read_header(spine, quote="")
+    rows = csv_rows(spine, header.names, separator=header.separator)
+    query = f"SELECT count(*) FROM {rows} WHERE geolevel = ?"
+    with unreadable(InputError(f"{spine} is not readable as a list of geounits")):
+        ((listed,),) = database.execute(query, [geolevel]).fetchall()
+    return max(int(found), int(listed))
 
 
 def _series(
     database: duckdb.DuckDBPyConnection, geolevel: str, query: str, kept: tuple[str, ...], units: int
 ) -> Series:
-    names = [f'"{name}"' for name in kept]
+    names = [named(name) for name in kept]
     columns = ", ".join(["geounit", *names])
 
     def summed(table: str) -> str:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import InputError
-from yupana.files.database import open_database, source_of
-from yupana.files.regular import must_be_regular, regular
+from yupana.files.delimited import open_delimited
+from yupana.geography.blocks import FIFTEEN, read_areas, read_codes
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE, PR, PUERTO_RICO, REGION_TYPES, US
 
 Codes = NDArray[np.int64]
@@ -20,9 +19,6 @@ NO_AREA: Final = -1
 
 _SUMMARY_LEVELS: Final = tuple(region for region in REGION_TYPES if region.run == US)
 _OF_PUERTO_RICO: Final = {region.base: region for region in REGION_TYPES if region.run == PR}
-
-_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
-_REFERENCE: Final = {**_BLOCK, "PLACEFP": 5, "AIANNHCE": 4}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -169,29 +165,14 @@ def read_blocks(path: Path, states: Iterable[str] | None = None) -> Blocks:
     InputError
         If it cannot be read, lacks a column, has a value of the wrong form, or lists a block twice.
     """
-    wrong = " OR ".join(
-        f"{name} IS NULL OR NOT regexp_full_match({name}, '[0-9]{{{n}}}')" for name, n in _REFERENCE.items()
-    )
-    with open_database() as db:
-        _load(db, path, tuple(_REFERENCE))
-        _refuse_rows(db, path, wrong, "; ".join(f"{name} has {n} digits" for name, n in _REFERENCE.items()))
-        chosen = "" if states is None else "WHERE list_contains(?, TABBLKST)"
-        rows = db.execute(
-            "SELECT CAST(concat(TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK) AS BIGINT) AS block,"
-            f" CASE PLACEFP WHEN '{NO_PLACE}' THEN {NO_AREA}"
-            " ELSE CAST(concat(TABBLKST, PLACEFP) AS BIGINT) END AS place,"
-            f" CASE AIANNHCE WHEN '{NO_AIANNH}' THEN {NO_AREA} ELSE CAST(AIANNHCE AS BIGINT) END AS aiannh"
-            f" FROM rows {chosen}",
-            [] if states is None else [sorted(states)],
-        ).fetchnumpy()
-    blocks = Blocks(*(np.asarray(rows[name], dtype=np.int64) for name in ("block", "place", "aiannh")))
-    ordered = np.sort(blocks.block)
-    if (twice := ordered[1:] == ordered[:-1]).any():
-        block = int(ordered[1:][twice][0])
-        raise InputError(
-            f"{path} lists block {block:015d} more than once, and {int(twice.sum())} times in all too often"
-        )
-    return blocks
+    block, place, aiannh = read_areas(path)
+    state = block // 10**13
+    place = np.where(place == int(NO_PLACE), NO_AREA, state * 10**5 + place)
+    aiannh = np.where(aiannh == int(NO_AIANNH), NO_AREA, aiannh)
+    if states is None:
+        return Blocks(block, place, aiannh)
+    chosen = np.isin(state, [int(code) for code in states])
+    return Blocks(block[chosen], place[chosen], aiannh[chosen])
 
 
 def read_live(path: Path, blocks: Blocks) -> NDArray[np.bool_]:
@@ -210,59 +191,17 @@ def read_live(path: Path, blocks: Blocks) -> NDArray[np.bool_]:
     InputError
         If it cannot be read, a value has the wrong form, or none of the blocks has a housing unit by it.
     """
-    with open_database() as db:
-        names = _load(db, path, ("HOUSING_UNITS",))
-        if "BLOCK" in names:
-            block, form = "BLOCK", "NOT regexp_full_match(BLOCK, '[0-9]{15,16}')"
-        elif names.issuperset(_BLOCK):
-            block = f"concat({', '.join(_BLOCK)})"
-            form = " OR ".join(f"NOT regexp_full_match({name}, '[0-9]{{{n}}}')" for name, n in _BLOCK.items())
+    with open_delimited(path, ("HOUSING_UNITS",), others=True) as file:
+        if file.has("BLOCK"):
+            block = file.digits("BLOCK", 15, most=16)
+            short = block // 10**5 * 10**4 + block % 10**4
+            block = np.where(file.lengths("BLOCK") == 16, short, block)
+        elif all(file.has(name) for name in FIFTEEN):
+            block = read_codes(file, FIFTEEN)
         else:
-            raise InputError(f"{path} must have a column BLOCK, or {', '.join(_BLOCK)}")
-        number = "NOT regexp_full_match(HOUSING_UNITS, '[0-9]{1,9}')"
-        rule = "a block has 15 digits (16 with its block group), or 2, 3, 6 and 4; HOUSING_UNITS is a whole number"
-        _refuse_rows(db, path, f"({block}) IS NULL OR {form} OR HOUSING_UNITS IS NULL OR {number}", rule)
-        rows = db.execute(
-            f"SELECT CAST(left({block}, 11) || right({block}, 4) AS BIGINT) AS block FROM rows"
-            " WHERE CAST(HOUSING_UNITS AS BIGINT) > 0"
-        ).fetchnumpy()
-    listed = np.append(np.sort(np.asarray(rows["block"], dtype=np.int64)), NO_AREA)
-    live: NDArray[np.bool_] = listed[np.searchsorted(listed[:-1], blocks.block)] == blocks.block
+            raise InputError(f"{path} must have a column BLOCK, or {', '.join(FIFTEEN)}")
+        listed = block[file.counts("HOUSING_UNITS") > 0]
+    live = np.isin(blocks.block, listed)
     if not live.any():
         raise InputError(f"{path} gives no block of the reference file a housing unit; it may be of another state")
     return live
-
-
-def _load(db: duckdb.DuckDBPyConnection, path: Path, needed: tuple[str, ...]) -> set[str]:
-    """Load a file as text with column names in upper case; return them."""
-    try:
-        if path.suffix == ".parquet":
-            must_be_regular(path)
-            db.execute(f"CREATE VIEW file AS SELECT * FROM read_parquet({source_of(path)})")
-        else:
-            with open(path, "rb", opener=regular) as file:
-                header = file.readline()
-            separator = "|" if b"|" in header else ","
-            db.execute(
-                f"CREATE VIEW file AS SELECT * FROM read_csv({source_of(path)}, delim = '{separator}', header = true,"
-                " all_varchar = true, auto_detect = true, quote = '\"')"
-            )
-        names = {str(row[0]) for row in db.execute("DESCRIBE file").fetchall()}
-        if missing := [name for name in needed if name not in {known.upper() for known in names}]:
-            raise InputError(f"{path} has no column {', '.join(missing)}")
-        wanted = {name for name in names if name.upper() in {*needed, *_BLOCK, "BLOCK"}}
-        chosen = ", ".join(f'CAST("{name}" AS VARCHAR) AS {name.upper()}' for name in sorted(wanted))
-        db.execute(f"CREATE TABLE rows AS SELECT {chosen} FROM file")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except duckdb.Error:
-        raise InputError(f"{path} cannot be read as a table with a header") from None
-    return {name.upper() for name in wanted}
-
-
-def _refuse_rows(db: duckdb.DuckDBPyConnection, path: Path, wrong: str, rule: str) -> None:
-    if db.execute("SELECT count(*) FROM rows").fetchall() == [(0,)]:
-        raise InputError(f"{path} has no rows")
-    first = db.execute(f"SELECT min(rowid) FROM rows WHERE {wrong}").fetchall()[0][0]
-    if first is not None:
-        raise InputError(f"{path}, line {int(first) + 2}: {rule}")

@@ -8,10 +8,11 @@ import duckdb
 
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Condition, Selection
-from yupana.files.database import named, quoted, source_of
-from yupana.files.regular import regular
+from yupana.files.database import named, unreadable
+from yupana.files.delimited import column_types
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.status import CONFIDENTIAL
+from yupana.release.tables import table_rows
 
 _LISTED: Final = 12
 
@@ -43,21 +44,9 @@ def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]
     OutputError
         If it is not readable as a table of a release.
     """
-    text = source_of(path)
-    try:
-        if path.suffix == ".parquet":
-            db.execute(f"CREATE VIEW {named(view)} AS SELECT COLUMNS(*)::VARCHAR FROM read_parquet({text})")
-        else:
-            with open(path, encoding="utf-8", opener=regular) as file:
-                header = file.readline().rstrip("\r\n").split("|")
-            columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
-            db.execute(
-                f"CREATE VIEW {named(view)} AS SELECT * FROM read_csv({text}, delim = '|', header = true, "
-                f"quote = '', escape = '', auto_detect = false, columns = {{{columns}}})"
-            )
-        return [str(row[0]) for row in db.execute(f"DESCRIBE {named(view)}").fetchall()]
-    except (OSError, UnicodeDecodeError, duckdb.Error):
-        raise OutputError(f"{path} is not readable as a table of a release") from None
+    with unreadable(OutputError(f"{path} is not readable as a table of a release")):
+        db.execute(f"CREATE VIEW {named(view)} AS SELECT COLUMNS(*)::VARCHAR FROM {table_rows(path)}")
+        return list(column_types(db, named(view)))
 
 
 def rows_where(
@@ -88,13 +77,11 @@ def rows_where(
                 f"{selection.table} has no column {condition.column} to choose by; it has {', '.join(keys)}"
             )
     where, values = _where(selection.conditions)
-    try:
+    with unreadable(OutputError(f"{selection.table} is not readable as a table of a release")):
         picked = ", ".join(map(named, columns))
         found = db.execute(f"SELECT {picked} FROM {named(view)} WHERE {where}", values).fetchall()
         if not found:
             raise ConfigError(f"no row is {selection.text}{_why_none(db, view, selection)}")
-    except duckdb.Error:
-        raise OutputError(f"{selection.table} is not readable as a table of a release") from None
     rows = [tuple(map(str, row)) for row in found]
     for condition in selection.conditions:
         held = {row[columns.index(condition.column)] for row in rows}

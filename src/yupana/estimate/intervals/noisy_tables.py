@@ -21,7 +21,7 @@ from yupana.estimate.coterminous.nested import FAMILIES, Family
 from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
-from yupana.files.database import named
+from yupana.files.database import named, unreadable
 from yupana.release.check import checked_file
 from yupana.release.processing import COTERMINOUS, RECORD, SUPPRESSED, SUPPRESSION
 
@@ -215,10 +215,8 @@ class NoisyTables:
 
     def _fetch(self, table: str, keys: Sequence[str], which: str = "") -> list[tuple[str, ...]]:
         picked = ", ".join(map(named, (*keys, "COUNT", "VARIANCE")))
-        try:
+        with unreadable(OutputError(f"{table} is not readable as a table of a release")):
             found = self.db.execute(f"SELECT {picked} FROM {named(table)} {which}").fetchall()
-        except duckdb.Error:
-            raise OutputError(f"{table} is not readable as a table of a release") from None
         return [tuple(map(str, row)) for row in found]
 
 

@@ -21,7 +21,7 @@ from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.files import chosen, missing_values, open_file
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Condition, Selection
-from yupana.files.database import named, open_database
+from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.release.check import checked_file
 from yupana.topdown.queries import margin
@@ -204,15 +204,13 @@ class TreeMeasurements:
                 raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
             _list(db, "units", self.labels[level])
             joins = "".join(f" JOIN l{k} ON l{k}.label = {named(self.schema.names[i])}" for k, i in enumerate(left))
-            try:
+            with unreadable(OutputError(f"{path} is not readable as noisy measurements")):
                 rows = db.execute(
                     f"SELECT units.place AS unit, {cell} AS cell, sum(value::BIGINT)::DOUBLE AS value, "
                     f"min(variance::DOUBLE) AS least, max(variance::DOUBLE) AS most, count(*) AS n FROM measured "
                     f"JOIN units ON units.label = geounit{joins} GROUP BY 1, 2"
                 ).fetchnumpy()
                 (lines,) = db.execute("SELECT count(*) FROM measured").fetchall()[0]
-            except duckdb.Error:
-                raise OutputError(f"{path} is not readable as noisy measurements") from None
         unit, most = rows["unit"].astype(np.int64), np.asarray(rows["most"], dtype=np.float64)
         measured = np.bincount(unit, minlength=units)
         alike = np.full(units, np.nan)
@@ -245,13 +243,11 @@ class TreeMeasurements:
         with open_database() as db:
             open_file(db, "counts", checked_file(self.release, self.manifest, name))
             _list(db, "units", self.labels[level])
-            try:
+            with unreadable(OutputError(f"{self.release / name} is not readable as counts")):
                 found = db.execute(
                     'SELECT place, coalesce(sum("count"::BIGINT), 0)::BIGINT FROM units LEFT JOIN counts '
                     "ON geounit = label GROUP BY 1 ORDER BY 1"
                 ).fetchall()
-            except duckdb.Error:
-                raise OutputError(f"{self.release / name} is not readable as counts") from None
         return np.array([total for _, total in found], dtype=np.int64)
 
     def _whole_areas(self, level: int) -> bool:

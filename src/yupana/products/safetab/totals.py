@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
-from yupana.files.database import open_database, quoted, source_of
-from yupana.files.regular import regular
+from yupana.files.database import open_database, unreadable
+from yupana.files.delimited import PARQUET, Header, column_types, csv_rows, parquet_rows, read_header
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import REGION_TYPES, Level
@@ -25,9 +24,7 @@ FILE: Final = "pop-group-totals.txt"
 REASON: Final = "REASON"
 """The column that a table has gained when counts were suppressed."""
 
-_SEPARATORS: Final = "|,"
 _MOST_LINES: Final = 20
-_HEADER_LIMIT: Final = 1 << 16
 _ANY_ID: Final = "[0-9]{2}|[0-9]{5}|[0-9]{7}|[0-9]{11}"
 
 
@@ -103,8 +100,12 @@ def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints,
 
     The last entry is whether rows are lines below a header.
     """
-    is_text = path.suffix != ".parquet"
-    source = _text_source(path) if is_text else f"read_parquet({source_of(path)})"
+    is_text = path.suffix != PARQUET
+    if is_text:
+        header = _header(path)
+        source = csv_rows(path, header.names, separator=header.separator, quote='"')
+    else:
+        source = parquet_rows([path])
     # An id of another width is forgiven where its state is not of the run: such rows are left out in any case.
     states = ", ".join(f"'{state:02}'" for state in sorted(settings.states))
     elsewhere = f"regexp_full_match(REGION_ID, '{_ANY_ID}') AND REGION_ID[1:2] NOT IN ({states})"
@@ -114,13 +115,13 @@ def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints,
         + f") THEN {place}"
         for place, r in enumerate(REGION_TYPES)
     )
-    try:
-        with open_database() as db:
-            found = {str(row[0]) for row in db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
-            if missing := [name for name in COLUMNS if name not in found]:
-                raise InputError(f"{path}: column {', '.join(missing)} is missing; needed are {', '.join(COLUMNS)}")
-            suppressed = f"COUNT::VARCHAR = '{SUPPRESSED}'" if REASON in found else "false"
-            rows = db.execute(f"""
+    fault = InputError(f"{path}: not readable as a table of totals: rows of {len(COLUMNS)} fields or more")
+    with open_database() as db, unreadable(fault):
+        found = column_types(db, source)
+        if missing := [name for name in COLUMNS if name not in found]:
+            raise InputError(f"{path}: column {', '.join(missing)} is missing; needed are {', '.join(COLUMNS)}")
+        suppressed = f"COUNT::VARCHAR = '{SUPPRESSED}'" if REASON in found else "false"
+        rows = db.execute(f"""
                 SELECT CASE {region} END AS region_type, TRY_CAST(REGION_ID AS BIGINT) AS region,
                     coalesce(TRY_CAST(REGION_ID[1:2] AS SMALLINT), 0) AS state,
                     CASE WHEN regexp_full_match(ITERATION_CODE::VARCHAR, '[0-9]{{4}}')
@@ -129,8 +130,6 @@ def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints,
                         WHEN regexp_full_match(COUNT::VARCHAR, '-?[0-9]{{1,18}}') THEN COUNT::BIGINT END AS total,
                     coalesce({suppressed}, false) AS suppressed
                 FROM {source}""").fetchnumpy()
-    except duckdb.Error:
-        raise InputError(f"{path}: not readable as a table of totals: rows of {len(COLUMNS)} fields or more") from None
     if not len(rows["region"]):
         raise InputError(f"{path}: holds no row below its header")
     rules = {
@@ -164,32 +163,23 @@ def header_of(path: Path) -> tuple[str, ...]:
     InputError
         If its first line is no header.
     """
-    return _header(path)[1]
+    return _header(path).names
 
 
-def _header(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The separator and the columns."""
+def _header(path: Path) -> Header:
     try:
-        with open(path, "rb", opener=regular) as file:
-            line = file.readline(_HEADER_LIMIT).removeprefix(b"\xef\xbb\xbf").decode("ascii").rstrip("\r\n")
+        header = read_header(path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: the first line is no header of column names") from None
-    separator = next((s for s in _SEPARATORS if s in line), _SEPARATORS[0])
-    header = tuple(name.strip() for name in line.split(separator))
-    if len(set(header)) < len(header) or "" in header:
+        header = Header("", ())
+    if not header.names or len(set(header.names)) < len(header.names) or not all(map(_is_name, header.names)):
         raise InputError(f"{path}: the first line is no header of column names")
-    return separator, header
+    return header
 
 
-def _text_source(path: Path) -> str:
-    separator, header = _header(path)
-    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
-    return (
-        f"read_csv({source_of(path)}, auto_detect = false, header = false, skip = 1, delim = '{separator}', "
-        f"quote = '\"', columns = {{{columns}}}, hive_partitioning = false)"
-    )
+def _is_name(text: str) -> bool:
+    return text.isascii() and text != ""
 
 
 def _listed(rows: Ints, *, lines: bool) -> str:

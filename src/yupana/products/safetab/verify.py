@@ -9,9 +9,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
-
-from yupana.files.database import open_database, quoted, source_of
+from yupana.errors import OutputError
+from yupana.files.database import open_database, unreadable
+from yupana.files.delimited import column_types
 from yupana.plan.margin import z_value
 from yupana.plan.plan import margin_from_json
 from yupana.privacy.exact import read_exact
@@ -19,6 +19,7 @@ from yupana.products.safetab.household_tables import FAMILIES, Family, Table
 from yupana.products.safetab.person_tables import AGE_TABLES, SEXES, TOTALS
 from yupana.products.safetab.regions import REGION_TYPES, US
 from yupana.release.processing import COTERMINOUS, RECORD, SUPPRESSED, SUPPRESSION
+from yupana.release.tables import table_rows
 
 _GROUP: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")
 _NUMBERS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
@@ -143,24 +144,24 @@ def _compare(
     with open_database() as db:
         for table, path in paths.items():
             try:
-                db.execute(f"CREATE VIEW {table} AS SELECT * FROM {_source(path, suppressed=release.suppressed)}")
-                found = [str(row[0]) for row in db.execute(f"DESCRIBE {table}").fetchall()]
-                (rows,) = db.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-            except duckdb.Error:
-                wrong.append(f"{path.name} is not readable as a table of a release")
+                with unreadable(OutputError(f"{path.name} is not readable as a table of a release")):
+                    db.execute(f"CREATE VIEW {table} AS SELECT * FROM {_source(path, suppressed=release.suppressed)}")
+                    found = list(column_types(db, table))
+                    ((rows,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
+            except OutputError as error:
+                wrong.append(str(error))
                 continue
             described = manifest["tables"][path.name]
             if found != described["columns"]:
                 wrong.append(f"{path.name} does not have the columns of the manifest")
             if rows != described["rows"]:
                 wrong.append(f"{path.name} does not have the rows of the manifest")
-        if wrong:
-            return wrong
-        for text, query in checks:
+        for text, query in checks if not wrong else ():
             try:
-                (broken,) = db.execute(f"SELECT count(*) FROM ({query})").fetchone() or (0,)
-            except duckdb.Error:
-                wrong.append(f"{text}: a value cannot be read")
+                with unreadable(OutputError(f"{text}: a value cannot be read")):
+                    ((broken,),) = db.execute(f"SELECT count(*) FROM ({query})").fetchall()
+            except OutputError as error:
+                wrong.append(str(error))
                 continue
             if broken:
                 wrong.append(f"{text}: {broken:,} times not")
@@ -169,28 +170,12 @@ def _compare(
 
 def _source(path: Path, *, suppressed: bool) -> str:
     """What to select a table from; a suppressed number is NULL."""
-    source = _file(path, suppressed=suppressed)
     if not suppressed:
-        return source
+        return table_rows(path, _NUMBERS)
     numbers = ", ".join(
         f"CAST(nullif(CAST({name} AS VARCHAR), '{SUPPRESSED}') AS {kind}) AS {name}" for name, kind in _NUMBERS.items()
     )
-    return f"(SELECT * REPLACE ({numbers}) FROM {source})"
-
-
-def _file(path: Path, *, suppressed: bool) -> str:
-    text = source_of(path)
-    if path.suffix == ".parquet":
-        return f"read_parquet({text})"
-    columns = _columns_of(path, {} if suppressed else _NUMBERS)
-    return f"read_csv({text}, delim = '|', header = true, quote = '', auto_detect = false, columns = {columns})"
-
-
-def _columns_of(path: Path, kinds: Mapping[str, str]) -> str:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        header = file.readline().rstrip("\n").split("|")
-    listed = ", ".join(f"{quoted(name)}: '{kinds.get(name, 'VARCHAR')}'" for name in header)
-    return "{" + listed + "}"
+    return f"(SELECT * REPLACE ({numbers}) FROM {table_rows(path)})"
 
 
 _OF_TOTALS: Final = ("detailed-only/", "stage 2/")

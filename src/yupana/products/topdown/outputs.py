@@ -6,13 +6,14 @@ from typing import Any
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.files.database import open_database
+from yupana.files.delimited import column_types
 from yupana.geography.blocks import Reference
 from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.tables import write_tables
 from yupana.release.check import describe
-from yupana.release.tables import Format
+from yupana.release.tables import Format, table_rows
 from yupana.topdown.disk import (
     plain_records,
     published_areas,
@@ -97,11 +98,6 @@ def describe_files(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, An
     with open_database() as db:
         for name, number in rows.items():
             path = folder / name
-            if path.suffix == ".parquet":
-                found = db.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-                columns = [str(row[0]) for row in found]
-            else:
-                with path.open(encoding="utf-8") as file:
-                    columns = file.readline().rstrip("\n").split("|")
+            columns = column_types(db, table_rows(path))
             described[name] = describe(path.with_suffix("").relative_to(folder).as_posix(), path, number, columns)
     return described

@@ -12,9 +12,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
-from yupana.files.database import named, open_database, quoted, source_of
-from yupana.files.delimited import positions
-from yupana.files.regular import regular
+from yupana.files.database import named, open_database, quoted, unreadable
+from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
 from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
@@ -169,10 +168,8 @@ def _check_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, 
     query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,
         sum(CASE WHEN {where} THEN times ELSE 0 END)::BIGINT AS count, count_if(misshapen OR {odd}) AS odd
         FROM {source} GROUP BY 1, 2"""
-    try:
+    with unreadable(_FaultError(f"{MICRODATA} is not readable as records of a release")):
         found = db.execute(query).fetchnumpy()
-    except duckdb.Error:
-        raise _FaultError(f"{MICRODATA} is not readable as records of a release") from None
     unit, cells, count = (np.asarray(found[name], dtype=np.int64) for name in ("unit", "cell", "count"))
     counted = count > 0
     at = positions(unit[counted], codes)
@@ -192,11 +189,10 @@ def _open_records(folder: Path, columns: Sequence[str]) -> str:
         fields.remove("EPNUM")
         line = f"left(line, {_EPNUM[0]}) || substr(line, {_EPNUM[1] + 1})"
     parts = ", ".join(f"split_part(line, '|', {place}) AS {named(name)}" for place, name in enumerate(fields, 1))
+    lines = csv_rows(folder / MICRODATA, ["line"], separator=NO_SEPARATOR)
     misshapen = f"length(line) - length(replace(line, '|', '')) <> {len(fields) - 1}"
     return f"""(SELECT {parts}, times, {misshapen} AS misshapen FROM
-        (SELECT {line} AS line, count(*) AS times FROM read_csv({source_of(folder / MICRODATA)}, delim = '\x01',
-        quote = '', escape = '', header = false, skip = 1, auto_detect = false, columns = {{'line': 'VARCHAR'}})
-        GROUP BY 1))"""
+        (SELECT {line} AS line, count(*) AS times FROM {lines} GROUP BY 1))"""
 
 
 def _check_table(
@@ -210,11 +206,9 @@ def _check_table(
     file = f"{TABLES}/{table.name}.csv"
     source = _open(folder / file, ("SUMLEV", "GEOCODE", *table.variables))
     numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
-    try:
+    with unreadable(_FaultError(f"{file} is not readable as a table of a release")):
         db.execute(f"""CREATE OR REPLACE TABLE published AS
             SELECT SUMLEV, coalesce(TRY_CAST(GEOCODE AS BIGINT), -1) AS code, {numbers} FROM {source}""")
-    except duckdb.Error:
-        raise _FaultError(f"{file} is not readable as a table of a release") from None
     (strange,) = db.execute(
         f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(quoted, SUMMARY_LEVELS.values()))})"
     ).fetchall()[0]
@@ -268,12 +262,10 @@ def _histogram(
     units: int,
     codes: Ints | None = None,
 ) -> Histogram:
-    try:
-        cell = _cell(schema, _levels(schema))
+    cell = _cell(schema, _levels(schema))
+    with unreadable(_FaultError(f"{name} is not readable as a table of a release")):
         found = db.execute(f"""SELECT coalesce({unit}, -1) AS unit, coalesce({cell}, -1) AS cell,
             coalesce(TRY_CAST("count" AS BIGINT), -1) AS "count" FROM {source}""").fetchnumpy()
-    except duckdb.Error:
-        raise _FaultError(f"{name} is not readable as a table of a release") from None
     place, cells, count = (np.asarray(found[column], dtype=np.int64) for column in ("unit", "cell", "count"))
     if codes is not None:
         place = positions(place, codes)
@@ -305,29 +297,23 @@ def _source(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Sche
         raise _FaultError(f"{name} is missing, or there both as CSV and as Parquet")
     if paths[0].suffix == ".csv":
         return _open(paths[0], columns)
-    try:
-        found = db.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(paths[0])]).fetchall()
-    except duckdb.Error:
-        raise _FaultError(f"{name} is not readable as a table of a release") from None
-    if [row[0] for row in found] != list(columns):
+    rows = parquet_rows(paths)
+    with unreadable(_FaultError(f"{name} is not readable as a table of a release")):
+        found = list(column_types(db, rows))
+    if found != list(columns):
         raise _FaultError(f"{name} must have the columns {', '.join(columns)}")
-    return f"(SELECT COLUMNS(*)::VARCHAR FROM read_parquet({source_of(paths[0])}))"
+    return f"(SELECT COLUMNS(*)::VARCHAR FROM {rows})"
 
 
 def _open(path: Path, columns: Sequence[str]) -> str:
     """SQL for a text file with these columns, all text."""
     try:
-        with open(path, encoding="utf-8", opener=regular) as file:
-            header = file.readline().rstrip("\n").split("|")
+        header = read_header(path, separators="|", quote="").names
     except (OSError, ValueError):
         raise _FaultError(f"{path.name} is missing or not readable") from None
-    if header != list(columns):
+    if header != tuple(columns):
         raise _FaultError(f"{path.name} must have the columns {', '.join(columns)}")
-    types = ", ".join(f"{quoted(column)}: 'VARCHAR'" for column in columns)
-    return (
-        f"read_csv({source_of(path)}, delim = '|', quote = '', escape = '', header = false, skip = 1, "
-        f"auto_detect = false, columns = {{{types}}})"
-    )
+    return csv_rows(path, columns)
 
 
 def _levels(schema: Schema) -> dict[str, str]:
