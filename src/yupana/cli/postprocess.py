@@ -55,10 +55,10 @@ def _out(verb: argparse.ArgumentParser) -> None:
 def _coterminous(options: argparse.Namespace) -> None:
     from yupana.cli.progress import stages
     from yupana.estimate.coterminous.combine import make_coterminous
-    from yupana.release.processing import COTERMINOUS, RECORD
+    from yupana.release.processing import COTERMINOUS
 
     with stages("coterminous", _STAGES) as announce:
-        manifest = make_coterminous(
+        release = make_coterminous(
             options.release,
             options.reference,
             options.out,
@@ -69,9 +69,9 @@ def _coterminous(options: argparse.Namespace) -> None:
             announce=announce,
         )
     if options.json:
-        print_json(manifest)
+        print_json(release.manifest)
         return
-    record = next(entry for entry in manifest[RECORD] if entry["rule"] == COTERMINOUS)
+    record = next(entry for entry in release.record if entry["rule"] == COTERMINOUS)
     groups = record["groups"]
     print(
         f"{options.out}: {record['sets']} sets of coterminous areas; population groups combined {groups['combined']}, "
@@ -84,7 +84,7 @@ def _suppress(options: argparse.Namespace) -> None:
     from yupana.estimate.suppression.suppression import suppress_release
 
     with stages("suppress", _STAGES // 2) as announce:
-        manifest = suppress_release(
+        release = suppress_release(
             options.release,
             options.policy,
             options.out,
@@ -93,8 +93,8 @@ def _suppress(options: argparse.Namespace) -> None:
             announce=announce,
         )
     if options.json:
-        print_json(manifest)
+        print_json(release.manifest)
         return
-    for table, counts in manifest["postprocessing"][-1]["suppressed"].items():
+    for table, counts in release.record[-1]["suppressed"].items():
         found = ", ".join(f"{reason} {n}" for reason, n in counts.items()) or "nothing suppressed"
         print(f"{table}: {found}")

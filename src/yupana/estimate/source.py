@@ -1,52 +1,38 @@
-"""A SafeTab release, or one table of it, opened to be postprocessed, and the new release written from it. Public."""
+"""SafeTab tables opened in the database to be postprocessed."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
-import yupana
 from yupana.errors import OutputError
 from yupana.estimate.coterminous.nested import CELL_COLUMNS, KEY, columns
-from yupana.files.database import open_database, source_of, write_query
-from yupana.files.regular import real, regular
-from yupana.release.check import checked_file
-from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
-from yupana.release.processing import RECORD
+from yupana.files.database import open_database, unreadable
+from yupana.files.delimited import PARQUET, column_types
+from yupana.release.release import Release, open_release, open_table
 from yupana.release.status import refuse_confidential
-from yupana.release.tables import checksum
+from yupana.release.tables import table_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Tables opened in an embedded database, each as a table of its name with the columns of the file.
+    """Tables of a release, each a table of its name in the database, with the columns of the file.
 
     A column is text if the file is CSV, and of the type that Parquet gives it otherwise.
 
     Attributes
     ----------
+    release : Release
+        Of a lone table, a release of it alone (`open_table`).
     db : duckdb.DuckDBPyConnection
-    manifest : mapping
-        Of the release the tables are from; of a lone table what can be said of it.
-    paths : mapping of table name to Path
-    described : mapping of table name to column names and types
-    checksum : str or None
-        SHA-256 of the manifest; None of a lone table without one.
+    tables : mapping of table name to column names and types
     """
 
+    release: Release
     db: duckdb.DuckDBPyConnection
-    manifest: Mapping[str, Any]
-    paths: Mapping[str, Path]
-    described: Mapping[str, Mapping[str, str]]
-    checksum: str | None = None
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """What was done to the tables before."""
-        return list(self.manifest.get(RECORD, ()))
+    tables: Mapping[str, Mapping[str, str]]
 
     def rows(self, table: str) -> int:
         """How many rows a table has."""
@@ -63,103 +49,30 @@ def open_source(path: Path) -> Iterator[Source]:
         If there are no such tables, or one is unreadable, was changed after its manifest, lacks the columns of its
         name, or holds something other than whole counts and variances.
     """
-    manifest, paths, digest = _listed(path)
-    if digest:
-        refuse_confidential(manifest, str(path))
-    with open_database() as db:
-        described = {name: _load(db, name, file) for name, file in paths.items()}
-        yield Source(db, manifest, paths, described, digest)
-
-
-def write_release(
-    source: Source, out: Path, selects: Mapping[str, str], record: Mapping[str, Any] | None, *, overwrite: bool
-) -> dict[str, Any]:
-    """Write a release with the manifest of the source, new tables, and a record of what was done; return the manifest.
-
-    Parameters
-    ----------
-    source : Source
-    out : Path
-    selects : mapping of table name to SQL
-        What each table is to hold; tables of the source that are not named are dropped.
-    record : mapping, optional
-        Appended to the record of the manifest.
-    overwrite : bool
-
-    Raises
-    ------
-    OutputError
-        If ``out`` cannot be used.
-    """
-    if real(out) in {real(path).parent for path in source.paths.values()}:
-        raise OutputError(f"{out} holds the tables to be read; name another folder")
-    with new_folder(out, overwrite=overwrite) as partial:
-        tables = {}
-        for name, select in selects.items():
-            path = partial / source.paths[name].with_stem(name).name
-            write_query(source.db, select, path)
-            written = source.db.execute(f"SELECT count(*) FROM ({select})").fetchall()
-            header = [column[0] for column in source.db.execute(f"DESCRIBE {select}").fetchall()]
-            tables[path.name] = {
-                "table": name,
-                "sha256": checksum(path),
-                "rows": int(written[0][0]),
-                "columns": header,
-            }
-        # A report shows the numbers as they were before.
-        kept = {key: value for key, value in source.manifest.items() if key not in {"tables", "reports", RECORD}}
-        made_of = {"source_manifest_sha256": source.checksum} if source.checksum else {}
-        records = source.records if record is None else [*source.records, {**record, **made_of}]
-        manifest = {**kept, RECORD: records, "tables": tables}
-        write_manifest(partial, manifest)
-    return manifest
-
-
-def _listed(path: Path) -> tuple[dict[str, Any], dict[str, Path], str | None]:
-    """The manifest, the files by table name, checked against their checksums, and the checksum of the manifest."""
-    folder = path if path.is_dir() else path.parent
     if not path.exists():
         raise OutputError(f"{path} does not exist; name the folder of a release, or one of its tables")
-    has_manifest = (folder / MANIFEST).is_file()
-    manifest = read_manifest(folder) if has_manifest or path.is_dir() else {}
-    listed = manifest.get("tables", {})
-    if "tables" in manifest and (path.is_dir() or path.name in listed):
-        paths = {}
-        for name, entry in listed.items():
-            table = str(entry.get("table", Path(name).stem))
-            if table in CELL_COLUMNS and (path.is_dir() or name == path.name):
-                paths[table] = checked_file(folder, manifest, name)
-        if not paths:
-            raise OutputError(f"{path} holds none of the tables {', '.join(CELL_COLUMNS)}")
-        return manifest, paths, checksum(folder / MANIFEST)
-    if path.is_dir():
-        raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of yupana: it lists no tables")
-    if path.stem not in CELL_COLUMNS or path.suffix not in {".csv", ".parquet"}:
-        raise OutputError(f"{path} is no table of SafeTab: its name must be one of {', '.join(CELL_COLUMNS)}")
-    return {"yupana": yupana.__version__, "product": "tables", "status": "unknown"}, {path.stem: path}, None
+    release = open_release(path) if path.is_dir() else open_table(path)
+    names = ", ".join(CELL_COLUMNS)
+    wanted = [table for table in release if table in CELL_COLUMNS]
+    if not wanted and not release.sha256:
+        raise OutputError(f"{path} is no table of SafeTab: its name must be one of {names}")
+    if not wanted:
+        raise OutputError(f"{path} holds none of the tables {names}")
+    refuse_confidential(release.manifest, str(path))
+    paths = {table: release.path(table) for table in wanted}
+    with open_database() as db:
+        yield Source(release, db, {table: _load(db, table, file) for table, file in paths.items()})
 
 
 def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str]:
-    text = source_of(path)
     expected = list(columns(name))
-    unreadable = OutputError(f"{path} is not readable as a table of a release")
-    try:
-        if path.suffix == ".parquet":
-            db.execute(f"CREATE VIEW file_{name} AS SELECT * FROM read_parquet({text})")
-            header = [str(row[0]) for row in db.execute(f"DESCRIBE file_{name}").fetchall()]
-            is_empty = not db.execute(f"SELECT 1 FROM file_{name} LIMIT 1").fetchall()
-            db.execute(f"CREATE TABLE {name} AS SELECT {_typed(header, is_empty=is_empty)} FROM file_{name}")
-        else:
-            with open(path, encoding="utf-8-sig", opener=regular) as file:
-                header = file.readline().rstrip("\r\n").split("|")
-            types = ", ".join(f"'{column}': 'VARCHAR'" for column in expected)
-            if header == expected:
-                db.execute(
-                    f"CREATE TABLE {name} AS SELECT * FROM read_csv({text}, auto_detect = false, delim = '|',"
-                    f" header = true, quote = '', escape = '', columns = {{{types}}}, null_padding = false)"
-                )
-    except (OSError, UnicodeDecodeError, duckdb.Error):
-        raise unreadable from None
+    with unreadable(OutputError(f"{path} is not readable as a table of a release")):
+        rows = table_rows(path)
+        header = list(column_types(db, rows))
+        is_empty = path.suffix == PARQUET and not db.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchall()
+        if header == expected:
+            typed = _typed(header, is_empty=is_empty) if path.suffix == PARQUET else "*"
+            db.execute(f"CREATE TABLE {name} AS SELECT {typed} FROM {rows}")
     if "REASON" in header:
         raise OutputError(f"{path} has a column REASON: it was suppressed, which comes last; use the release before it")
     if header != expected:
@@ -172,7 +85,7 @@ def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str
     if first is not None:
         rule = "COUNT is a whole number and VARIANCE a number, not negative"
         raise OutputError(f"{path}, line {int(first) + 2}: {rule}; a suppressed count cannot be postprocessed")
-    return {str(row[0]): str(row[1]) for row in db.execute(f"DESCRIBE {name}").fetchall()}
+    return column_types(db, name)
 
 
 def _typed(header: list[str], *, is_empty: bool) -> str:

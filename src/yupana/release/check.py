@@ -70,10 +70,14 @@ def check_checksums(release: Path, *, confidential: bool = False) -> tuple[dict[
     manifest = read_manifest(release, confidential=confidential)
     if "tables" not in manifest:
         raise OutputError(f"{release / MANIFEST} is not the manifest of a release of yupana: it lists no tables")
+    return manifest, folder_faults(release, manifest)
+
+
+def folder_faults(release: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the files of a release, in words: missing, changed or not listed, links and empty folders."""
     listed = manifest["tables"] | manifest.get("reports", {})
     wrong = [fault for name, described in listed.items() if (fault := file_fault(release, name, described))]
-    wrong += _beside(release, {MANIFEST, *listed})
-    return manifest, wrong
+    return wrong + _beside(release, {MANIFEST, *listed})
 
 
 def read_intact(folder: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.coterminous.areas import Area, coterminous_sets, read_blocks, read_live
 from yupana.estimate.coterminous.least_squares import average, estimate, non_negative, whole
 from yupana.estimate.coterminous.nested import CELL_COLUMNS, FAMILIES, KEY, NUMBERS, Family
-from yupana.estimate.source import Source, open_source, write_release
+from yupana.estimate.source import Source, open_source
 from yupana.estimate.suppression.zeros import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from yupana.plan.margin import z_value
 from yupana.products.safetab.iterations import CharacteristicIterations
@@ -29,6 +29,7 @@ from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import TOTALS
 from yupana.progress import Announce
 from yupana.release.processing import COTERMINOUS
+from yupana.release.release import Release
 from yupana.release.tables import checksum
 
 _REGIONS: Final = {region.name: region for region in REGION_TYPES}
@@ -301,8 +302,8 @@ def make_coterminous(
     zero_suppression: Fraction | None = None,
     overwrite: bool,
     announce: Announce,
-) -> dict[str, Any]:
-    """Write a release whose coterminous areas show the same numbers; return its manifest.
+) -> Release:
+    """Write a release whose coterminous areas show the same numbers, and return it.
 
     Parameters
     ----------
@@ -332,7 +333,7 @@ def make_coterminous(
         raise ConfigError("zero suppression needs to know the iterations of each level; name --parameters FOLDER")
     with open_source(release) as source:
         if zero_suppression is not None:
-            refuse_suppressed(source.manifest, str(release))
+            refuse_suppressed(source.release.manifest, str(release))
         families = [family for family in FAMILIES if _has(family, source, release)]
         announce("finding coterminous areas")
         sets = _find_sets(source, reference, housing_units)
@@ -348,14 +349,14 @@ def make_coterminous(
             "sets_sha256": hashlib.sha256(repr(sets).encode()).hexdigest(),
             **({CHANCE_OF_RUN: str(zero_suppression)} if zero_suppression is not None else {}),
         }
-        earlier = next((entry for entry in source.records if entry.get("rule") == COTERMINOUS), None)
-        selects = {table: f"SELECT * FROM {table}" for table in source.paths}
+        earlier = next((entry for entry in source.release.record if entry.get("rule") == COTERMINOUS), None)
+        selects = {table: f"SELECT * FROM {table}" for table in source.tables}
         if earlier is not None:
             if earlier.get("sets_sha256") != record["sets_sha256"]:
                 raise OutputError(f"{release} was made coterminous for other areas; begin with the release before that")
             if zero_suppression is not None:
                 raise OutputError(f"{release} was made coterminous already; begin with the release before that")
-            return write_release(source, out, selects, None, overwrite=overwrite)
+            return source.release.derive(out, selects, None, database=source.db, overwrite=overwrite)
         areas = [area for members in sets for area in members]
         set_of = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
         record["groups"] = {"combined": 0, "added": 0, "dropped": 0}
@@ -363,14 +364,14 @@ def make_coterminous(
             announce(f"combining {family.tables[0]}")
             selects |= _combine_in(source, family, areas, set_of.astype(np.intp), iterations, record["groups"])
         if zero_suppression is not None and iterations is not None:
-            plan = source.manifest["plan"]
+            plan = source.release.measured
             selects[TOTALS] = without_small_totals(source.db, selects, sets, iterations, plan, zero_suppression)
         announce("writing the release")
-        return write_release(source, out, selects, record, overwrite=overwrite)
+        return source.release.derive(out, selects, record, database=source.db, overwrite=overwrite)
 
 
 def _has(family: Family, source: Source, release: Path) -> bool:
-    found = [table for table in family.tables if table in source.paths]
+    found = [table for table in family.tables if table in source.tables]
     whole_family = family.tables[0] in found and (release.is_dir() or family.tables[0] == "T01001")
     if found and not whole_family:
         raise OutputError(
@@ -381,7 +382,7 @@ def _has(family: Family, source: Source, release: Path) -> bool:
 
 def _find_sets(source: Source, reference: Path, housing_units: Path | None) -> tuple[tuple[Area, ...], ...]:
     """Sets by the blocks of the states of the release: of the others it says nothing, not even in its nation."""
-    regions = " UNION ".join(f"SELECT DISTINCT REGION_TYPE, left(REGION_ID, 2) FROM {table}" for table in source.paths)
+    regions = " UNION ".join(f"SELECT DISTINCT REGION_TYPE, left(REGION_ID, 2) FROM {table}" for table in source.tables)
     found = {(str(kind), str(state)) for kind, state in source.db.execute(regions).fetchall()}
     base = {name: region.base for name, region in _REGIONS.items()}
     states = {state for kind, state in found if base.get(kind) not in {"nation", "aiannh"}}
@@ -402,7 +403,7 @@ def _combine_in(
 ) -> dict[str, str]:
     """Combine a family within the database; return what each of its tables is to hold."""
     db = source.db
-    tables = [table for table in family.tables if table in source.paths]
+    tables = [table for table in family.tables if table in source.tables]
     keys = " UNION ALL ".join(f"SELECT {', '.join(KEY)}, COUNT FROM {table}" for table in tables)
     kinds = db.execute(f"SELECT DISTINCT REGION_TYPE, ITERATION_CODE FROM ({keys})").fetchall()
     least = db.execute(f"SELECT min(CAST(COUNT AS BIGINT)) FROM ({keys})").fetchall()[0][0]
@@ -482,8 +483,8 @@ def _z(source: Source, tables: Sequence[str]) -> float:
     That of the plan's confidence; of a single table without a plan, that of its first row that has noise, unless its
     margin is a whole number by the exact law.
     """
-    if "plan" in source.manifest:
-        return z_value(_confidence(source.manifest))
+    if "plan" in source.release.manifest:
+        return z_value(source.release.measured.confidence)
     for table in tables:
         rows = source.db.execute(
             "SELECT CAST(VARIANCE AS DOUBLE), TRY_CAST(MOE AS DOUBLE)"
@@ -495,16 +496,6 @@ def _z(source: Source, tables: Sequence[str]) -> float:
             if not float(rows[0][1]).is_integer() or any(math.isclose(z, k, rel_tol=1e-9) for k in known):
                 return next((k for k in known if math.isclose(z, k, rel_tol=1e-9)), z)
     return z_value(Fraction(95, 100))
-
-
-def _confidence(manifest: Mapping[str, Any]) -> Fraction:
-    try:
-        confidence = Fraction(str(manifest["plan"]["confidence"]))
-    except (KeyError, TypeError, ValueError):
-        confidence = Fraction(0)
-    if not 0 < confidence < 1:
-        raise OutputError("the manifest of the release does not hold a plan with the confidence of its margins")
-    return confidence
 
 
 def _rewrite(source: Source, family: Family, table: str, rows: Rows, z: float) -> str:
@@ -527,7 +518,7 @@ def _rewrite(source: Source, family: Family, table: str, rows: Rows, z: float) -
             "MOE": texts[1][of],
         },
     )
-    types = source.described[table]
+    types = source.tables[table]
     fields = (*KEY, *CELL_COLUMNS[table], *NUMBERS)
     cast = ", ".join(f"CAST({name} AS {types[name]}) AS {name}" for name in fields)
     size = source.rows(table)

@@ -16,12 +16,13 @@ import numpy as np
 
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.coterminous.nested import CELL_COLUMNS, KEY, NUMBERS
-from yupana.estimate.source import open_source, write_release
+from yupana.estimate.source import open_source
 from yupana.estimate.suppression.pairing import Pairing, pair_iterations
 from yupana.files.regular import read_regular
 from yupana.products.safetab.parameters import read_iterations
 from yupana.progress import Announce
 from yupana.release.processing import SUPPRESSED, SUPPRESSION
+from yupana.release.release import Release
 
 NEGATIVE: Final = "negative"
 ALONE: Final = "alone-exceeds-combination"
@@ -123,8 +124,8 @@ def _faults(entry: dict[str, Any]) -> list[str]:
 
 def suppress_release(
     release: Path, policy_file: Path, out: Path, *, parameters: Path | None, overwrite: bool, announce: Announce
-) -> dict[str, Any]:
-    """Write a release with suppressed counts; return its manifest.
+) -> Release:
+    """Write a release with suppressed counts, and return it.
 
     Parameters
     ----------
@@ -155,11 +156,11 @@ def suppress_release(
         pairing, codes = pair_iterations(iterations), iterations.files
     announce("reading the release")
     with open_source(release) as source:
-        if not any(table in source.paths for rule in policy.rules for table in rule.tables):
+        if not any(table in source.tables for rule in policy.rules for table in rule.tables):
             raise OutputError(f"{release} has none of the tables of {policy_file}")
         announce("suppressing")
-        counts = find_suppressed(source.db, tuple(source.paths), policy.rules, pairing)
-        selects = {table: _select(table) for table in source.paths}
+        counts = find_suppressed(source.db, tuple(source.tables), policy.rules, pairing)
+        selects = {table: _select(table) for table in source.tables}
         record = {
             "rule": SUPPRESSION,
             "policy": [
@@ -176,7 +177,7 @@ def suppress_release(
             "suppressed": counts,
         }
         announce("writing the release")
-        return write_release(source, out, selects, record, overwrite=overwrite)
+        return source.release.derive(out, selects, record, database=source.db, overwrite=overwrite)
 
 
 def find_suppressed(

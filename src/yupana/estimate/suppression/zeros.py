@@ -14,8 +14,7 @@ import numpy as np
 
 from yupana.errors import OutputError
 from yupana.estimate.coterminous.areas import Area
-from yupana.privacy.exact import read_exact
-from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
+from yupana.plan.plan import Plan
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import AGE_TABLES, TOTALS
@@ -48,7 +47,7 @@ def without_small_totals(
     selects: Mapping[str, str],
     sets: Sequence[Sequence[Area]],
     iterations: CharacteristicIterations,
-    plan: Mapping[str, Any],
+    plan: Plan,
     chance: Fraction,
 ) -> str:
     """SQL for T01001 without the totals of small groups below the state.
@@ -64,8 +63,8 @@ def without_small_totals(
         The tables as they are to be written.
     sets : sequence of sequence of Area
     iterations : CharacteristicIterations
-    plan : mapping
-        Of the run, as its manifest holds it.
+    plan : Plan
+        Of the run.
     chance : Fraction
     """
     cuts = [
@@ -117,19 +116,9 @@ def _store(
         db.unregister("stored")
 
 
-def _cut(plan: Mapping[str, Any], level: str, chance: Fraction) -> int | None:
+def _cut(plan: Plan, level: str, chance: Fraction) -> int | None:
     """The largest total left out at a level, or None where it is not measured."""
-    for m in plan["measurements"]:
-        if m["name"] == f"stage 2/{level}":
-            return _law(m).quantile(float(chance))
+    for measurement in plan.measurements:
+        if measurement.name == f"stage 2/{level}":
+            return measurement.law.quantile(float(chance))
     return None
-
-
-def _law(measurement: Mapping[str, Any]) -> Law:
-    if "epsilon" in measurement:
-        epsilon, sensitivity = read_exact(measurement["epsilon"]), read_exact(measurement["l1_sensitivity"])
-        if isinstance(epsilon, Fraction) and isinstance(sensitivity, Fraction):
-            return TwoSidedGeometric(sensitivity / epsilon)
-        return Zero()
-    sigma2 = read_exact(measurement["sigma2"])
-    return DiscreteGaussian(sigma2) if isinstance(sigma2, Fraction) and sigma2 > 0 else Zero()

@@ -1,0 +1,305 @@
+"""A release on disk as one object: its manifest, plan, status and tables, each checked when it is used."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+import yupana
+from yupana.errors import OutputError
+from yupana.files.database import open_database, unreadable, write_query
+from yupana.files.delimited import column_types
+from yupana.files.regular import real
+from yupana.plan.plan import Plan
+from yupana.plan.read import read_plan
+from yupana.release.check import checked_file, describe, folder_faults
+from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
+from yupana.release.processing import RECORD
+from yupana.release.rows import RowTable, write_rows
+from yupana.release.status import refuse_confidential, status_of
+from yupana.release.tables import Format, ReleaseTable, checksum, read_table, table_rows, write_table
+
+KINDS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
+"""SQL types of the columns that hold numbers; all others are codes and stay text."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """Tables and the manifest that says how they were made. Made by `open_release`.
+
+    ``release.tables`` are the names of its tables, which ``for name in release`` goes through, too.
+
+    Attributes
+    ----------
+    folder : Path
+    manifest : mapping
+        As docs/manifest.md describes it; its shape was checked.
+    sha256 : str
+        Of the manifest.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    sha256: str
+    _checked: dict[str, Path] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        tables = f"{len(self.files)} table{'s' * (len(self.files) != 1)}"
+        return f"<release of {self.name}: {self.manifest.get('status')}; {tables} in {self.folder}>"
+
+    @property
+    def product(self) -> str:
+        """The product it is of, such as ``phsafe``, or ``topdown`` whatever its configuration calls it."""
+        return str(self.manifest.get("system", self.manifest.get("product")))
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls it: of TopDown another name than the product's."""
+        return str(self.manifest.get("product"))
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        """What was measured and what it cost; None of what does not say.
+
+        Raises
+        ------
+        OutputError
+            If the manifest holds no whole plan.
+        """
+        if "plan" not in self.manifest:
+            return None
+        try:
+            return read_plan(self.manifest["plan"])
+        except ValueError as error:
+            raise OutputError(f"{self.folder}: the manifest holds no plan: {error}") from None
+
+    @property
+    def measured(self) -> Plan:
+        """The plan of a release that must have one.
+
+        Raises
+        ------
+        OutputError
+            If there is none, or it is not whole.
+        """
+        if self.plan is None:
+            raise OutputError(f"{self.folder}: the manifest holds no plan")
+        return self.plan
+
+    @cached_property
+    def status(self) -> str:
+        """NOT FOR RELEASE, CONFIDENTIAL, or what may be published; derived from the plan (`status_of`).
+
+        Raises
+        ------
+        OutputError
+            If the manifest says that it is better than the plan and the reasons allow.
+        """
+        return status_of(self.manifest)
+
+    @property
+    def record(self) -> list[dict[str, Any]]:
+        """What was done to the tables after they were measured, in order."""
+        return list(self.manifest.get(RECORD, ()))
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        """The file of each table, as the manifest names it, by the name of the table."""
+        return {str(told.get("table", Path(name).stem)): name for name, told in self.manifest["tables"].items()}
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables, in the order of the manifest."""
+        return tuple(self.files)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the tables."""
+        return iter(self.files)
+
+    def __contains__(self, table: object) -> bool:
+        """Whether there is a table of this name."""
+        return table in self.files
+
+    def path(self, table: str) -> Path:
+        """The file of a table, whose bytes are those of the manifest: compared once, at the first use.
+
+        Raises
+        ------
+        KeyError
+            If the release has no such table.
+        OutputError
+            If it is missing, a link, or was changed.
+        """
+        if table not in self.files:
+            raise KeyError(f"there is no table {table!r}; there are {', '.join(self.files)}")
+        return self.file(self.files[table])
+
+    def file(self, name: str) -> Path:
+        """A file that the manifest lists under "tables", by its name within the folder; checked as by `path`."""
+        if name not in self._checked:
+            self._checked[name] = checked_file(self.folder, self.manifest, name)
+        return self._checked[name]
+
+    def rows(self, table: str, *, as_text: bool = False) -> str:
+        """SQL for the rows of a table: counts, variances and margins are numbers, codes and all else text.
+
+        Parameters
+        ----------
+        table : str
+        as_text : bool
+            Leave the numbers of a text file as they are written.
+
+        Raises
+        ------
+        KeyError, OutputError
+            As by `path`, or if it is no table of a release.
+        """
+        path = self.path(table)
+        with unreadable(OutputError(f"{path} is not readable as a table of a release")), open_database() as database:
+            is_suppressed = "REASON" in column_types(database, table_rows(path))
+            # A suppressed number is written as a text.
+            return table_rows(path, {} if as_text or is_suppressed else KINDS)
+
+    def columns(self, table: str) -> dict[str, list[str]]:
+        """The columns of a table as text, a float with the fewest digits that read back as itself.
+
+        Raises
+        ------
+        KeyError, OutputError
+            As by `path`, or if it is no table of a release.
+        """
+        return read_table(self.path(table))
+
+    def wrong(self) -> list[str]:
+        """What is wrong with its files, in words: missing, changed or not listed, links and empty folders."""
+        return folder_faults(self.folder, self.manifest)
+
+    def intact(self) -> "Release":
+        """Return it, if all its files are those of the manifest, and no others.
+
+        Raises
+        ------
+        OutputError
+            If they are not.
+        """
+        if wrong := self.wrong():
+            raise OutputError("\n  ".join([f"{self.folder} is not what its manifest says:", *wrong]))
+        return self
+
+    def derive(
+        self,
+        out: Path,
+        tables: Mapping[str, str],
+        record: Mapping[str, Any] | None,
+        *,
+        database: duckdb.DuckDBPyConnection | None = None,
+        overwrite: bool = False,
+    ) -> "Release":
+        """Write a release with this manifest, other tables, and a record of what was done.
+
+        Parameters
+        ----------
+        out : Path
+        tables : mapping of table name to SQL
+            What each table is to hold, written in the format it has here (`rows`, as text); tables that are not named
+            are dropped.
+        record : mapping, optional
+            Appended to `record`.
+        database : duckdb.DuckDBPyConnection, optional
+            What the SQL is for, if it does not only read `rows`.
+        overwrite : bool
+            Replace an earlier output there.
+
+        Raises
+        ------
+        OutputError
+            If this is CONFIDENTIAL, or ``out`` cannot be used.
+        """
+        refuse_confidential(self.manifest, str(self.folder))
+        if real(out) == real(self.folder):
+            raise OutputError(f"{out} holds the tables to be read; name another folder")
+        if database is None:
+            with open_database() as opened:
+                return self.derive(out, tables, record, database=opened, overwrite=overwrite)
+        with new_folder(out, overwrite=overwrite) as draft:
+            described = {}
+            for name, query in tables.items():
+                path = draft / Path(self.files[name]).with_stem(name).name
+                write_query(database, query, path)
+                ((rows,),) = database.execute(f"SELECT count(*) FROM ({query})").fetchall()
+                described[path.name] = describe(name, path, int(rows), column_types(database, f"({query})"))
+            # A report shows the numbers as they were before.
+            kept = {key: value for key, value in self.manifest.items() if key not in {"tables", "reports", RECORD}}
+            made_of = {"source_manifest_sha256": self.sha256} if self.sha256 else {}
+            records = self.record if record is None else [*self.record, {**record, **made_of}]
+            manifest = {**kept, RECORD: records, "tables": described}
+            write_manifest(draft, manifest)
+            digest = checksum(draft / MANIFEST)
+        return Release(out, manifest, digest)
+
+
+def open_release(folder: Path, *, confidential: bool = False) -> Release:
+    """Open the folder of a release.
+
+    Parameters
+    ----------
+    folder : Path
+    confidential : bool
+        Whether it may be CONFIDENTIAL; only what publishes nothing says so.
+
+    Raises
+    ------
+    OutputError
+        If it is none, its manifest is not as docs/manifest.md says, or nothing may be made of it.
+    """
+    if not folder.is_dir():
+        raise OutputError(f"{folder} is no folder; name the folder of a release")
+    manifest = read_manifest(folder, confidential=confidential)
+    if "tables" not in manifest:
+        raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of yupana: it lists no tables")
+    return Release(folder, manifest, checksum(folder / MANIFEST))
+
+
+def open_table(path: Path) -> Release:
+    """Open one table by its file, as a release of this table alone.
+
+    Its manifest is that of the release it lies in, if that lists it. Without one, what can be said is that it is a
+    table: product "tables", of unknown status.
+
+    Raises
+    ------
+    OutputError
+        If there is no such file, or the manifest beside it is none, or nothing may be made of what it describes.
+    """
+    if not path.is_file():
+        raise OutputError(f"{path} does not exist; name the folder of a release, or one of its tables")
+    if (path.parent / MANIFEST).is_file():
+        manifest = read_manifest(path.parent)
+        if path.name in manifest.get("tables", {}):
+            alone = {**manifest, "tables": {path.name: manifest["tables"][path.name]}}
+            return Release(path.parent, alone, checksum(path.parent / MANIFEST))
+    told = {"table": path.stem, "sha256": checksum(path)}
+    alone = {"yupana": yupana.__version__, "product": "tables", "status": "unknown", "tables": {path.name: told}}
+    return Release(path.parent, alone, "", {path.name: path})
+
+
+def write_release(
+    draft: Path, tables: Iterable[ReleaseTable | RowTable], manifest: Mapping[str, Any], fmt: Format
+) -> Release:
+    """Write tables and a manifest that lists them into a folder that is being made (`new_folder`).
+
+    Raises
+    ------
+    OSError
+        If they cannot be written.
+    """
+    described = {}
+    for table in tables:
+        path = write_rows(draft, table, fmt) if isinstance(table, RowTable) else write_table(draft, table, fmt)
+        described[path.name] = describe(table.name, path, table.rows, table.columns)
+    whole = {**manifest, "tables": described}
+    write_manifest(draft, whole)
+    return Release(draft, whole, checksum(draft / MANIFEST))
