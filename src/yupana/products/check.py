@@ -1,0 +1,67 @@
+"""Check any output of this program against its manifest, and a release against its plan and configuration, too."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from yupana.errors import OutputError
+from yupana.geography.disk import check_folder
+from yupana.products import PRODUCTS
+from yupana.products.product import Checked
+from yupana.products.repeated import check_recipe
+from yupana.release.check import check_checksums, check_files
+from yupana.release.status import status_of
+
+_SPINE = "spine"
+
+
+def check_release(release: Path, inputs: Path | None = None) -> Checked:
+    """Compare an output with what its manifest says of it.
+
+    Parameters
+    ----------
+    release : Path
+    inputs : Path, optional
+        A folder with public files of the run, to compare with those that the manifest names.
+
+    Raises
+    ------
+    OutputError
+        If it is no output of this program, or ``inputs`` is no folder.
+    """
+    if inputs is not None and not inputs.is_dir():
+        raise OutputError(f"{inputs} is no folder; name one with public files of the run")
+    manifest, wrong = check_checksums(release, confidential=True)
+    try:
+        status_of(manifest)
+    except OutputError as error:
+        wrong.append(str(error))
+    found = _of_kind(release, manifest, wrong)
+    # Some of these compare checksums once more.
+    wrong = list(dict.fromkeys([*wrong, *found.wrong]))
+    unchecked = found.unchecked
+    if not wrong and manifest.get("product") != _SPINE:
+        wrong, left = check_recipe(release, manifest, inputs)
+        unchecked = (*unchecked, *left)
+    return replace(found, wrong=tuple(wrong), unchecked=unchecked)
+
+
+def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Checked:
+    """What the kind of output allows to be compared; of most nothing that is wrong already in its files."""
+    product = str(manifest.get("product"))
+    if manifest.get("system") is not None:
+        against = "the manifest and each other"
+        return Checked(against=against) if wrong else PRODUCTS["topdown"].verify(release, manifest)
+    if product == _SPINE:
+        against = "the manifest and each other, and shares sum to 1 along every path"
+        return Checked(tuple(check_folder(release)), against=against)
+    if product == "phsafe":
+        return PRODUCTS["phsafe"].verify(release, manifest)
+    if product in {"safetab-p", "safetab-h", "tables"}:
+        # A table that was postprocessed without its manifest is of the product "tables".
+        against = "the manifest and its plan" if "plan" in manifest else "the manifest"
+        return Checked(against=against) if wrong else PRODUCTS["safetab-p"].verify(release, manifest)
+    if product == "phsafe estimates" or product.endswith(" accuracy"):
+        return Checked(tuple(check_files(release, confidential=True)[2]), against="the manifest")
+    raise OutputError(f"{release} is a release of an unknown product, {manifest.get('product')!r}")
