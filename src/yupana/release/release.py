@@ -1,5 +1,6 @@
 """A release on disk as one object: its manifest, plan, status and tables, each checked when it is used."""
 
+import html
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,12 +11,14 @@ import duckdb
 
 import yupana
 from yupana.errors import OutputError
+from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database, unreadable, write_query
 from yupana.files.delimited import column_types
 from yupana.files.regular import real
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.release.check import checked_file, describe, folder_faults
+from yupana.release.columns import read_columns
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.processing import RECORD
 from yupana.release.rows import RowTable, write_rows
@@ -118,6 +121,28 @@ class Release:
     def __iter__(self) -> Iterator[str]:
         """Go through the names of the tables."""
         return iter(self.files)
+
+    def __len__(self) -> int:
+        """How many tables there are."""
+        return len(self.files)
+
+    def __getitem__(self, table: str) -> ArrowTable:
+        """A table with the Arrow C stream interface, whose rows are read from the file each time they are asked for.
+
+        Raises
+        ------
+        KeyError, OutputError
+            As by `path`, or if it is no table of a release.
+        """
+        return read_columns(self.path(table))
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(table)}</td><td>{self.manifest['tables'][name].get('rows', '')}</td></tr>"
+            for table, name in self.files.items()
+        )
+        head = "<tr><th>table</th><th>rows</th></tr>"
+        return f"<p>{html.escape(repr(self)[1:-1])}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
     def __contains__(self, table: object) -> bool:
         """Whether there is a table of this name."""
