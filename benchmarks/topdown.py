@@ -14,10 +14,11 @@ from pathlib import Path
 
 from run import timed
 
+from yupana.confidential.accuracy import accuracy
+from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.accuracy import AccuracyRow
-from yupana.confidential.topdown.estimate import Options
-from yupana.confidential.topdown.trials import trials
 from yupana.privacy.entropy import SeededEntropy
+from yupana.products.topdown.product import TOPDOWN
 from yupana.topdown.reading.configuration import read_configuration
 
 BAR_SECONDS, BAR_GIGABYTES = 20, 2
@@ -49,9 +50,11 @@ def time_cook(data: Path, folder: Path) -> None:
 def errors(data: Path, kind: str, estimator: str, replicates: int) -> dict[tuple[str, str], AccuracyRow]:
     """Errors over all areas of a kind, by kind and query."""
     configuration = read_configuration("cook-2010").on_spine("optimized" if kind == "optimized" else "conventional")
-    how = Options("full-information" if estimator == "full-information" else "topdown")
-    rows = trials(configuration, data, how, replicates, None, SeededEntropy(1), lambda _: None, lambda *_: None)
-    return {(row.geolevel, row.query): row for row in rows if row.population == "all"}
+    request = RunRequest(
+        estimator="full-information" if estimator == "full-information" else "topdown", entropy=SeededEntropy(1)
+    )
+    observed = accuracy(TOPDOWN, configuration, data, request, trials=replicates)
+    return {(row.geolevel, row.query): row for row in observed.rows if row.population == "all"}
 
 
 def compare(data: Path, replicates: int) -> None:

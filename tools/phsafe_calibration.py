@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.phsafe.count import count
-from yupana.confidential.phsafe.run import checked_census
+from yupana.confidential.phsafe import checked_census, count
 from yupana.estimate import averages, posterior, sums
 from yupana.estimate.phsafe.combine import families
 from yupana.estimate.phsafe.measured import Measured

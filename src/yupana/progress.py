@@ -11,6 +11,13 @@ from typing import Any
 Announce = Callable[[str], None]
 """Called with the name of each stage as it begins."""
 
+Progress = Callable[[str, int, int], None]
+"""Called with a part of a stage, how much of it is done, and how much there is."""
+
+
+def silent(*_: object) -> None:
+    """Tell nobody."""
+
 
 class Stopwatch:
     """Announces stages and keeps how long each took, in seconds."""

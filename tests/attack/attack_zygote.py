@@ -15,10 +15,10 @@ from typing import Any, Final
 import duckdb  # noqa: F401 (imported once, here)
 
 import yupana.cli.main
-import yupana.confidential.phsafe.run
+import yupana.confidential.phsafe
 import yupana.confidential.safetab.households
 import yupana.confidential.safetab.persons
-import yupana.confidential.topdown.run
+import yupana.confidential.topdown.counter
 import yupana.estimate.coterminous.combine
 import yupana.report.final_tables
 

@@ -857,7 +857,7 @@ def test_a_full_screen(place: Place) -> None:
 
 LONG_WAIT = """
 import time
-import yupana.confidential.phsafe.run as module
+import yupana.confidential.phsafe as module
 write = module.write_table
 def slow(folder, table, fmt):
     path = write(folder, table, fmt)

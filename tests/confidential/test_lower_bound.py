@@ -16,12 +16,11 @@ from safetab_worlds import Block, Total, World, an_iteration, random_world, seed
 from safetab_worlds import Household as HouseholdRecord
 from safetab_worlds import Person as PersonRecord
 
-from yupana.confidential.phsafe.count import ExactCounts, count
-from yupana.confidential.phsafe.run import checked_census, measure
+from yupana.confidential.phsafe import ExactCounts, checked_census, count, measure
 from yupana.confidential.safetab import households as run_h
 from yupana.confidential.safetab import persons as run_p
+from yupana.confidential.safetab.counter import checked_records
 from yupana.confidential.safetab.measure_persons import Measurer
-from yupana.confidential.safetab.run import checked_records
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
@@ -34,6 +33,7 @@ from yupana.products.safetab.households import plan as plan_h
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.persons import configuration as config_p
 from yupana.products.safetab.persons import plan as plan_p
+from yupana.products.safetab.product import Parameters
 from yupana.products.safetab.totals import read_totals
 from yupana.topdown import estimate_node
 
@@ -172,9 +172,10 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
         world.persons = [PersonRecord("30", "1", "False", *HERE, "01", *RACES, "2000")] * persons
         parameters, data = write(folder / str(persons), world)
         config, iterations = config_p.read_config(parameters / "config.json"), read_iterations(parameters)
+        plan = plan_p.make_plan(config, iterations, accounting="tight")
         with checked_records(data, run_p.KIND, config.settings, iterations, None) as records:
-            areas, found = run_p.counted(records, config, iterations, "us")
-            slices = list(found)
+            exact = run_p.PersonsCounter().count(records, Parameters(config, iterations), plan, keep=True)
+            areas, slices = exact.passes["us"], exact.slices["us"]
 
         def release(plan: Plan, run: int) -> Floats:
             measurer = Measurer(config, iterations, areas, Ledger(plan), SeededEntropy(run), "us")
@@ -186,7 +187,7 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
             }
             return np.array([value for key in sorted(groups) for value in groups[key]], dtype=np.float64)
 
-        return plan_p.make_plan(config, iterations, accounting="tight"), release
+        return plan, release
 
     (plan, here), (_, there) = of(5), of(4)
     return plan, (here, there)
@@ -205,7 +206,7 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
         totals = read_totals(data / "pop-group-totals.txt", config.settings, iterations)
         with checked_records(data, run_h.KIND, config.settings, iterations, None) as records:
             counted = run_h.list_groups(records, config, totals).levels
-            run_h.count_levels(records, config, iterations, counted)
+            run_h.count_levels(records, config, iterations, counted, config.settings.max_race_codes)
 
         def release(plan: Plan, run: int) -> Floats:
             groups = run_h.measure_levels(counted, config, Ledger(plan), SeededEntropy(run))

@@ -25,6 +25,7 @@ from safetab_oracle import BASIS, T2, read_tables
 from safetab_worlds import Block, Config, Household, Person, Total, World, an_iteration, write_data, write_parameters
 
 from yupana.cli.main import main
+from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.world import open_world
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
@@ -300,7 +301,7 @@ def count_topdown(folder: Path, data: Path, mechanism: Mechanism, *, units: bool
     path = folder / f"topdown-{units}.json"
     path.write_text(json.dumps(document))
     configuration = read_configuration(path)
-    world = open_world(configuration, data, None, Stopwatch(lambda _: None))
+    world = open_world(configuration, data, RunRequest(), Stopwatch(lambda _: None))
 
     def rows() -> Iterator[tuple[str, str, tuple[Any, ...], int]]:
         for depth, level in enumerate(LEVELS):

@@ -16,7 +16,7 @@ import pytest
 from yupana import interruption
 from yupana.cli.main import main
 from yupana.confidential.records.database import scratch_folder
-from yupana.confidential.request import Request, confidential_log
+from yupana.confidential.request import RunRequest, confidential_log
 from yupana.errors import OutputError, YupanaError
 from yupana.files.new_file import NewFile
 from yupana.files.regular import read_json, read_regular
@@ -129,8 +129,8 @@ def test_a_failed_run_leaves_the_log_of_the_run_before(place: Path, monkeypatch:
 
 
 def test_a_log_appears_with_the_release(tmp_path: Path) -> None:
-    request = Request(tmp_path / "data", tmp_path / "deep" / "out")
-    with confidential_log(request) as write, new_folder(request.out) as partial:
+    out = tmp_path / "deep" / "out"
+    with confidential_log(tmp_path / "data", out, RunRequest()) as write, new_folder(out) as partial:
         write({"records": 3})
         write_manifest(partial, {"yupana": "1"})
         assert not (tmp_path / "deep" / "out.confidential.log").exists()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from topdown_worlds import LEVELS, configuration, make_world, write_configuration, write_world
 
 from yupana.arrays import Ints
+from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.door import Door
 from yupana.confidential.topdown.world import World, open_world
 from yupana.errors import BudgetError
@@ -39,7 +40,7 @@ def opened(folder: Path, seed: int, kind: str, mechanism: str) -> tuple[Configur
     if not place.exists():
         write_world(make_world(seed, SHAPE), place)
     found = read_configuration(write_configuration(document, place / "config.json"))
-    world = open_world(found, place, None, Stopwatch(lambda _: None))
+    world = open_world(found, place, RunRequest(), Stopwatch(lambda _: None))
     return found, world, spend(found, world.spine)
 
 

@@ -8,6 +8,7 @@ import pytest
 from topdown_worlds import LEVELS, configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
+from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.world import open_world
 from yupana.progress import Stopwatch
 from yupana.topdown.reading.configuration import read_configuration
@@ -72,7 +73,7 @@ def test_units_are_bypassed_under_full_information_where_the_geolevel_below_asks
     read = read_configuration(write_configuration(document(queries), tmp_path / "config.json"))
     clock = Stopwatch(lambda _: None)
     for estimator, expected in (("topdown", True), ("full-information", alike)):
-        spine = open_world(read, data, None, clock, estimator).spine
+        spine = open_world(read, data, RunRequest(estimator=estimator), clock).spine
         assert spine.levels[1].bypassed.all() == expected
         assert (spine.shares[spine.levels[0].share[0]] > Fraction(1, 10)) == expected
 

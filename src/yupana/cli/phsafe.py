@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from yupana.cli.arguments import Commands, print_json, share
 from yupana.cli.product import (
@@ -17,7 +17,6 @@ from yupana.cli.product import (
     add_release_arguments,
     add_report_argument,
     add_verb,
-    entropy_of,
     print_findings,
     print_plan,
     print_release,
@@ -28,12 +27,10 @@ from yupana.cli.product import (
     solve_targets,
 )
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.configuration import Config, locate, read_config, without_noise
+from yupana.products.phsafe.configuration import Config, locate, read_config
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import production_plan
-
-if TYPE_CHECKING:
-    from yupana.privacy.entropy import Entropy
 
 _STAGES = 5
 
@@ -134,21 +131,14 @@ def _validate(options: argparse.Namespace) -> None:
     from dataclasses import asdict
 
     from yupana.cli.progress import stages
-    from yupana.confidential.phsafe.run import checked_census
-    from yupana.confidential.phsafe.truncation import left_out
-    from yupana.confidential.records.findings import failing
+    from yupana.confidential.run import validate
 
     config = read_config(locate(options.config))
     with stages("validate", 1 + options.internal) as announce:
-        announce("reading and checking the records")
-        with checked_census(config, options.data, options.memory) as census:
-            findings = census.findings
-            rows = []
-            if options.internal and not failing(findings):
-                announce("counting persons beyond each tau")
-                rows = left_out(census, config)
+        found = validate(PHSAFE, config, options.data, request_of(options, announce))
+    rows = found.truncation
     say_confidential(options)
-    print_findings(options, findings, {"truncation": [asdict(row) for row in rows]} if rows else None)
+    print_findings(options, found.findings, {"truncation": [asdict(row) for row in rows]} if rows else None)
     if rows and not options.json:
         print(f"{'table':11}{'tau':>6}{'persons':>15}{'left out':>13}{'share':>9}{'households':>13}")
         for row in rows:
@@ -178,24 +168,24 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    config, plan = _configured(options)
-    _release(options, config, plan, entropy_of(options))
+    from yupana.confidential.run import run
+
+    _release(options, *_configured(options), run)
 
 
 def _exact(options: argparse.Namespace) -> None:
-    config, _ = _configured(options)
-    config = without_noise(config)
-    plan = make_plan(config, accounting=options.sensitivity, confidence=options.confidence)
-    _release(options, config, plan, entropy_of(options))
+    from yupana.confidential.run import exact
+
+    config, plan = _configured(options)
+    _release(options, config, plan.without_noise(), exact)
 
 
-def _release(options: argparse.Namespace, config: Config, plan: Plan, entropy: "Entropy") -> None:
+def _release(options: argparse.Namespace, config: Config, plan: Plan, make: Callable[..., dict[str, Any]]) -> None:
     from yupana.cli.progress import stages
-    from yupana.confidential.phsafe.run import run
 
-    request, report = request_of(options), report_of(options)
+    report = report_of(options)
     with stages("phsafe", _STAGES) as announce:
-        manifest = run(config, plan, request, entropy, announce)
+        manifest = make(PHSAFE, config, options.data, options.out, request_of(options, announce))
     if report is not None:
         from yupana.release.check import check_files
         from yupana.report.release import write_release_report
@@ -214,17 +204,15 @@ def _accuracy(options: argparse.Namespace) -> None:
     from dataclasses import asdict
 
     from yupana.cli.progress import stages
-    from yupana.confidential.phsafe.accuracy import trials, write_accuracy
-    from yupana.products.phsafe.errors import summarize
+    from yupana.confidential.accuracy import accuracy, write_accuracy
 
-    config, plan = _configured(options)
+    config, _ = _configured(options)
     with stages("accuracy", _STAGES - 1) as announce:
-        errors = trials(
-            config, plan, options.data, options.trials, entropy_of(options), announce, internal=options.internal
-        )
-    rows = summarize(errors, float(options.confidence))
+        request = request_of(options, announce)
+        observed = accuracy(PHSAFE, config, options.data, request, trials=options.trials)
     if options.out is not None:
-        write_accuracy(rows, options.out, overwrite=options.overwrite, internal=options.internal)
+        write_accuracy(observed, options.out, request)
+    rows = observed.rows
     say_confidential(options)
     if options.json:
         print_json([asdict(row) for row in rows])

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from yupana.confidential.records.findings import Finding
-    from yupana.confidential.request import Account, Request
+    from yupana.confidential.request import Account, RunRequest
     from yupana.files.new_file import NewFile
+    from yupana.geography.settings import Kind
     from yupana.plan.measurement import Mechanism
     from yupana.privacy.entropy import Entropy
     from yupana.privacy.exact import Budget
     from yupana.products.targets import Needs
+    from yupana.progress import Announce, Progress
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
 
@@ -115,8 +117,8 @@ def add_accuracy_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--json", action="store_true")
 
 
-def request_of(options: argparse.Namespace) -> "Request":
-    """What `run` or `exact` was asked to do.
+def request_of(options: argparse.Namespace, announce: "Announce", progress: "Progress | None" = None) -> "RunRequest":
+    """What a verb that sees records was asked to do.
 
     Raises
     ------
@@ -125,21 +127,30 @@ def request_of(options: argparse.Namespace) -> "Request":
     BudgetError
         If its unit has no such limit, or lacks a cap.
     """
-    from yupana.confidential.request import Request
+    from yupana.confidential.request import RunRequest
+    from yupana.progress import silent
 
-    account = _account_of(options)
-    internal = getattr(options, "internal", False)
-    return Request(
-        options.data,
-        options.out,
-        options.format,
-        options.overwrite,
-        options.log,
-        account,
-        options.memory,
-        internal,
-        options.repeats,
+    called = {"accounting": "sensitivity", "fmt": "format"}
+    names = {field.name: called.get(field.name, field.name) for field in fields(RunRequest)}
+    asked: dict[str, Any] = {name: getattr(options, told) for name, told in names.items() if hasattr(options, told)}
+    if "spine" in asked:
+        asked["spine"] = spine_folder(asked["spine"])
+    return RunRequest(
+        account=_account_of(options),
+        entropy=entropy_of(options),
+        announce=announce,
+        progress=progress or silent,
+        **asked,
     )
+
+
+KINDS: "Final[dict[str, Kind]]" = {"conventional": "conventional", "aian": "aian", "optimized": "optimized"}
+"""What ``--spine`` may name, beside a folder."""
+
+
+def spine_folder(spine: str | None) -> Path | None:
+    """The folder that ``--spine`` names; None where it names a kind, or is not given."""
+    return None if spine is None or spine in KINDS else Path(spine)
 
 
 def _account_of(options: argparse.Namespace) -> "Account | None":

@@ -18,7 +18,6 @@ from yupana.cli.product import (
     add_release_arguments,
     add_report_argument,
     add_verb,
-    entropy_of,
     print_findings,
     print_plan,
     print_release,
@@ -32,12 +31,10 @@ from yupana.plan.plan import Plan
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import locate, read_iterations
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters, SafetabProduct
 
 if TYPE_CHECKING:
-    from yupana.confidential.records.detailed import DetailedRecords, Kind
-    from yupana.privacy.entropy import Entropy
-    from yupana.products.safetab.configuration import Settings
-    from yupana.products.safetab.errors import LevelErrors
+    from yupana.files.new_file import NewFile
     from yupana.products.safetab.households.configuration import Config as ConfigH
     from yupana.products.safetab.persons.configuration import Config as ConfigP
 
@@ -149,52 +146,22 @@ def _planned_h(options: argparse.Namespace) -> "tuple[ConfigH, CharacteristicIte
 
 
 def _validate_p(options: argparse.Namespace) -> None:
-    from yupana.confidential.safetab.persons import KIND
-    from yupana.products.safetab.persons.configuration import read_config
-
-    path, codes = _places(options)
-    _validate(options, KIND, read_config(path).settings, read_iterations(codes))
+    _validate(options, PERSONS)
 
 
 def _validate_h(options: argparse.Namespace) -> None:
-    from yupana.confidential.safetab.households import KIND, list_groups, reasons_against_areas, totals_of
-    from yupana.products.safetab.households.configuration import read_config
-    from yupana.products.safetab.totals import FILE, find_totals
-
-    path, codes = _places(options)
-    config, iterations = read_config(path), read_iterations(codes)
-    if options.totals is None and not (options.data / FILE).exists():
-        _validate(options, KIND, config.settings, iterations)
-        print("remark: there are no totals to be checked; name SafeTab-P's T01001 with --totals", file=sys.stderr)
-        return
-    totals = find_totals(options.data, options.totals)
-    source, chosen, _ = totals_of(totals, config, iterations, options.data)
-    _validate(
-        options,
-        KIND,
-        config.settings,
-        iterations,
-        lambda records: reasons_against_areas(totals, list_groups(records, config, chosen), source, options.data),
-    )
+    _validate(options, HOUSEHOLDS)
 
 
-def _validate(
-    options: argparse.Namespace,
-    kind: "Kind",
-    settings: "Settings",
-    iterations: CharacteristicIterations,
-    more: "Callable[[DetailedRecords], object]" = lambda _: None,
-) -> None:
+def _validate(options: argparse.Namespace, product: "SafetabProduct[Any]") -> None:
     from yupana.cli.progress import stages
-    from yupana.confidential.safetab.run import checked_records
+    from yupana.confidential.run import validate
 
+    config = product.read(options.parameters, options.codes)
     with stages("validate", 1) as announce:
-        announce("reading and checking the records")
-        with checked_records(options.data, kind, settings, iterations, options.memory) as records:
-            findings = records.findings
-            if not findings:
-                more(records)
-    print_findings(options, findings)
+        found = validate(product, config, options.data, request_of(options, announce))
+    print_findings(options, found.findings)
+    _print_remarks(found.remarks)
 
 
 def _plan_p(options: argparse.Namespace) -> None:
@@ -244,46 +211,32 @@ def _plan_h(options: argparse.Namespace) -> None:
 
 
 def _run_p(options: argparse.Namespace) -> None:
-    _release_p(options, *_planned_p(options), entropy_of(options))
+    from yupana.confidential.run import run
+
+    _release_p(options, run)
 
 
 def _exact_p(options: argparse.Namespace) -> None:
-    from yupana.products.safetab.persons.configuration import without_noise
-    from yupana.products.safetab.persons.plan import make_plan
+    from yupana.confidential.run import exact
 
-    config, iterations, _ = _planned_p(options)
-    config = without_noise(config)
-    plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
-    _release_p(options, config, iterations, plan, entropy_of(options))
+    _release_p(options, exact)
 
 
 def _run_h(options: argparse.Namespace) -> None:
-    _release_h(options, *_planned_h(options), entropy_of(options))
+    from yupana.confidential.run import run
+
+    _release_h(options, run)
 
 
 def _exact_h(options: argparse.Namespace) -> None:
-    from yupana.products.safetab.households.configuration import without_noise
-    from yupana.products.safetab.households.plan import make_plan
+    from yupana.confidential.run import exact
 
-    config, iterations, _ = _planned_h(options)
-    config = without_noise(config)
-    plan = make_plan(config, iterations, accounting=options.sensitivity, confidence=options.confidence)
-    _release_h(options, config, iterations, plan, entropy_of(options))
+    _release_h(options, exact)
 
 
-def _release_p(
-    options: argparse.Namespace,
-    config: "ConfigP",
-    iterations: CharacteristicIterations,
-    plan: Plan,
-    entropy: "Entropy",
-) -> None:
-    from yupana.cli.progress import stages
-    from yupana.confidential.safetab.persons import run
-
-    request, report = request_of(options), report_of(options)
-    with stages("safetab-p", _STAGES) as announce:
-        manifest = run(config, iterations, plan, request, entropy, announce)
+def _release_p(options: argparse.Namespace, make: Callable[..., dict[str, Any]]) -> None:
+    config, iterations, plan = _planned_p(options)
+    report, manifest = _made(options, PERSONS, Parameters(config, iterations), make)
     if report is not None:
         from yupana.products.safetab.persons.production import production_plan
         from yupana.report.release import write_release_report
@@ -293,20 +246,9 @@ def _release_p(
     _print_remarks(manifest["parameters"]["remarks"])
 
 
-def _release_h(
-    options: argparse.Namespace,
-    config: "ConfigH",
-    iterations: CharacteristicIterations,
-    plan: Plan,
-    entropy: "Entropy",
-) -> None:
-    from yupana.cli.progress import stages
-    from yupana.confidential.safetab.households import run
-    from yupana.products.safetab.totals import find_totals
-
-    request, report, totals = request_of(options), report_of(options), find_totals(options.data, options.totals)
-    with stages("safetab-h", _STAGES) as announce:
-        manifest = run(config, iterations, plan, totals, request, entropy, announce)
+def _release_h(options: argparse.Namespace, make: Callable[..., dict[str, Any]]) -> None:
+    config, iterations, plan = _planned_h(options)
+    report, manifest = _made(options, HOUSEHOLDS, Parameters(config, iterations), make)
     if report is not None:
         from yupana.products.safetab.households.production import production_plan
         from yupana.report.release import write_release_report
@@ -316,66 +258,47 @@ def _release_h(
     _print_remarks(manifest["parameters"]["remarks"])
 
 
+def _made(
+    options: argparse.Namespace,
+    product: "SafetabProduct[Any]",
+    config: "Parameters[Any]",
+    make: Callable[..., dict[str, Any]],
+) -> "tuple[NewFile | None, dict[str, Any]]":
+    """Where a report is wanted, and the manifest of the release that was made."""
+    from yupana.cli.progress import stages
+
+    report = report_of(options)
+    with stages(product.key, _STAGES) as announce:
+        return report, make(product, config, options.data, options.out, request_of(options, announce))
+
+
 def _print_remarks(remarks: "Sequence[str]") -> None:
     for remark in remarks:
         print(f"remark: {remark}", file=sys.stderr)
 
 
 def _accuracy_p(options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.confidential.safetab.accuracy_persons import trials
-
-    config, iterations, plan = _planned_p(options)
-    with stages("accuracy", _STAGES) as announce:
-        errors = trials(
-            config,
-            iterations,
-            plan,
-            options.data,
-            options.trials,
-            entropy_of(options),
-            announce,
-            internal=options.internal,
-        )
-    _tell_accuracy(options, plan, iterations, errors)
+    config, iterations, _ = _planned_p(options)
+    _accuracy(options, PERSONS, Parameters(config, iterations))
 
 
 def _accuracy_h(options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.confidential.safetab.accuracy_households import trials
-    from yupana.products.safetab.totals import find_totals
-
-    (config, iterations, plan), totals = _planned_h(options), find_totals(options.data, options.totals)
-    entropy = entropy_of(options)
-    with stages("accuracy", _STAGES) as announce:
-        errors = trials(
-            config,
-            iterations,
-            plan,
-            totals,
-            options.data,
-            options.trials,
-            entropy,
-            announce,
-            internal=options.internal,
-        )
-    _tell_accuracy(options, plan, iterations, errors)
+    config, iterations, _ = _planned_h(options)
+    _accuracy(options, HOUSEHOLDS, Parameters(config, iterations))
 
 
-def _tell_accuracy(
-    options: argparse.Namespace, plan: Plan, iterations: CharacteristicIterations, errors: list["LevelErrors"]
-) -> None:
+def _accuracy(options: argparse.Namespace, product: "SafetabProduct[Any]", config: "Parameters[Any]") -> None:
     from dataclasses import asdict
 
-    from yupana.confidential.safetab.accuracy import write_accuracy
-    from yupana.products.safetab.errors import summarize, summarize_iterations
+    from yupana.cli.progress import stages
+    from yupana.confidential.accuracy import accuracy, write_accuracy
 
-    rows = summarize(errors, float(plan.confidence))
+    with stages("accuracy", _STAGES) as announce:
+        request = request_of(options, announce)
+        observed = accuracy(product, config, options.data, request, trials=options.trials)
     if options.out is not None:
-        by_iteration = summarize_iterations(errors, iterations, float(plan.confidence))
-        write_accuracy(
-            plan.product, rows, by_iteration, options.out, overwrite=options.overwrite, internal=options.internal
-        )
+        write_accuracy(observed, options.out, request)
+    rows = observed.rows
     say_confidential(options)
     if options.json:
         print_json([asdict(row) for row in rows])
@@ -387,10 +310,10 @@ def _tell_accuracy(
     for row in rows:
         level = f"{row.region_type} {row.iteration_level}{'*' * row.detailed_only}"
         margins = (row.expected_moe, row.experimental_moe, row.race_cap_bias)
-        expected, observed, bias = ("-" if m is None else f"{m:.1f}" for m in margins)
+        expected, found, bias = ("-" if m is None else f"{m:.1f}" for m in margins)
         print(
             f"{row.table:10}{level:14}{row.size:>22}{row.groups:12,}{row.share:9.2%}{row.count:12,}"
-            f"{expected:>10}{observed:>10}{'-' if row.coverage is None else f'{row.coverage:.2%}':>9}{bias:>10}"
+            f"{expected:>10}{found:>10}{'-' if row.coverage is None else f'{row.coverage:.2%}':>9}{bias:>10}"
         )
     print("cap: how many records the limit on race codes adds to a group, on average")
     if any(row.detailed_only for row in rows):

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from yupana.cli.arguments import Commands, print_json
 from yupana.cli.product import (
+    KINDS,
     PLANNED,
     add_accuracy_arguments,
     add_internal_argument,
@@ -20,22 +21,20 @@ from yupana.cli.product import (
     add_release_arguments,
     add_verb,
     delta_of,
-    entropy_of,
     print_plan,
     print_release,
     request_of,
     settle,
     solve_targets,
+    spine_folder,
 )
 from yupana.errors import ConfigError
 
 if TYPE_CHECKING:
-    from yupana.geography.settings import Kind
     from yupana.plan.plan import Plan
     from yupana.topdown.configuration import Configuration
     from yupana.topdown.plan import Semantics
 
-_KINDS: "Final[dict[str, Kind]]" = {"conventional": "conventional", "aian": "aian", "optimized": "optimized"}
 _CONFIDENCE = Fraction(9, 10)
 """That of `yupana.topdown.plan`, which takes a second to import."""
 
@@ -114,15 +113,11 @@ def _on_spine(configuration: "Configuration", spine: str) -> "Configuration":
     from yupana.geography.disk import manifest_of, settings_of
     from yupana.topdown.given import on_given
 
-    if (folder := _folder(spine)) is None:
-        return configuration.on_spine(_KINDS[spine])
+    if (folder := spine_folder(spine)) is None:
+        return configuration.on_spine(KINDS[spine])
     if not folder.is_dir():
-        raise ConfigError(f"--spine {spine}: neither {', '.join(_KINDS)} nor a folder")
+        raise ConfigError(f"--spine {spine}: neither {', '.join(KINDS)} nor a folder")
     return on_given(configuration, settings_of(manifest_of(folder), folder), folder)
-
-
-def _folder(spine: str | None) -> Path | None:
-    return None if spine is None or spine in _KINDS else Path(spine)
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -151,68 +146,43 @@ def _plan(options: argparse.Namespace) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from yupana.cli.progress import geolevels
-    from yupana.confidential.topdown.estimate import Options
-    from yupana.confidential.topdown.run import run
+    from yupana.confidential.run import run
+    from yupana.products.topdown.product import TOPDOWN
 
     configuration = _configured(options)
-    plan = _planned(options, configuration)
-    how = Options(
-        options.estimator,
-        resume=options.resume,
-        noisy_measurements=options.noisy_measurements,
-        spine=_folder(options.spine),
-    )
-    request = request_of(options)
     try:
         with geolevels("topdown run") as (announce, progress):
-            manifest = run(configuration, plan, request, how, entropy_of(options), announce, progress)
+            request = request_of(options, announce, progress)
+            manifest = run(TOPDOWN, configuration, options.data, options.out, request)
     except KeyboardInterrupt:
-        print(f"topdown run: finished work is kept beside {request.out}; go on with --resume", file=sys.stderr)
+        print(f"topdown run: finished work is kept beside {options.out}; go on with --resume", file=sys.stderr)
         raise
     print_release(options, manifest)
 
 
 def _exact(options: argparse.Namespace) -> None:
     from yupana.cli.progress import stages
-    from yupana.confidential.topdown.estimate import Options
-    from yupana.confidential.topdown.exact import exact
+    from yupana.confidential.run import exact
+    from yupana.products.topdown.product import TOPDOWN
 
     configuration = _configured(options)
-    plan = _planned(options, configuration)
-    how = Options(options.estimator, spine=_folder(options.spine))
     with stages("topdown exact", 4) as announce:
-        manifest = exact(configuration, plan, request_of(options), how, announce)
+        manifest = exact(TOPDOWN, configuration, options.data, options.out, request_of(options, announce))
     print_release(options, manifest)
 
 
 def _accuracy(options: argparse.Namespace) -> None:
     from yupana.cli.progress import geolevels
-    from yupana.confidential.topdown.estimate import Options
-    from yupana.confidential.topdown.trials import trials, write
+    from yupana.confidential.accuracy import accuracy, write_accuracy
+    from yupana.products.topdown.product import TOPDOWN
 
     configuration = _configured(options)
-    how = Options(options.estimator, spine=_folder(options.spine))
     with geolevels("topdown accuracy") as (announce, progress):
-        rows = trials(
-            configuration,
-            options.data,
-            how,
-            options.trials,
-            options.memory,
-            entropy_of(options),
-            announce,
-            progress,
-            internal=options.internal,
-        )
+        request = request_of(options, announce, progress)
+        observed = accuracy(TOPDOWN, configuration, options.data, request, trials=options.trials)
     if options.out is not None:
-        write(
-            options.out,
-            rows,
-            configuration,
-            options.trials,
-            overwrite=options.overwrite,
-            internal=options.internal,
-        )
+        write_accuracy(observed, options.out, request)
+    rows = observed.rows
     if options.json:
         print_json({"product": configuration.product, "trials": options.trials, "rows": [asdict(row) for row in rows]})
         return

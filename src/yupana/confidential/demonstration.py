@@ -1,38 +1,42 @@
-"""The demonstration: a census of invented people through every product, ending in reports. Confidential by its place.
+"""The demonstration: a census of invented people through the products, ending in reports.
 
 It shows the truth beside the noise, so it makes its own census and never takes one.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import yupana
-from yupana.confidential.phsafe.accuracy import trials
-from yupana.confidential.phsafe.run import TAKEN_AS_PUBLIC, run
-from yupana.confidential.request import Request
-from yupana.confidential.safetab import demonstration as safetab
+from yupana.confidential.accuracy import accuracy
+from yupana.confidential.request import RunRequest
+from yupana.confidential.run import exact, run
 from yupana.errors import OutputError
-from yupana.privacy.entropy import SystemEntropy
 from yupana.products.census import STATES
-from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.errors import summarize
-from yupana.products.phsafe.plan import make_plan
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import production_config
+from yupana.products.safetab.demonstration_parameters import write_parameters
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
+from yupana.products.safetab.provenance import PUBLISHED
+from yupana.products.safetab.specification import TOTALS
 from yupana.progress import Announce, Stopwatch
 from yupana.release.check import check_files, describe_reports
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.status import NOT_FOR_RELEASE
-from yupana.report.demonstration import Demonstration, demonstration_page
+from yupana.report.demonstration import Demonstration, SafetabDemonstration, demonstration_page, safetab_page
 from yupana.report.page import render
 from yupana.report.svg import renderer
-from yupana.synthetic.census import synthesize
+from yupana.synthetic.census import CensusSummary, synthesize
 
 PRODUCT: Final = "demonstration"
 REPORT: Final = "report.html"
-STAGES: Final = 10 + safetab.STAGES
+SAFETAB_REPORT: Final = "safetab.html"
+STAGES: Final = 26
 """How many stages are announced."""
+
+_MOST_TRIALS: Final = 20
+"""Of SafeTab: a trial has tens of thousands of groups, so that a few tell enough."""
 
 _SEED: Final = 2020
 """Of the census. The noise has none: it comes from the operating system, as in a real run."""
@@ -77,55 +81,105 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
     renderer()
     _refuse_other_output(request)
     clock = Stopwatch(announce)
-    with new_folder(request.out, overwrite=request.overwrite) as partial:
+    with new_folder(request.out, overwrite=request.overwrite) as folder:
         clock.start("inventing a census")
-        made = synthesize(partial / "census", households=request.households, states=STATES, seed=_SEED)
-        (partial / "config.json").write_text(json.dumps(production_config(), indent=1) + "\n", encoding="utf-8")
-        config = read_config(partial / "config.json")
-        plan = make_plan(config)
-        release = Request(partial / "census", partial / "release", log=partial / "release.confidential.log")
-        run(config, plan, release, SystemEntropy(), clock.within("release"))
-        errors = trials(config, plan, partial / "census", request.trials, SystemEntropy(), clock.within("accuracy"))
-        clock.start("drawing the report")
-        _, tables, wrong = check_files(partial / "release")
-        if wrong:
-            raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
-        demo = Demonstration(
-            plan=plan,
-            taus=config.taus,
-            states=len(config.states),
-            persons=made.persons,
-            households=made.households,
-            trials=request.trials,
-            seed=_SEED,
-            release=tables,
-            errors=errors,
-            status=NOT_FOR_RELEASE,
-            observed=summarize(errors, float(plan.confidence)),
-            taken_as_public=TAKEN_AS_PUBLIC,
-            seconds=clock.stop(),
-            out=request.out,
-        )
-        (partial / REPORT).write_text(render(demonstration_page(demo)), encoding="utf-8")
-        safetab.demonstrate_safetab(
-            partial,
-            persons=made.persons,
-            households=made.households,
-            trials=request.trials,
-            out=request.out,
-            clock=clock,
-        )
+        made = synthesize(folder / "census", households=request.households, states=STATES, seed=_SEED)
+        _demonstrate_phsafe(folder, request, made, clock)
+        _demonstrate_safetab(folder, request, made, clock)
         write_manifest(
-            partial,
+            folder,
             {
                 "yupana": yupana.__version__,
                 "product": PRODUCT,
                 "status": NOT_FOR_RELEASE,
                 "reasons": ["the reports and the census show true counts, of people who were invented"],
-                "reports": describe_reports(partial, [REPORT, safetab.REPORT]),
+                "reports": describe_reports(folder, [REPORT, SAFETAB_REPORT]),
             },
         )
-    return tuple(request.out.absolute() / name for name in (REPORT, safetab.REPORT))
+    return tuple(request.out.absolute() / name for name in (REPORT, SAFETAB_REPORT))
+
+
+def _asked(folder: Path, name: str, clock: Stopwatch, *, part: str | None = None) -> RunRequest:
+    """What a run of the demonstration is asked, whose release has this name."""
+    return RunRequest(log=folder / f"{name}.confidential.log", announce=clock.within(part or name))
+
+
+def _demonstrate_phsafe(folder: Path, request: DemonstrationRequest, made: CensusSummary, clock: Stopwatch) -> None:
+    """A release, trials, and the report on them."""
+    (folder / "config.json").write_text(json.dumps(production_config(), indent=1) + "\n", encoding="utf-8")
+    config, census = PHSAFE.read(folder / "config.json"), folder / "census"
+    run(PHSAFE, config, census, folder / "release", _asked(folder, "release", clock))
+    trials = RunRequest(announce=clock.within("accuracy"))
+    observed = accuracy(PHSAFE, config, census, trials, trials=request.trials)
+    clock.start("drawing the report")
+    demo = Demonstration(
+        plan=PHSAFE.plan(config),
+        taus=config.taus,
+        states=len(config.states),
+        persons=made.persons,
+        households=made.households,
+        trials=request.trials,
+        seed=_SEED,
+        release=_tables(folder / "release"),
+        errors=observed.errors,
+        status=NOT_FOR_RELEASE,
+        observed=observed.rows,
+        taken_as_public=PHSAFE.taken_as_public(config),
+        seconds=clock.stop(),
+        out=request.out,
+    )
+    (folder / REPORT).write_text(render(demonstration_page(demo)), encoding="utf-8")
+
+
+def _demonstrate_safetab(folder: Path, request: DemonstrationRequest, made: CensusSummary, clock: Stopwatch) -> None:
+    """Parameters, releases of persons with and without noise and of households, trials, and the report on them."""
+    census, parameters = folder / "census", folder / "parameters"
+    write_parameters(parameters)
+    persons, households = PERSONS.read(parameters), HOUSEHOLDS.read(parameters)
+    totals = folder / "safetab-p" / f"{TOTALS}.csv"
+    run(PERSONS, persons, census, folder / "safetab-p", _asked(folder, "safetab-p", clock))
+    without_noise = _asked(folder, "safetab-p-exact", clock, part="safetab-p exact")
+    exact(PERSONS, persons, census, folder / "safetab-p-exact", without_noise)
+    of_households = replace(_asked(folder, "safetab-h", clock), totals=totals)
+    run(HOUSEHOLDS, households, census, folder / "safetab-h", of_households)
+    trials = min(request.trials, _MOST_TRIALS)
+    asked = RunRequest(announce=clock.within("safetab-p accuracy"))
+    of_persons = accuracy(PERSONS, persons, census, asked, trials=trials)
+    asked = RunRequest(totals=totals, announce=clock.within("safetab-h accuracy"))
+    observed = accuracy(HOUSEHOLDS, households, census, asked, trials=trials)
+    seconds = {stage: took for stage, took in clock.stop().items() if stage.startswith("safetab")}
+    clock.start("drawing the report on SafeTab")
+    public = (*PERSONS.taken_as_public(persons), *HOUSEHOLDS.taken_as_public(households), PUBLISHED)
+    page = safetab_page(
+        SafetabDemonstration(
+            iterations=persons.iterations,
+            persons_plan=PERSONS.plan(persons),
+            households_plan=HOUSEHOLDS.plan(households),
+            persons=made.persons,
+            households=made.households,
+            trials=trials,
+            persons_release=_tables(folder / "safetab-p"),
+            households_release=_tables(folder / "safetab-h"),
+            truth=_tables(folder / "safetab-p-exact")[TOTALS],
+            persons_errors=of_persons.errors,
+            households_errors=observed.errors,
+            persons_observed=of_persons.rows,
+            households_observed=observed.rows,
+            taken_as_public=tuple(dict.fromkeys(public)),
+            seconds=seconds,
+            status=NOT_FOR_RELEASE,
+            out=request.out,
+        )
+    )
+    (folder / SAFETAB_REPORT).write_text(render(page), encoding="utf-8")
+
+
+def _tables(release: Path) -> dict[str, dict[str, list[str]]]:
+    """Read the tables of a release that has just been made."""
+    _, tables, wrong = check_files(release)
+    if wrong:
+        raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
+    return tables
 
 
 def _refuse_other_output(request: DemonstrationRequest) -> None:

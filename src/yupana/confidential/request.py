@@ -1,34 +1,28 @@
-"""What every run does around its own counting: its request, its confidential log, its manifest. Confidential."""
+"""What a run is asked to do, what forbids to release what it makes, and its confidential log."""
 
 import json
-import os
-import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-import duckdb
-import numpy as np
-
-import yupana
 from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
-from yupana.confidential.records.reader import Source
 from yupana.errors import ConfigError, OutputError
 from yupana.files.new_file import NewFile
 from yupana.files.regular import read_regular, real
 from yupana.interruption import is_published, whole
 from yupana.plan.account import charge_account
-from yupana.plan.ledger import Ledger
-from yupana.plan.plan import NO_NOISE, Plan, number
+from yupana.plan.margin import Margins
+from yupana.plan.measurement import Accounting
+from yupana.plan.plan import NO_NOISE, Plan
 from yupana.plan.unit import RECORD, Unit
-from yupana.privacy.entropy import Entropy
+from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import Budget
+from yupana.progress import Announce, Progress, silent
 from yupana.release.recipe import Recipe
-from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
-from yupana.release.tables import Format, checksum
+from yupana.release.tables import Format
 
 INTERNAL: Final = "it was made with --internal and tells the truth about records that may be real"
 """The reason that makes an output CONFIDENTIAL."""
@@ -44,15 +38,50 @@ class Account:
     unit: Unit = RECORD
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a run is asked to do, apart from its configuration and plan.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """How a run is made: all that is asked of it beside its product, configuration, records and output folder.
 
-    ``internal`` asks for exact counts that stay in the house, whether or not the records are synthetic.
+    Attributes
+    ----------
+    accounting, confidence, margins
+        Of the plan (`Product.plan`); without a confidence it has the product's own.
+    entropy : Entropy
+        `SystemEntropy`, unless a seed was asked for, which takes synthetic records.
+    fmt : "csv" or "parquet"
+        Of the tables.
+    overwrite : bool
+        Replace an earlier release.
+    log : Path, optional
+        The confidential log, if it is not to lie beside the output folder.
+    account : Account, optional
+        What the loss of the plan is charged to.
+    memory : int, optional
+        Bytes to get along with (`private_database` tells the default).
+    internal : bool
+        Tell the truth about records that may be real, for use in the house.
+    repeats : Recipe, optional
+        How the release was made that is made again.
+    announce : callable
+        Called with the name of each stage.
+    progress : callable
+        Called with a geolevel, how many of its geounits are done, and how many there are; of TopDown.
+    totals : Path, optional
+        T01001, if it does not lie with the records; of SafeTab-H.
+    estimator : "topdown" or "full-information"
+        Of TopDown, as is all that follows.
+    spine : Path, optional
+        The folder of a spine that was built before; the configuration has its settings (`on_given`).
+    resume : bool
+        Go on with an interrupted run.
+    noisy_measurements : Path, optional
+        A folder for all noisy measurements.
     """
 
-    data: Path
-    out: Path
+    accounting: Accounting = "published"
+    confidence: Fraction | None = None
+    margins: Margins = "exact"
+    entropy: Entropy = field(default_factory=SystemEntropy)
     fmt: Format = "csv"
     overwrite: bool = False
     log: Path | None = None
@@ -60,21 +89,16 @@ class Request:
     memory: int | None = None
     internal: bool = False
     repeats: Recipe | None = None
-    """How the release was made that is to be made again; None where none is."""
+    announce: Announce = silent
+    progress: Progress = silent
+    totals: Path | None = None
+    estimator: Literal["topdown", "full-information"] = "topdown"
+    spine: Path | None = None
+    resume: bool = False
+    noisy_measurements: Path | None = None
 
 
-def options_of(request: Request, plan: Plan, **others: str) -> dict[str, str]:
-    """The options of a run that decide what it makes, for its manifest."""
-    return {
-        "confidence": str(plan.confidence),
-        "margins": plan.margins,
-        "sensitivity": plan.accounting,
-        "format": request.fmt,
-        **others,
-    }
-
-
-def reasons_against_release(plan: Plan, entropy: Entropy, request: Request) -> list[str]:
+def reasons_against_release(plan: Plan, data: Path, request: RunRequest) -> list[str]:
     """Why the output may not be released; refused altogether on records that are not synthetic.
 
     Exact counts for internal use are the exception: they have a reason of their own, whatever the records are.
@@ -84,15 +108,15 @@ def reasons_against_release(plan: Plan, entropy: Entropy, request: Request) -> l
     ConfigError
         If the records may be real, and the noise could be taken off or there is none.
     """
-    reasons = _reasons(plan, entropy)
+    reasons = _reasons(plan, request.entropy)
     if request.internal and reasons == [NO_NOISE]:
         return [INTERNAL]
-    if reasons and not is_synthetic(request.data):
-        raise _may_be_real(request.data, reasons)
+    if reasons and not is_synthetic(data):
+        raise _may_be_real(data, reasons)
     return reasons
 
 
-def check_accuracy_allowed(plan: Plan, entropy: Entropy, data: Path, *, internal: bool) -> None:
+def check_accuracy_allowed(plan: Plan, data: Path, request: RunRequest) -> None:
     """Refuse to compare noisy counts with the truth of records that may be real, but for internal use.
 
     Raises
@@ -103,12 +127,12 @@ def check_accuracy_allowed(plan: Plan, entropy: Entropy, data: Path, *, internal
     """
     if is_synthetic(data):
         return
-    if not internal:
+    if not request.internal:
         raise ConfigError(
             f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}, so its records may be "
             "real; for use in the house pass --internal, and keep what it tells confidential"
         )
-    if reasons := _reasons(plan, entropy):
+    if reasons := _reasons(plan, request.entropy):
         raise _may_be_real(data, reasons)
 
 
@@ -127,52 +151,14 @@ def _may_be_real(data: Path, reasons: list[str]) -> ConfigError:
     )
 
 
-def charge(request: Request, plan: Plan) -> None:
-    """Add the loss of the whole plan to the ledger file, if one is named, before anything is measured."""
-    if (account := request.account) is not None:
+def charge(plan: Plan, account: Account | None) -> None:
+    """Add the loss of a whole plan to the ledger file, if one is named."""
+    if account is not None:
         charge_account(account.path, account.data, plan, account.limits, unit=account.unit)
 
 
-def manifest_of(
-    ledger: Ledger,
-    reasons: list[str],
-    parameters: Mapping[str, Any],
-    taken_as_public: tuple[str, ...],
-    recipe: Recipe,
-) -> dict[str, Any]:
-    """What the manifest of a release says of its making (docs/manifest.md); its tables are added by their writer."""
-    return {
-        "yupana": yupana.__version__,
-        "product": ledger.plan.product,
-        "status": _status(reasons),
-        **({"reasons": reasons} if reasons else {}),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "plan": ledger.plan.as_json(),
-        "ledger": {"charged": list(ledger.charged), **number("spent", ledger.spent)},
-        "parameters": dict(parameters),
-        "taken_as_public": list(taken_as_public),
-        **recipe.as_json(),
-        "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
-    }
-
-
-def _status(reasons: list[str]) -> str:
-    if INTERNAL in reasons:
-        return CONFIDENTIAL
-    return NOT_FOR_RELEASE if reasons else "noisy measurements under the plan"
-
-
-def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:
-    """SHA-256 of every input file, by its path within the data folder; for the confidential log."""
-    return {
-        os.path.relpath(path, folder): checksum(path)
-        for source in sources.values()
-        for path in (*source.paths, *source.beside)
-    }
-
-
 @contextmanager
-def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def confidential_log(data: Path, out: Path, request: RunRequest) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Claim the place of the confidential log before the work; it appears there if the release does.
 
     A run enters this context before that of its output folder, so that a release that fails to appear leaves no log.
@@ -183,7 +169,7 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
         If the log, the ledger or the records lie in the release, or the log would replace a file that is no log of
         ours, or cannot be written.
     """
-    out = request.out.absolute()
+    out = out.absolute()
     path = (request.log or Path(f"{out}.confidential.log")).absolute()
     if in_output(path, out):
         raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
@@ -192,8 +178,8 @@ def confidential_log(request: Request) -> Iterator[Callable[[Mapping[str, Any]],
             f"the ledger {request.account.path} would lie in the output folder and go with what is replaced there; "
             "move it to another place"
         )
-    if in_output(request.data, out):
-        raise OutputError(f"{request.data} lies in {out} and would go with what is replaced there; name another folder")
+    if in_output(data, out):
+        raise OutputError(f"{data} lies in {out} and would go with what is replaced there; name another folder")
     if request.account is not None and real(path) == real(request.account.path):
         raise OutputError(f"the log {path} would replace the ledger; name another place")
     new = NewFile(path, "the log", _is_log)

@@ -22,7 +22,7 @@ from yupana.audit.attribute.households import Household, Individual, Person, fau
 from yupana.audit.attribute.loss import ATTRIBUTES, attribute_loss
 from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, rule, rule_of_the_slides
 from yupana.cli.main import main
-from yupana.confidential.phsafe.count import count
+from yupana.confidential.phsafe import count
 from yupana.confidential.records.census import open_census
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan

@@ -15,8 +15,7 @@ from census_maker import CHILD, PARTNER_OF_CPLT, WITH_OWN_CHILD, Census, Drawn, 
 from census_maker import write_csv as write_census
 from numpy.typing import NDArray
 
-from yupana.confidential.phsafe.count import count
-from yupana.confidential.phsafe.run import checked_census
+from yupana.confidential.phsafe import checked_census, count
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY, Config
 from yupana.products.phsafe.plan import plan_of

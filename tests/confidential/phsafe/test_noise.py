@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from yupana.confidential.phsafe.accuracy import trials
+from yupana.confidential.phsafe import PhsafeCounter
+from yupana.confidential.request import RunRequest
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
@@ -46,7 +47,8 @@ def config(mechanism: Mechanism, factor: Fraction = Fraction(1)) -> Config:
 
 
 def errors(census: Path, plan: Plan, mechanism: Mechanism, factor: Fraction = Fraction(1)) -> list[CellError]:
-    return trials(config(mechanism, factor), plan, census, TRIALS, SeededEntropy(8), lambda _: None)
+    request = RunRequest(entropy=SeededEntropy(8))
+    return list(PhsafeCounter().observe(config(mechanism, factor), plan, census, TRIALS, request).errors)
 
 
 @pytest.mark.parametrize(

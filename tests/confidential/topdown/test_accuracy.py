@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from reference_maker import BLOCKS
 from spine_maker import read_table, write_reference
 
-from yupana.confidential.topdown.accuracy import QUANTILES, AccuracyRow, AreaSet, accuracy, area_sets, write_accuracy
+from yupana.confidential.topdown.accuracy import QUANTILES, AccuracyRow, AreaSet, accuracy, accuracy_table, area_sets
 from yupana.geography.blocks import read_reference
+from yupana.release.tables import write_table
 from yupana.topdown.disk import published_areas
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Query, margin
@@ -135,7 +136,7 @@ def test_kinds_of_areas_and_the_file(tmp_path: Path, *, optimized: bool) -> None
     truth = histogram([[10] * CELLS for _ in spine.blocks])
     rows = accuracy(truth, [truth], QUERIES, sets)
     assert all((row.mae, row.rmse, row.bias, set(row.quantiles)) == (0, 0, 0, {0}) for row in rows)
-    path = write_accuracy(tmp_path, rows)
+    path = write_table(tmp_path, accuracy_table(rows), "csv")
     table = read_table(path)
     assert len(table) == len(rows)
     assert list(table[0])[:8] == ["geolevel", "query", "population", "areas", "answers", "mae", "rmse", "bias"]

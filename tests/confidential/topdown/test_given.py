@@ -10,7 +10,7 @@ import pytest
 from topdown_worlds import LEVELS, configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.confidential.topdown import run as run_module
+from yupana.confidential.topdown import counter as run_module
 from yupana.errors import InputError
 from yupana.geography.given import read_given
 from yupana.release.tables import checksum

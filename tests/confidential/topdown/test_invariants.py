@@ -15,15 +15,18 @@ from hypothesis import strategies as st
 from topdown_worlds import LEVELS, WIDTHS, World, configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
+from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown import door
-from yupana.confidential.topdown.estimate import Options, estimate
+from yupana.confidential.topdown.estimate import estimate
 from yupana.confidential.topdown.world import World as TrueWorld
 from yupana.confidential.topdown.world import open_world
 from yupana.errors import ConfigError
 from yupana.geography.bypass import bypass
 from yupana.geography.spine import Spine, make_spine
+from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch
+from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.constraints import UNKNOWN
@@ -156,14 +159,15 @@ def opened(folder: Path, world: World, made: dict[str, Any], *, quarters: bool) 
     folder.mkdir()
     found = read_configuration(write_configuration(made, folder / "config.json"))
     write_world(world, folder / "data", quarters=quarters)
-    return found, open_world(found, folder / "data", None, Stopwatch(lambda _: None))
+    return found, open_world(found, folder / "data", RunRequest(), Stopwatch(lambda _: None))
 
 
 def estimated(folder: Path, found: Configuration, world: TrueWorld, estimator: Estimator) -> Descent:
     checkpoint = Checkpoint(folder / "checkpoint")
     checkpoint.begin({})
     clock = Stopwatch(lambda _: None)
-    return estimate(found, world, Options(estimator), checkpoint, SeededEntropy(1), clock, lambda *_: None).descent
+    request, spending = RunRequest(estimator=estimator, entropy=SeededEntropy(1)), spend(found, world.spine)
+    return estimate(found, world, spending, Ledger(spending.plan), checkpoint, request, clock).descent
 
 
 def neighbour(rng: Random, world: TrueWorld, width: int, shape: tuple[int, ...]) -> TrueWorld | None:

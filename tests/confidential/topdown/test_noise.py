@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import chi2
 from topdown_worlds import LEVELS, configuration, make_world, write_configuration, write_world
 
+from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.door import Door
 from yupana.confidential.topdown.world import open_world
 from yupana.privacy.entropy import SeededEntropy
@@ -34,7 +35,7 @@ def test_the_noise_has_the_law_of_its_share(tmp_path: Path, kind: str) -> None:
     world = write_world(make_world(2, shape), tmp_path / "data")
     document = configuration(shape, rho="3", spine={"kind": kind})
     found = read_configuration(write_configuration(document, tmp_path / "config.json"))
-    opened = open_world(found, world, None, Stopwatch(lambda _: None))
+    opened = open_world(found, world, RunRequest(), Stopwatch(lambda _: None))
     spending = spend(found, opened.spine)
     noise: dict[tuple[int, int, int], list[np.ndarray]] = defaultdict(list)
     for run in range(RUNS):

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,17 @@ from failsafe_worlds import CASES, document_of, world_of
 from scipy.stats import chisquare
 from topdown_worlds import LEVELS, World, configuration, write_configuration, write_world
 
+from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown import estimate as estimating
-from yupana.confidential.topdown.estimate import Options, estimate
+from yupana.confidential.topdown.estimate import estimate
 from yupana.confidential.topdown.world import World as Opened
 from yupana.confidential.topdown.world import open_world
+from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.progress import Stopwatch
 from yupana.topdown import descend
+from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Descent
@@ -38,7 +42,7 @@ class DiedError(BaseException):
 def opened(folder: Path, world: World, document: dict[str, Any], *, quarters: bool = False) -> tuple[Any, Opened]:
     data = write_world(world, folder / "data", quarters=quarters)
     found = read_configuration(write_configuration(document, folder / "config.json"))
-    return found, open_world(found, data, None, Stopwatch(lambda _: None))
+    return found, open_world(found, data, RunRequest(), Stopwatch(lambda _: None))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,7 @@ def released(
     folder: Path,
     of: tuple[Configuration, Opened],
     seed: int,
-    options: Options,
+    how: RunRequest,
     faults: dict[str, Chosen],
 ) -> tuple[tuple[bytes, ...], Descent]:
     """What a run ends with whose solvers, at their first attempt, die where they are told to.
@@ -93,8 +97,10 @@ def released(
         patch.setattr(descend, "divide_failsafe", mortal("failsafe", descend.divide_failsafe, lambda made: made.counts))
         for attempt in range(5):
             try:
-                source = SeededEntropy(1000 * seed + attempt)
-                found = estimate(*of, options, checkpoint, source, Stopwatch(lambda _: None), lambda *_: None)
+                request = replace(how, entropy=SeededEntropy(1000 * seed + attempt))
+                spending = spend(of[0], of[1].spine)
+                ledger = Ledger(spending.plan)
+                found = estimate(*of, spending, ledger, checkpoint, request, Stopwatch(lambda _: None))
             except DiedError:
                 continue
             checkpoint.remove()
@@ -117,8 +123,8 @@ def chance(seen: Counter[int], mean: int) -> float:
     )
 
 
-TOPDOWN, FULL = Options(), Options("full-information")
-STORED = Options(noisy_measurements=Path("anywhere"))
+TOPDOWN, FULL = RunRequest(), RunRequest(estimator="full-information")
+STORED = RunRequest(noisy_measurements=Path("anywhere"))
 WAYS = {"topdown": TOPDOWN, "full information": FULL, "all drawn beforehand": STORED}
 
 
@@ -182,7 +188,7 @@ def test_what_is_released_was_made_of_the_first_draws(
 def test_the_failsafe_goes_on_with_its_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     case = CASES[name]
     of = opened(tmp_path, world_of(case, 1), document_of(case), quarters=True)
-    how = Options(case.estimator)  # type: ignore[arg-type]
+    how = RunRequest(estimator=case.estimator)  # type: ignore[arg-type]
     whole, descent = released(monkeypatch, tmp_path, of, 1, how, {})
     there = min(LEVELS.index(level) for level in descent.failsafe) + 1
     again = released(monkeypatch, tmp_path, of, 1, how, {"failsafe": lambda _: True})[0]

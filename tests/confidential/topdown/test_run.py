@@ -12,7 +12,7 @@ import pytest
 from topdown_worlds import LEVELS, WIDTHS, World, configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.confidential.topdown import run as run_module
+from yupana.confidential.topdown import counter as run_module
 
 KINDS = ("conventional", "aian", "optimized")
 ESTIMATORS = ("topdown", "full-information")

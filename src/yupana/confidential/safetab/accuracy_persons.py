@@ -2,85 +2,57 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.request import check_accuracy_allowed
-from yupana.confidential.safetab.measure_persons import CROSS_STATES, Measurer
-from yupana.confidential.safetab.persons import KIND, counted
-from yupana.confidential.safetab.run import checked_records
+from yupana.confidential.safetab.measure_persons import CROSS_STATES, Measurer, PersonCounts
 from yupana.confidential.tabulate.groups import Areas, SliceCounts, SummedCounts, space_of
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.errors import SIZES, LevelErrors, TableErrors, joined, size_bins
-from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
+from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.persons.configuration import Config
-from yupana.products.safetab.regions import LEVELS, Level, Run
+from yupana.products.safetab.product import Parameters
+from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import PERSONS
 from yupana.products.tables import Groups
-from yupana.progress import Announce
 
 _LEVELS = {level.name: level for level in LEVELS}
 
 
-def trials(
-    config: Config,
-    iterations: CharacteristicIterations,
+def errors_of(
+    parameters: Parameters[Config],
     plan: Plan,
-    data: Path,
+    exact: PersonCounts,
+    all_codes: PersonCounts,
     number: int,
     entropy: Entropy,
-    announce: Announce,
-    *,
-    internal: bool = False,
 ) -> list[LevelErrors]:
-    """Count synthetic persons once and measure them ``number`` times, both stages anew each time.
-
-    For ``internal`` use the persons may be real.     All counts are held in memory at once.
+    """Measure persons ``number`` times, both stages anew each time. All counts are held in memory at once.
 
     Returns
     -------
     list of LevelErrors
         By level, iterations with a total alone apart. A group without a table was left out by zero suppression.
-
-    Raises
-    ------
-    ConfigError
-        If `check_accuracy_allowed` refuses: errors tell the truth, and repeated runs spend the budget each time.
-    InputError
-        If the records break a rule.
     """
-    check_accuracy_allowed(plan, entropy, data, internal=internal)
-    announce("reading and checking the records")
-    with checked_records(data, KIND, config.settings, iterations, None) as records:
-        records.require_valid()
-        announce("counting")
-        all_codes = replace(config, settings=replace(config.settings, max_race_codes=MOST_RACE_CODES))
-        passes: dict[Run, tuple[Areas, list[SliceCounts]]] = {}
-        whole: dict[Run, tuple[Areas, list[SliceCounts]]] = {}
-        for of_pass in config.settings.runs:
-            for made, how in ((passes, config), (whole, all_codes)):
-                areas, found_slices = counted(records, how, iterations, of_pass)
-                made[of_pass] = areas, list(found_slices)
-    announce(f"adding noise, {number} times")
+    config, iterations = parameters.config, parameters.iterations
     truths, uncapped = (
         {
-            level: _truth(level, iterations, *made[level.region.run])
+            level: _truth(level, iterations, made.passes[level.region.run], list(made.slices[level.region.run]))
             for level in config.settings.levels
             if config.budgets[level] > 0
         }
-        for made in (passes, whole)
+        for made in (exact, all_codes)
     )
     found: defaultdict[tuple[Level, bool, int], list[TableErrors]] = defaultdict(list)
     for _ in range(number):
         ledger = Ledger(plan)
-        for of_pass, (areas, slices) in passes.items():
+        for of_pass, areas in exact.passes.items():
             measurer = Measurer(config, iterations, areas, ledger, entropy, of_pass)
-            for noisy in measurer.measure(slices):
+            for noisy in measurer.measure(exact.slices[of_pass]):
                 level = _LEVELS[noisy.measurement.level]
                 for detailed_only, errors in _errors(plan, noisy, truths[level], uncapped[level]):
                     found[level, detailed_only, noisy.choice].append(errors)

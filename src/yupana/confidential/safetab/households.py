@@ -1,8 +1,10 @@
-"""SafeTab-H from records and totals to release: check, count, pass the door, lay out, publish. Confidential."""
+"""SafeTab-H's counter: from households and totals to the noisy household types and tenures of population groups."""
 
-from collections import Counter
+from collections import Counter as Numbers
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -11,138 +13,259 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
+from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.detailed import DetailedRecords
-from yupana.confidential.request import (
-    Request,
-    charge,
-    confidential_log,
-    input_checksums,
-    options_of,
-    reasons_against_release,
-)
-from yupana.confidential.safetab.run import (
+from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.request import RunRequest
+from yupana.confidential.safetab.counter import (
+    COUNTING,
     IN_NO_ITERATION,
     checked_records,
     notes_on,
+    observed,
+    parameters_of,
     policies_of,
     public_inputs,
     remarks_on,
-    write_release,
+    write_tables,
 )
 from yupana.confidential.tabulate.groups import Areas, SliceCounts, Tabulation, count_groups, find_areas, space_of
 from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
-from yupana.products.safetab.households.configuration import Config
+from yupana.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
+from yupana.products.safetab.households.configuration import Config, without_noise
 from yupana.products.safetab.households.plan import measurement_name
-from yupana.products.safetab.households.targets import config_document
-from yupana.products.safetab.iterations import CharacteristicIterations
+from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
+from yupana.products.safetab.product import HOUSEHOLDS, Parameters
 from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
-from yupana.products.safetab.regions import Level
+from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TENURE, Question
 from yupana.products.safetab.tables import published_tables
-from yupana.products.safetab.totals import FILE, Totals, read_totals
+from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
 from yupana.products.tables import Groups
-from yupana.progress import Announce, Stopwatch
-from yupana.release.folder import MANIFEST, new_folder
-from yupana.release.recipe import Recipe
-from yupana.release.rows import Coded
+from yupana.progress import Stopwatch
+from yupana.release.folder import MANIFEST
+from yupana.release.rows import Coded, RowTable
 
 KIND: Final = "household-records"
 
-TAKEN_AS_PUBLIC: Final = (
-    "the reference file of blocks, and the list of housing units by block where one is given",
-    "the codes, the iterations and which of them each code is in",
-)
-"""What the guarantee does not protect, for the manifest; beside the totals, of which `provenance` tells."""
-
 _CATEGORY: Final = f"((HOUSEHOLD_TYPE - 1) * {TENURE.categories} + TEN - 1)::UTINYINT"
 _CATEGORIES: Final = HOUSEHOLD_TYPE.categories * TENURE.categories
+_NOT_LISTED: Final = "households_in_groups_not_listed"
+_LEVELS: Final = {level.name: level for level in LEVELS}
 
 
-def run(
-    config: Config,
-    iterations: CharacteristicIterations,
-    plan: Plan,
-    totals: Path,
-    request: Request,
-    entropy: Entropy,
-    announce: Announce,
-) -> dict[str, Any]:
-    """Make a release and return its manifest.
+@dataclass(frozen=True, eq=False)
+class PublishedTotals:
+    """T01001 as SafeTab-P published it, or somebody says so; public.
 
-    The tables of each pass satisfy the plan's loss for that pass (`make_plan`) against neighbours that differ in one
-    household record, given the totals. Validation of the records lies outside the guarantee, as does the confidential
-    log.
-
-    Parameters
+    Attributes
     ----------
-    config : Config
-    iterations : CharacteristicIterations
-    plan : Plan
-        Of the same configuration and iterations.
-    totals : Path
-        T01001.
-    request : Request
-    entropy : Entropy
-        `SystemEntropy` unless testing.
-    announce : callable
-
-    Raises
-    ------
-    ConfigError
-        If records that are not synthetic were to be measured without noise or with a seed.
-    InputError, OutputError, BudgetError
-        If the totals, the records, the output folder or the ledger do not allow the run. Nothing is left in the
-        folder. On records that are not synthetic, totals that may not be public are refused.
+    path : Path
+    source : Provenance
+    totals : Totals
+    doubts : tuple of str
+        Why it stands against a release that it may not be public, or not of the same groups.
     """
-    reasons = reasons_against_release(plan, entropy, request)
-    clock = Stopwatch(announce)
-    folder = new_folder(request.out, overwrite=request.overwrite, private=request.internal)
-    with confidential_log(request) as write_log, folder as partial:
+
+    path: Path
+    source: Provenance
+    totals: Totals
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Households:
+    """Households, opened, and the totals that say which groups are counted.
+
+    Attributes
+    ----------
+    records : DetailedRecords
+    config : Config
+    published : PublishedTotals or None
+        None where there are none yet, for validation alone.
+    """
+
+    records: DetailedRecords
+    config: Config
+    published: PublishedTotals | None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Rules that the records break."""
+        return self.records.findings
+
+    @property
+    def totals(self) -> PublishedTotals:
+        """The totals of whoever counts."""
+        if self.published is None:
+            raise RuntimeError("households cannot be counted without totals")
+        return self.published
+
+    @cached_property
+    def listed(self) -> "Listed":
+        """The groups that are measured; of valid records."""
+        return list_groups(self.records, self.config, self.totals.totals)
+
+    def list_anew(self) -> "Listed":
+        """The same groups, not counted yet."""
+        return list_groups(self.records, self.config, self.totals.totals)
+
+
+@dataclass(frozen=True, eq=False)
+class HouseholdCounts:
+    """Exact counts of the groups listed, and how many records are in no iteration."""
+
+    listed: "Listed"
+    in_no_iteration: int
+
+
+class HouseholdsCounter(Counter[Parameters[Config], Households, HouseholdCounts, list[RowTable]]):
+    """Counts the groups that the totals list, each in the cells of the table that its total gives it."""
+
+    takes = frozenset({"totals"})
+    stages = COUNTING
+    is_checked = False
+
+    def without_noise(self, config: Parameters[Config]) -> Parameters[Config]:
+        """Infinite budgets for all that is measured."""
+        return replace(config, config=without_noise(config.config))
+
+    @contextmanager
+    def open(
+        self,
+        config: Parameters[Config],
+        data: Path,
+        request: RunRequest,
+        clock: Stopwatch,
+        *,
+        out: Path | None = None,
+        to_count: bool = True,
+    ) -> Iterator[Households]:
+        """Open totals, households, the reference file, and the list of housing units if there is one.
+
+        On records that are not synthetic, totals that may not be public are refused.
+        """
+        del out
         clock.start("reading and checking the records")
-        source, chosen, doubts = totals_of(totals, config, iterations, request.data)
-        with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
-            records.require_valid()
-            listed = list_groups(records, config, chosen)
-            reasons += doubts + reasons_against_areas(totals, listed, source, request.data)
-            files = public_inputs(request, records, iterations, totals)
-            charge(request, plan)
-            clock.start("counting and adding noise")
-            ledger = Ledger(plan)
-            none = count_levels(records, config, iterations, listed.levels)
-            tables = published_tables(measure_levels(listed.levels, config, iterations, ledger, entropy), plan)
-            log = {
-                "totals_left_out": dict(listed.left_out),
-                "notes": {**notes_on(records, config.settings), IN_NO_ITERATION: none, _NOT_LISTED: _unlisted(listed)},
-                "inputs": input_checksums(records.folder, records.files),
-            }
-            remarks = [*remarks_on(records), *_remarks(listed, source)]
-        clock.start("writing the release")
-        recipe = Recipe(config_document(config), options_of(request, plan), files)
-        manifest = write_release(
-            partial,
-            tables,
-            request.fmt,
-            config.settings,
-            iterations,
-            ledger,
-            reasons,
-            (*TAKEN_AS_PUBLIC, source.taken_as_public),
-            recipe,
-            totals={**source.described, "left_out": dict(listed.left_out), "levels_without_groups": listed.empty},
-            policies=policies_of(config.settings) | {_NOT_LISTED: "groups that the totals do not list have no table"},
-            remarks=remarks,
-        )
-        write_log({**log, "seconds": clock.stop()})
-    return manifest
+        there = to_count or request.totals is not None or (data / FILE).exists()
+        published = read_published(find_totals(data, request.totals), config, data) if there else None
+        settings, iterations = config.config.settings, config.iterations
+        with checked_records(data, KIND, settings, iterations, request.memory) as records:
+            yield Households(records, config.config, published)
+
+    def doubts(self, records: Households, config: Parameters[Config]) -> list[str]:
+        """Why the totals may not be public, or not of these areas."""
+        del config
+        return [*records.totals.doubts, *reasons_against_areas(records)]
+
+    def public_inputs(self, records: Households, config: Parameters[Config]) -> dict[str, str]:
+        """Codes, the reference file, the list of housing units and the totals."""
+        return public_inputs(records.records, config.iterations, records.totals.path)
+
+    def look(self, records: Households, config: Parameters[Config], request: RunRequest) -> Validation:
+        """The findings; of valid records also whether the totals are of these areas."""
+        del request
+        if records.published is None:
+            missing = "there are no totals to be checked; name SafeTab-P's T01001 with --totals"
+            return Validation(records.findings, (missing,))
+        if not records.findings:
+            self.doubts(records, config)
+        return Validation(records.findings)
+
+    def count(
+        self,
+        records: Households,
+        config: Parameters[Config],
+        plan: Plan,
+        *,
+        bounded: bool = True,
+        keep: bool = False,
+    ) -> HouseholdCounts:
+        """Count the groups listed."""
+        del plan, keep
+        listed = records.listed if bounded else records.list_anew()
+        codes = config.config.settings.max_race_codes if bounded else MOST_RACE_CODES
+        none = count_levels(records.records, config.config, config.iterations, listed.levels, codes)
+        return HouseholdCounts(listed, none)
+
+    def measure(
+        self,
+        exact: HouseholdCounts,
+        config: Parameters[Config],
+        ledger: Ledger,
+        request: RunRequest,
+        clock: Stopwatch,
+    ) -> list[RowTable]:
+        """Level by level: first household types, then tenure."""
+        del clock
+        groups = measure_levels(exact.listed.levels, config.config, config.iterations, ledger, request.entropy)
+        return published_tables(groups, ledger.plan)
+
+    def tell(
+        self,
+        records: Households,
+        exact: HouseholdCounts,
+        measured: list[RowTable],
+        config: Parameters[Config],
+        request: RunRequest,
+    ) -> Told:
+        """States, passes, policies and totals; how many records each policy touches."""
+        del measured, request
+        settings, listed, source = config.config.settings, exact.listed, records.totals.source
+        left_out = dict(listed.left_out)
+        parameters = {
+            **parameters_of(settings, config.iterations),
+            "totals": {**source.described, "left_out": left_out, "levels_without_groups": listed.empty},
+            "policies": policies_of(settings) | {_NOT_LISTED: "groups that the totals do not list have no table"},
+            "remarks": [*remarks_on(records.records), *_remarks(listed, source)],
+        }
+        notes = {
+            **notes_on(records.records, settings),
+            IN_NO_ITERATION: exact.in_no_iteration,
+            _NOT_LISTED: _unlisted(listed),
+        }
+        inputs = input_checksums(records.records.folder, records.records.files)
+        log = {"totals_left_out": left_out, "notes": notes, "inputs": inputs}
+        return Told(parameters, (*HOUSEHOLDS.taken_as_public(config), source.taken_as_public), log)
+
+    def write(
+        self,
+        folder: Path,
+        records: Households,
+        measured: list[RowTable],
+        config: Parameters[Config],
+        plan: Plan,
+        request: RunRequest,
+    ) -> dict[str, dict[str, Any]]:
+        """T03001 to T03004, T04001 and T04002."""
+        del records, config, plan
+        return write_tables(folder, measured, request.fmt)
+
+    def observe(self, config: Parameters[Config], plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+        """Errors by level and table, in the tables that T01001 gives each group."""
+        with self.open(config, data, request, Stopwatch(request.announce)) as records:
+            require_none(records.findings)
+            self.doubts(records, config)
+            request.announce("counting")
+            listed, whole = (
+                self.count(records, config, plan, bounded=bounded).listed.levels for bounded in (True, False)
+            )
+        request.announce(f"adding noise, {trials} times")
+
+        def measured(levels: Sequence[LevelGroups], under: Plan) -> list[Groups]:
+            return list(measure_levels(levels, config.config, config.iterations, Ledger(under), request.entropy))
+
+        exact, uncapped = (measured(levels, plan.without_noise()) for levels in (listed, whole))
+        drawn = [measured(listed, plan) for _ in range(trials)]
+        of_table = [_errors(plan, one, all_, noisy) for one, all_, *noisy in zip(exact, uncapped, *drawn, strict=True)]
+        return observed(plan, config.iterations, list(_by_level(exact, of_table, trials)))
 
 
-def totals_of(
-    path: Path, config: Config, iterations: CharacteristicIterations, data: Path
-) -> tuple[Provenance, Totals, list[str]]:
+def read_published(path: Path, config: Parameters[Config], data: Path) -> PublishedTotals:
     """Read totals, and say where they come from and why that stands against a release of these data.
 
     Raises
@@ -150,12 +273,13 @@ def totals_of(
     InputError
         If they are no table of totals, or the records are not synthetic and the totals may not be public.
     """
-    source = provenance(path, config.settings, iterations)
-    reasons = _reasons(path, source.doubts, data)
-    return source, read_totals(path, config.settings, iterations), reasons
+    settings, iterations = config.config.settings, config.iterations
+    source = provenance(path, settings, iterations)
+    doubts = _reasons(path, source.doubts, data)
+    return PublishedTotals(path, source, read_totals(path, settings, iterations), tuple(doubts))
 
 
-def reasons_against_areas(totals: Path, listed: "Listed", source: Provenance, data: Path) -> list[str]:
+def reasons_against_areas(households: Households) -> list[str]:
     """Why totals stand against a release of these data by the areas that they are of.
 
     Raises
@@ -163,16 +287,17 @@ def reasons_against_areas(totals: Path, listed: "Listed", source: Provenance, da
     InputError
         If nothing would be measured; or if the records are not synthetic and the geography lacks some areas.
     """
+    listed, totals = households.listed, households.totals.path
     if len(listed.empty) == len(listed.levels):
         raise InputError(
             f"{totals}: none of its rows is of an area that GRF-C.txt and the list of housing units have, at a level "
             "with a budget, so nothing would be measured; name the totals and the geography of one census"
         )
     # Ids of AIANNH areas do not tell their states, and totals without a manifest may be of more states than the run.
-    numbers = {base: n for base, n in listed.unknown.items() if base != "aiannh" or source.is_vouched}
+    numbers = {base: n for base, n in listed.unknown.items() if base != "aiannh" or households.totals.source.is_vouched}
     each = ", ".join(f"{base} {number:,}" for base, number in numbers.items())
     doubt = f"GRF-C.txt does not have the areas of {sum(numbers.values()):,} of its rows ({each})"
-    return _reasons(totals, [doubt] if numbers else [], data)
+    return _reasons(totals, [doubt] if numbers else [], households.records.folder)
 
 
 def _reasons(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
@@ -268,7 +393,7 @@ def list_groups(records: DetailedRecords, config: Config, totals: Totals) -> Lis
 
     Where housing units are listed, areas without one are left out.
     """
-    levels, left_out, unknown = [], Counter(totals.left_out), Counter[str]()
+    levels, left_out, unknown = [], Numbers(totals.left_out), Numbers[str]()
     for of_pass in config.settings.runs:
         found = find_areas(records.db, config.settings.states_of(of_pass))
         for level in config.settings.levels:
@@ -284,9 +409,6 @@ def list_groups(records: DetailedRecords, config: Config, totals: Totals) -> Lis
             levels.append(_groups_of(level, totals, config, found, live))
     left_out["of areas that GRF-C does not have"] += unknown.total()
     return Listed(levels, +left_out, +unknown)
-
-
-_NOT_LISTED: Final = "households_in_groups_not_listed"
 
 
 def _unlisted(listed: Listed) -> int:
@@ -305,9 +427,15 @@ def _remarks(listed: Listed, source: Provenance) -> list[str]:
 
 
 def count_levels(
-    records: DetailedRecords, config: Config, iterations: CharacteristicIterations, counted: Sequence[LevelGroups]
+    records: DetailedRecords,
+    config: Config,
+    iterations: CharacteristicIterations,
+    counted: Sequence[LevelGroups],
+    race_codes: int,
 ) -> int:
     """Count the groups listed, pass after pass and level by level. Every record is read once.
+
+    Of each record so many race codes count.
 
     Returns
     -------
@@ -321,7 +449,7 @@ def count_levels(
         levels = [groups for groups in counted if groups.level.region.run == of_pass]
         bases = tuple(dict.fromkeys(groups.level.region.base for groups in levels))
         each = np.arange(_CATEGORIES, dtype=np.uint8)
-        tabulation = Tabulation(iterations, _CATEGORY, each, bases, config.settings.max_race_codes)
+        tabulation = Tabulation(iterations, _CATEGORY, each, bases, race_codes)
         spaces = {groups.level: space_of(iterations, groups.level.region.granularity) for groups in levels}
         for part in count_groups(records.db, tabulation, found, states):
             none += part.in_no_iteration
@@ -403,3 +531,24 @@ def _measure(
             noisy[starts[some, None] + np.arange(choices[number].measured)],
             measurement,
         )
+
+
+def _errors(plan: Plan, truth: Groups, whole: Groups, drawn: Sequence[Groups]) -> TableErrors:
+    """Errors of one table at one level; ``whole`` is the truth with all race codes of every record."""
+    return TableErrors(
+        table=truth.family.choices[truth.choice].own.name,
+        expected_moe=plan.margin(drawn[0].measurement),
+        sizes=np.tile(truth.counts.sum(axis=1), len(drawn)),
+        errors=np.concatenate([noisy.counts - truth.counts for noisy in drawn]),
+        iterations=np.tile(truth.iteration.places.astype(np.int64), len(drawn)),
+        bias=np.tile(truth.counts - whole.counts, (len(drawn), 1)),
+    )
+
+
+def _by_level(exact: Sequence[Groups], errors: Sequence[TableErrors], number: int) -> Iterator[LevelErrors]:
+    pairs = zip(exact, errors, strict=True)
+    for (_, level), found in groupby(pairs, key=lambda p: (p[0].family.name, p[0].measurement.level)):
+        tables = tuple(of_table for _, of_table in found)
+        sizes = np.concatenate([of_table.sizes for of_table in tables])
+        groups = np.bincount(size_bins(sizes), minlength=len(SIZES)) // number
+        yield LevelErrors(_LEVELS[level], detailed_only=False, groups=groups, tables=tables, trials=number)

@@ -1,6 +1,7 @@
 """SafeTab-P's two stages: totals that choose each group's table, then the table itself. Confidential."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +30,31 @@ CROSS_STATES: Final = ("nation", "aiannh")
 
 _CELLS = np.array([choice.measured for choice in PERSONS.choices])
 """Measured cells of a group by its statistics level."""
+
+
+@dataclass(frozen=True, eq=False)
+class PersonCounts:
+    """Exact counts, pass after pass: the areas of each, and its slices as they are counted.
+
+    Attributes
+    ----------
+    passes : mapping of pass to Areas
+    slices : mapping of pass to iterable of SliceCounts
+        One pass is counted before the next is begun.
+    in_no_iteration : Counter
+        How many records are in no iteration, by pass; told by the slices that were counted.
+    """
+
+    passes: Mapping[Run, Areas]
+    slices: Mapping[Run, Iterable[SliceCounts]]
+    in_no_iteration: Counter[Run] = field(default_factory=Counter)
+
+    def of_pass(self, run: Run) -> Iterator[SliceCounts]:
+        """The slices of a pass; how many of their records are in no iteration is noted."""
+        self.in_no_iteration[run] = 0
+        for part in self.slices[run]:
+            self.in_no_iteration[run] += part.in_no_iteration
+            yield part
 
 
 @dataclass(slots=True)

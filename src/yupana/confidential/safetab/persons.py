@@ -1,153 +1,163 @@
-"""SafeTab-P from records to release: open and check, count slice by slice, pass the door, publish. Confidential."""
+"""SafeTab-P's counter: from persons to the noisy totals and counts by sex and age of population groups."""
 
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
+from yupana.confidential.counter import Counter, Observed, Told, input_checksums
 from yupana.confidential.records.detailed import DetailedRecords
-from yupana.confidential.request import (
-    Request,
-    charge,
-    confidential_log,
-    input_checksums,
-    options_of,
-    reasons_against_release,
-)
-from yupana.confidential.safetab.measure_persons import Measurer
-from yupana.confidential.safetab.run import (
+from yupana.confidential.request import RunRequest
+from yupana.confidential.safetab.accuracy_persons import errors_of
+from yupana.confidential.safetab.counter import (
+    COUNTING,
     IN_NO_ITERATION,
     checked_records,
     notes_on,
+    observed,
+    parameters_of,
     policies_of,
     public_inputs,
     remarks_on,
-    write_release,
+    write_tables,
 )
-from yupana.confidential.tabulate.groups import Areas, SliceCounts, Tabulation, count_groups, find_areas
+from yupana.confidential.safetab.measure_persons import Measurer, PersonCounts
+from yupana.confidential.tabulate.groups import Tabulation, count_groups, find_areas
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
-from yupana.privacy.entropy import Entropy
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.persons.configuration import Config
-from yupana.products.safetab.persons.targets import config_document
-from yupana.products.safetab.regions import Run
+from yupana.products.safetab.iterations import MOST_RACE_CODES
+from yupana.products.safetab.persons.configuration import Config, without_noise
+from yupana.products.safetab.product import PERSONS, Parameters
 from yupana.products.safetab.specification import ATTRIBUTE, finest_cells
 from yupana.products.safetab.tables import published_tables
 from yupana.products.tables import Groups
-from yupana.progress import Announce, Stopwatch
-from yupana.release.folder import new_folder
-from yupana.release.recipe import Recipe
+from yupana.progress import Stopwatch
+from yupana.release.rows import RowTable
 
 KIND: Final = "person-records"
-
-TAKEN_AS_PUBLIC: Final = (
-    "the reference file of blocks, and the list of housing units by block where one is given",
-    "the codes, the iterations and which of them each code is in",
-    "the areas, population groups and cells that may be published",
-)
-"""What the guarantee does not protect, for the manifest."""
 
 _BARE: Final = "records_in_areas_without_housing_units"
 _BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
 
 
-def run(
-    config: Config,
-    iterations: CharacteristicIterations,
-    plan: Plan,
-    request: Request,
-    entropy: Entropy,
-    announce: Announce,
-) -> dict[str, Any]:
-    """Make a release and return its manifest.
+class PersonsCounter(Counter[Parameters[Config], DetailedRecords, PersonCounts, list[RowTable]]):
+    """Counts slice by slice of the country, measured as they are counted."""
 
-    The tables of each pass satisfy the plan's loss for that pass (`make_plan`) against neighbours that differ in one
-    person record. Validation of the records lies outside the guarantee, as does the confidential log.
+    stages = COUNTING
+    is_checked = False
 
-    Parameters
-    ----------
-    config : Config
-    iterations : CharacteristicIterations
-    plan : Plan
-        Of the same configuration and iterations.
-    request : Request
-    entropy : Entropy
-        `SystemEntropy` unless testing.
-    announce : callable
+    def without_noise(self, config: Parameters[Config]) -> Parameters[Config]:
+        """Infinite budgets for all that is measured."""
+        return replace(config, config=without_noise(config.config))
 
-    Raises
-    ------
-    ConfigError
-        If records that are not synthetic were to be measured without noise or with a seed.
-    InputError, OutputError, BudgetError
-        If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
-    """
-    reasons = reasons_against_release(plan, entropy, request)
-    clock = Stopwatch(announce)
-    folder = new_folder(request.out, overwrite=request.overwrite, private=request.internal)
-    with confidential_log(request) as write_log, folder as partial:
+    @contextmanager
+    def open(
+        self,
+        config: Parameters[Config],
+        data: Path,
+        request: RunRequest,
+        clock: Stopwatch,
+        *,
+        out: Path | None = None,
+        to_count: bool = True,
+    ) -> Iterator[DetailedRecords]:
+        """Open persons, the reference file, and the list of housing units if there is one."""
+        del out, to_count
         clock.start("reading and checking the records")
-        with checked_records(request.data, KIND, config.settings, iterations, request.memory) as records:
+        with checked_records(data, KIND, config.config.settings, config.iterations, request.memory) as records:
+            yield records
+
+    def public_inputs(self, records: DetailedRecords, config: Parameters[Config]) -> dict[str, str]:
+        """Codes, the reference file and the list of housing units."""
+        return public_inputs(records, config.iterations)
+
+    def count(
+        self,
+        records: DetailedRecords,
+        config: Parameters[Config],
+        plan: Plan,
+        *,
+        bounded: bool = True,
+        keep: bool = False,
+    ) -> PersonCounts:
+        """Count as the slices are asked for, unless the counts are to be kept."""
+        del plan
+        settings = config.config.settings
+        codes = settings.max_race_codes if bounded else MOST_RACE_CODES
+        passes, slices = {}, {}
+        for run in settings.runs:
+            states = settings.states_of(run)
+            passes[run] = find_areas(records.db, states)
+            measured = (level.region for level in settings.levels if config.config.budgets[level] > 0)
+            bases = tuple(dict.fromkeys(region.base for region in measured if region.run == run))
+            tabulation = Tabulation(config.iterations, ATTRIBUTE, finest_cells(), bases, codes)
+            counted = count_groups(records.db, tabulation, passes[run], states)
+            slices[run] = list(counted) if keep else counted
+        return PersonCounts(passes, slices)
+
+    def measure(
+        self,
+        exact: PersonCounts,
+        config: Parameters[Config],
+        ledger: Ledger,
+        request: RunRequest,
+        clock: Stopwatch,
+    ) -> list[RowTable]:
+        """Pass after pass: stage 1 chooses the table of each group, stage 2 measures its cells."""
+        del clock
+
+        def groups() -> Iterator[Groups]:
+            for run, areas in exact.passes.items():
+                measurer = Measurer(config.config, config.iterations, areas, ledger, request.entropy, run)
+                yield from measurer.measure(exact.of_pass(run))
+
+        return published_tables(groups(), ledger.plan)
+
+    def tell(
+        self,
+        records: DetailedRecords,
+        exact: PersonCounts,
+        measured: list[RowTable],
+        config: Parameters[Config],
+        request: RunRequest,
+    ) -> Told:
+        """States, passes and policies; how many records each policy touches."""
+        del measured, request
+        settings = config.config.settings
+        bare = {_BARE: _BARE_POLICY} if records.has_housing_units else {}
+        parameters = {
+            **parameters_of(settings, config.iterations),
+            "zero_suppression_chance": str(config.config.zero_suppression),
+            "policies": policies_of(settings) | bare,
+            "remarks": remarks_on(records),
+        }
+        notes = {
+            **notes_on(records, settings),
+            IN_NO_ITERATION: exact.in_no_iteration.total(),
+            _BARE: dict(records.without_housing_units),
+        }
+        log = {"notes": notes, "inputs": input_checksums(records.folder, records.files)}
+        return Told(parameters, PERSONS.taken_as_public(config), log)
+
+    def write(
+        self,
+        folder: Path,
+        records: DetailedRecords,
+        measured: list[RowTable],
+        config: Parameters[Config],
+        plan: Plan,
+        request: RunRequest,
+    ) -> dict[str, dict[str, Any]]:
+        """T01001 and T02001 to T02003."""
+        del records, config, plan
+        return write_tables(folder, measured, request.fmt)
+
+    def observe(self, config: Parameters[Config], plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+        """Errors by level and table, both stages drawn anew in each trial. All counts are held in memory at once."""
+        with self.open(config, data, request, Stopwatch(request.announce)) as records:
             records.require_valid()
-            files = public_inputs(request, records, iterations)
-            charge(request, plan)
-            clock.start("counting and adding noise")
-            ledger = Ledger(plan)
-            notes = Counter(notes_on(records, config.settings))
-            tables = published_tables(_measured(records, config, iterations, ledger, entropy, notes), plan)
-            log = {
-                "notes": {**notes, _BARE: dict(records.without_housing_units)},
-                "inputs": input_checksums(records.folder, records.files),
-            }
-            bare = {_BARE: _BARE_POLICY} if records.has_housing_units else {}
-            remarks = remarks_on(records)
-        clock.start("writing the release")
-        manifest = write_release(
-            partial,
-            tables,
-            request.fmt,
-            config.settings,
-            iterations,
-            ledger,
-            reasons,
-            TAKEN_AS_PUBLIC,
-            Recipe(config_document(config), options_of(request, plan), files),
-            zero_suppression_chance=str(config.zero_suppression),
-            policies=policies_of(config.settings) | bare,
-            remarks=remarks,
-        )
-        write_log({**log, "seconds": clock.stop()})
-    return manifest
-
-
-def _measured(
-    records: DetailedRecords,
-    config: Config,
-    iterations: CharacteristicIterations,
-    ledger: Ledger,
-    entropy: Entropy,
-    notes: Counter[str],
-) -> Iterator[Groups]:
-    """Measure pass after pass, and note how many records are in no group."""
-    for of_pass in config.settings.runs:
-        found, slices = counted(records, config, iterations, of_pass)
-        slices = _noted(slices, notes)
-        yield from Measurer(config, iterations, found, ledger, entropy, of_pass).measure(slices)
-
-
-def _noted(slices: Iterator[SliceCounts], notes: Counter[str]) -> Iterator[SliceCounts]:
-    for part in slices:
-        notes[IN_NO_ITERATION] += part.in_no_iteration
-        yield part
-
-
-def counted(
-    records: DetailedRecords, config: Config, iterations: CharacteristicIterations, of_pass: Run
-) -> tuple[Areas, Iterator[SliceCounts]]:
-    """The areas of a pass and its exact counts, slice after slice: one pass is counted before the next is begun."""
-    states = config.settings.states_of(of_pass)
-    found = find_areas(records.db, states)
-    measured = (level.region for level in config.settings.levels if config.budgets[level] > 0)
-    bases = tuple(dict.fromkeys(region.base for region in measured if region.run == of_pass))
-    tabulation = Tabulation(iterations, ATTRIBUTE, finest_cells(), bases, config.settings.max_race_codes)
-    return found, count_groups(records.db, tabulation, found, states)
+            request.announce("counting")
+            exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
+        request.announce(f"adding noise, {trials} times")
+        return observed(plan, config.iterations, errors_of(config, plan, exact, whole, trials, request.entropy))

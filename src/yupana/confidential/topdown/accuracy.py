@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Ints
 from yupana.geography.spine import Spine
-from yupana.release.tables import ReleaseTable, write_table
+from yupana.release.tables import ReleaseTable
 from yupana.topdown.disk import Areas
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Query
@@ -120,8 +119,8 @@ def accuracy(
     return rows
 
 
-def write_accuracy(folder: Path, rows: Sequence[AccuracyRow]) -> Path:
-    """Write accuracy.csv: the fields of the rows, a column for each quantile; empty where a figure has no meaning."""
+def accuracy_table(rows: Sequence[AccuracyRow]) -> ReleaseTable:
+    """The rows as accuracy.csv: their fields, a column for each quantile; empty where a figure has no meaning."""
     columns: dict[str, list[str | int | float]] = {}
     for field in fields(AccuracyRow):
         values = [getattr(row, field.name) for row in rows]
@@ -129,7 +128,7 @@ def write_accuracy(folder: Path, rows: Sequence[AccuracyRow]) -> Path:
             columns |= {f"q{q / 10:g}": [value[i] for value in values] for i, q in enumerate(QUANTILES)}
         else:
             columns[field.name] = ["" if value is None else value for value in values]
-    return write_table(folder, ReleaseTable(ACCURACY, columns), "csv")
+    return ReleaseTable(ACCURACY, columns)
 
 
 def _answered(counts: Histogram, answers: NDArray[np.int32]) -> Histogram:

@@ -27,13 +27,17 @@ class Door:
         Counts of each geolevel.
     spending : Spending
     entropy : Entropy
+    ledger : Ledger, optional
+        Of the plan of ``spending``; a new one if none is given.
     """
 
-    def __init__(self, exact: Sequence[Histogram], spending: Spending, entropy: Entropy) -> None:
+    def __init__(
+        self, exact: Sequence[Histogram], spending: Spending, entropy: Entropy, ledger: Ledger | None = None
+    ) -> None:
         self._exact = exact
         self.spending = spending
         self._entropy = entropy
-        self.ledger = Ledger(spending.plan)
+        self.ledger = ledger or Ledger(spending.plan)
         self._rank = [_rank(level.share_of) for level in spending.levels]
         self._labels: dict[Query, NDArray[np.int32]] = {}
         self._meters: Mapping[str, Meter] = {

@@ -1,24 +1,23 @@
-"""From a world to estimates of all its geounits: the door, the evidence, the descent. Confidential."""
+"""From a world to estimates of all its geounits: the door, the evidence, the descent."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.door import Door
 from yupana.confidential.topdown.world import World
 from yupana.errors import ConfigError, InputError
 from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
-from yupana.privacy.entropy import Entropy
 from yupana.privacy.exact import INFINITE
-from yupana.progress import Stopwatch
-from yupana.topdown.budget import Spending, spend
+from yupana.progress import Progress, Stopwatch
+from yupana.topdown.budget import Spending
 from yupana.topdown.checkpoint import Checkpoint
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
 from yupana.topdown.descend import Descent, Evidence, Rules, descend
 from yupana.topdown.divide import Family
@@ -30,30 +29,6 @@ from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import full_information
 
-Progress = Callable[[str, int, int], None]
-"""Called with a geolevel, how many of its geounits are done, and how many there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a run is made, apart from what it measures.
-
-    Attributes
-    ----------
-    estimator : "topdown" or "full-information"
-    resume : bool
-        Go on with an interrupted run.
-    noisy_measurements : Path or None
-        Where to write all noisy measurements.
-    spine : Path or None
-        The folder of a spine that was built before; the configuration has its settings (`on_given`).
-    """
-
-    estimator: Estimator = "topdown"
-    resume: bool = False
-    noisy_measurements: Path | None = None
-    spine: Path | None = None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimated:
@@ -61,14 +36,10 @@ class Estimated:
 
     Attributes
     ----------
-    spending : Spending
-    ledger : Ledger
     evidence : Evidence
     descent : Descent
     """
 
-    spending: Spending
-    ledger: Ledger
     evidence: Evidence
     descent: Descent
 
@@ -76,29 +47,41 @@ class Estimated:
 def estimate(
     configuration: Configuration,
     world: World,
-    options: Options,
+    spending: Spending,
+    ledger: Ledger,
     checkpoint: Checkpoint,
-    entropy: Entropy,
+    request: RunRequest,
     clock: Stopwatch,
-    progress: Progress,
 ) -> Estimated:
     """Measure and estimate; what the checkpoint holds is taken from there.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    world : World
+    spending : Spending
+        What is measured on the spine.
+    ledger : Ledger
+        Of its plan.
+    checkpoint : Checkpoint
+    request : RunRequest
+        Tells the estimator, whether all measurements are drawn, the entropy, and whom to tell of progress.
+    clock : Stopwatch
 
     Raises
     ------
     InputError
         If the constraints leave no counts for the root.
     """
-    spending = spend(configuration, world.spine)
     known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
-    door = Door(world.exact, spending, entropy)
-    evidence = _evidence(configuration, world, known, door, checkpoint, options, clock, progress)
+    door = Door(world.exact, spending, request.entropy, ledger)
+    evidence = _evidence(configuration, world, known, door, checkpoint, request, clock)
     clock.start("estimating")
-    descent = _descend(configuration, world, _rules(configuration, world, known), evidence, checkpoint, progress)
-    return Estimated(spending, door.ledger, evidence, descent)
+    rules = _rules(configuration, world, known)
+    return Estimated(evidence, _descend(configuration, world, rules, evidence, checkpoint, request.progress))
 
 
-def check_run(configuration: Configuration, world: World, options: Options) -> None:
+def check_run(configuration: Configuration, world: World, request: RunRequest) -> None:
     """Refuse what could not be estimated, before anything is charged or drawn.
 
     Raises
@@ -107,7 +90,7 @@ def check_run(configuration: Configuration, world: World, options: Options) -> N
         If the configuration does not go with the spine.
     """
     _check_noiseless(configuration, world.spine)
-    _check_root(configuration, world.spine, options)
+    _check_root(configuration, world.spine, request)
 
 
 def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
@@ -127,7 +110,7 @@ def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
         )
 
 
-def _check_root(configuration: Configuration, spine: Spine, options: Options) -> None:
+def _check_root(configuration: Configuration, spine: Spine, request: RunRequest) -> None:
     """Refuse a root of which nothing would be known: no measurement of its own, and no total kept anywhere.
 
     Raises
@@ -135,7 +118,7 @@ def _check_root(configuration: Configuration, spine: Spine, options: Options) ->
     ConfigError
     """
     top = spine.levels[0]
-    if options.estimator == "topdown" and not configuration.invariants and not spine.shares[top.share[0]]:
+    if request.estimator == "topdown" and not configuration.invariants and not spine.shares[top.share[0]]:
         raise ConfigError(
             f"[shares] {top.name} has no share, so nothing tells how many records there are; give it a share, keep the "
             "totals of a geolevel in [invariants], or use --estimator full-information, which adds up what is below"
@@ -152,18 +135,17 @@ def _evidence(
     known: Mapping[int, Known],
     door: Door,
     checkpoint: Checkpoint,
-    options: Options,
+    request: RunRequest,
     clock: Stopwatch,
-    progress: Progress,
 ) -> Evidence:
     """Where the estimate learns from: what is drawn as it is asked for, or everything drawn beforehand."""
-    if options.estimator == "topdown" and options.noisy_measurements is None:
+    if request.estimator == "topdown" and request.noisy_measurements is None:
         return MeasuredOnDemand(door.spending, checkpoint, door)
     clock.start("measuring")
     stored = StoredMeasurements(door.spending, checkpoint)
     for level, done, units in stored.draw(door):
-        progress(f"measuring {world.spine.tree.names[level]}", done, units)
-    if options.estimator == "topdown":
+        request.progress(f"measuring {world.spine.tree.names[level]}", done, units)
+    if request.estimator == "topdown":
         return stored
     clock.start("least squares on the tree")
     totals = {level: one.totals for level, one in known.items() if one.of_each is not None}

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.request import input_checksums
+from yupana.confidential.counter import input_checksums
+from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate.histograms import (
     BlockCounts,
     check_facilities,
@@ -24,7 +25,7 @@ from yupana.geography.spine import Spine, check_spine
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.given import check_given
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import Kept, kept_areas
@@ -65,21 +66,15 @@ class World:
     exact: tuple[Histogram, ...]
 
 
-def open_world(
-    configuration: Configuration,
-    data: Path,
-    memory: int | None,
-    clock: Stopwatch,
-    estimator: Estimator = "topdown",
-    folder: Path | None = None,
-) -> World:
-    """Read geography and records, and build the spine, or read it from a folder.
+def open_world(configuration: Configuration, data: Path, request: RunRequest, clock: Stopwatch) -> World:
+    """Read geography and records, and build the spine that the estimator asks for, or read it from a folder.
 
     Raises
     ------
     ConfigError, InputError
         If they do not go together.
     """
+    estimator, folder = request.estimator, request.spine
     clock.start("reading the geography")
     settings = configuration.spine_for(estimator)
     needed = settings.classes if folder is None else ()
@@ -126,7 +121,7 @@ def open_world(
     order = np.searchsorted(counted.block, spine.blocks)
     facilities = None if facilities is None else facilities[order]
     clock.start("reading and checking the records")
-    counts = read_block_counts(data, configuration.schema, spine.blocks, facilities, memory=memory)
+    counts = read_block_counts(data, configuration.schema, spine.blocks, facilities, memory=request.memory)
     check_structural_zeros(counts, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
         check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)

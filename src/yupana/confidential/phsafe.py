@@ -1,0 +1,333 @@
+"""PHSafe's counter: from persons, units and geography to the noisy counts of its tables."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
+from yupana.confidential.records.census import Census, Policy, open_census
+from yupana.confidential.records.database import numbers
+from yupana.confidential.records.findings import failing
+from yupana.confidential.request import RunRequest
+from yupana.confidential.tabulate.crowds import count_crowds
+from yupana.confidential.tabulate.joined import Tabulation, tabulate
+from yupana.plan.ledger import Ledger
+from yupana.plan.plan import Plan
+from yupana.privacy.entropy import Entropy
+from yupana.products.phsafe.configuration import LARGEST_TAU, RULES_OF_CONSISTENCY, Config, without_noise
+from yupana.products.phsafe.errors import Accuracy, CellError, summarize
+from yupana.products.phsafe.product import PHSAFE
+from yupana.products.phsafe.specification import DERIVED, TABLES, Table, table
+from yupana.products.phsafe.tables import groups, level_of, published_tables
+from yupana.progress import Stopwatch
+from yupana.release.check import describe_tables
+from yupana.release.tables import ReleaseTable, write_table
+
+LEFT_OUT: Final = {
+    "truncation": "of the persons of one unit whom a table counts, those beyond its tau",
+    "group quarters": "persons in group quarters: every table is of housing units",
+    "relatives outside families": "of PH4 and PH5, relatives of the householder in a unit that HHT calls no family",
+}
+"""Who is not counted in some table, whatever the policies of consistency are; for the manifest."""
+
+_AROUND: Final = 3
+"""How many thresholds to either side of the configured one are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactCounts:
+    """Counts by measurement, with what truncation left out of each table.
+
+    Attributes
+    ----------
+    states : tuple of str
+        States with a housing unit in the geography file; public.
+    by_measurement : mapping of name to int64 array, shape (population groups, cells)
+    truncated : mapping of table to int
+    """
+
+    states: tuple[str, ...]
+    by_measurement: Mapping[str, Ints]
+    truncated: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What one threshold leaves out of one table, to choose tau by.
+
+    Attributes
+    ----------
+    table : str
+    tau : int
+    configured : bool
+        Whether this is the threshold of the configuration.
+    persons : int
+        Whom the table counts without truncation.
+    left_out : int
+        Persons beyond the threshold.
+    units : int
+        Households with such persons.
+    """
+
+    table: str
+    tau: int
+    configured: bool
+    persons: int
+    left_out: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyCounts:
+    """What passed the door: of the states that are published, noisy counts by measurement."""
+
+    states: tuple[str, ...]
+    by_measurement: Mapping[str, Ints]
+
+
+class PhsafeCounter(Counter[Config, Census, ExactCounts, NoisyCounts]):
+    """Counts every basis cell of every population group, of each unit at most tau persons."""
+
+    stages = ("counting", "adding noise", "")
+
+    def without_noise(self, config: Config) -> Config:
+        """Infinite budgets for all that is measured."""
+        return without_noise(config)
+
+    @contextmanager
+    def open(
+        self,
+        config: Config,
+        data: Path,
+        request: RunRequest,
+        clock: Stopwatch,
+        *,
+        out: Path | None = None,
+        to_count: bool = True,
+    ) -> Iterator[Census]:
+        """Open the records a configuration speaks of."""
+        del out, to_count
+        clock.start("reading and checking the records")
+        with checked_census(config, data, request.memory) as census:
+            yield census
+
+    def look(self, records: Census, config: Config, request: RunRequest) -> Validation:
+        """The findings, and for internal use what each tau would leave out."""
+        rows: list[LeftOut] = []
+        if request.internal and not failing(records.findings):
+            request.announce("counting persons beyond each tau")
+            rows = left_out(records, config)
+        return Validation(tuple(records.findings), truncation=tuple(rows))
+
+    def count(
+        self, records: Census, config: Config, plan: Plan, *, bounded: bool = True, keep: bool = False
+    ) -> ExactCounts:
+        """Every population group and basis cell, zeros included."""
+        del keep
+        return count(records, config, plan, truncate=bounded)
+
+    def measure(
+        self, exact: ExactCounts, config: Config, ledger: Ledger, request: RunRequest, clock: Stopwatch
+    ) -> NoisyCounts:
+        """Measurement after measurement, in the plan's order."""
+        del config, clock
+        return NoisyCounts(exact.states, measure(ledger, exact, request.entropy))
+
+    def tell(
+        self, records: Census, exact: ExactCounts, measured: NoisyCounts, config: Config, request: RunRequest
+    ) -> Told:
+        """Thresholds, states and policies; how many records there were, and what was left out."""
+        del request
+
+        def rows(name: str) -> int:
+            return numbers(records.db, f"SELECT count(*) FROM {name}")[0]
+
+        parameters = {
+            "tau": dict(config.taus),
+            "states": list(measured.states),
+            "state_filter": list(config.states),
+            "consistency": {rule: config.consistency.get(rule, Policy.FAIL.value) for rule in RULES_OF_CONSISTENCY},
+            "left_out": LEFT_OUT,
+        }
+        log = {
+            "records": {name: rows(name) for name in records.files},
+            "dropped_units": rows("dropped_units"),
+            "dropped_persons": rows("persons SEMI JOIN dropped_units USING (MAFID)"),
+            "findings": [str(finding) for finding in records.findings],
+            "persons_left_out_by_truncation": dict(exact.truncated),
+            "inputs": input_checksums(records.folder, records.files),
+        }
+        return Told(parameters, PHSAFE.taken_as_public(config), log)
+
+    def write(
+        self, folder: Path, records: Census, measured: NoisyCounts, config: Config, plan: Plan, request: RunRequest
+    ) -> dict[str, dict[str, Any]]:
+        """The basis tables, and those derived from them."""
+        del records, config
+        tables = published_tables(plan, measured.states, measured.by_measurement)
+        return describe_tables({table.name: write_table(folder, table, request.fmt) for table in tables}, tables)
+
+    def observe(self, config: Config, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+        """Errors by cell, of noise alone and with truncation."""
+        errors = _trials(config, plan, data, trials, request)
+        rows = summarize(errors, float(plan.confidence))
+        return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
+
+
+@contextmanager
+def checked_census(config: Config, data: Path, memory: int | None = None) -> Iterator[Census]:
+    """Open the records a configuration speaks of, in ``memory`` bytes (`private_database` tells the default)."""
+    policies = {rule: Policy(policy) for rule, policy in config.consistency.items()}
+    with open_census(data, states=frozenset(map(int, config.states)), policies=policies, memory=memory) as census:
+        yield census
+
+
+def count(census: Census, config: Config, plan: Plan, *, truncate: bool = True) -> ExactCounts:
+    """Count what a plan measures: every population group and basis cell, zeros included.
+
+    Parameters
+    ----------
+    truncate : bool
+        Keep at most tau persons of a unit, as a run does; False counts all, to tell truncation error from noise.
+    """
+    # Truncation looks for crowded units by FINAL_POP, which validation has compared with their persons.
+    census.require_valid()
+    tables = [table for table in TABLES if any(m.table == table.name for m in plan.measurements)]
+    counts = tabulate(
+        census.db, [_tabulation(table, config, truncate=truncate) for table in tables], config.truncation_key
+    )
+    by_measurement = {}
+    for of in tables:
+        cells = counts.by_table[of.name].reshape(len(counts.states), len(of.iterations), len(of.cells))
+        for m in plan.measurements:
+            if m.table == of.name:
+                level = level_of(m.level)
+                chosen = cells[:, [of.iterations.index(code) for code in level.iterations]]
+                if level.region_type == "USA":
+                    chosen = chosen.sum(axis=0)
+                by_measurement[m.name] = chosen.reshape(-1, m.cells)
+    states = tuple(f"{code:02}" for code in counts.states)
+    return ExactCounts(states, by_measurement, counts.truncated)
+
+
+def _tabulation(table: Table, config: Config, *, truncate: bool) -> Tabulation:
+    return Tabulation(
+        name=table.name,
+        persons=table.persons,
+        units=table.units,
+        cells=tuple(table.iteration(code) & cell for code in table.iterations for cell in table.cells.values()),
+        tau=config.taus[table.name] if table.persons is not None and truncate else None,
+    )
+
+
+def measure(ledger: Ledger, exact: ExactCounts, entropy: Entropy) -> dict[str, NDArray[np.int64]]:
+    """Pass every measurement of the plan through the door, in the plan's order."""
+    return {m.name: ledger.measure(m, exact.by_measurement[m.name], entropy) for m in ledger.plan.measurements}
+
+
+def left_out(census: Census, config: Config) -> list[LeftOut]:
+    """Tell for every table of persons what thresholds about the configured one leave out.
+
+    Parameters
+    ----------
+    census : Census
+        Valid.
+    config : Config
+    """
+    tables = [(t, t.persons) for t in TABLES if t.persons is not None]
+    rows = []
+    for (of, _), (sizes, units) in zip(
+        tables, count_crowds(census.db, [(persons, t.units) for t, persons in tables]), strict=True
+    ):
+        own = config.taus[of.name]
+        for tau in range(max(1, own - _AROUND), min(LARGEST_TAU, own + _AROUND) + 1):
+            beyond = sizes > tau
+            rows.append(
+                LeftOut(
+                    of.name,
+                    tau,
+                    tau == own,
+                    int((sizes * units).sum()),
+                    int(((sizes - tau) * units)[beyond].sum()),
+                    int(units[beyond].sum()),
+                )
+            )
+    return rows
+
+
+def _trials(config: Config, plan: Plan, data: Path, number: int, request: RunRequest) -> list[CellError]:
+    """Count a synthetic census, or for internal use any, once and measure it ``number`` times.
+
+    Raises
+    ------
+    InputError
+        If the records break a rule.
+    """
+    request.announce("reading and checking the records")
+    with checked_census(config, data, request.memory) as census:
+        census.require_valid()
+        request.announce("counting with truncation")
+        truncated = count(census, config, plan)
+        request.announce("counting without truncation")
+        untruncated = count(census, config, plan, truncate=False)
+    request.announce(f"adding noise, {number} times")
+    exact = truncated.by_measurement
+    drawn = [measure(Ledger(plan), truncated, request.entropy) for _ in range(number)]
+    noise = {m.name: np.stack([noisy[m.name] - exact[m.name] for noisy in drawn]) for m in plan.measurements}
+    lost = {m.name: exact[m.name] - untruncated.by_measurement[m.name] for m in plan.measurements}
+    return list(_cells(plan, truncated.states, exact, lost, noise))
+
+
+def _cells(
+    plan: Plan,
+    states: tuple[str, ...],
+    exact: Mapping[str, Ints],
+    lost: Mapping[str, Ints],
+    noise: Mapping[str, Ints],
+) -> Iterator[CellError]:
+    derived: defaultdict[str, list[tuple[str, Mapping[int, tuple[int, ...]]]]] = defaultdict(list)
+    for d in DERIVED:
+        derived[d.source].append((d.name, d.cells))
+    for m in plan.measurements:
+        place = {cell: i for i, cell in enumerate(table(m.table).cells)}
+        basis: Mapping[int, tuple[int, ...]] = {cell: (cell,) for cell in place}
+        for name, cells in [(m.table, basis), *derived[m.table]]:
+            for cell, parts in cells.items():
+                columns = [place[part] for part in parts]
+                yield CellError(
+                    table=name,
+                    level=m.level,
+                    cell=cell,
+                    groups=groups(level_of(m.level), states),
+                    expected_moe=plan.margin(m, len(parts)),
+                    truth=exact[m.name][:, columns].sum(axis=-1),
+                    truncation_error=lost[m.name][:, columns].sum(axis=-1),
+                    noise=noise[m.name][:, :, columns].sum(axis=-1),
+                )
+
+
+def _accuracy_table(rows: list[Accuracy]) -> ReleaseTable:
+    """The rows as accuracy.csv."""
+    return ReleaseTable(
+        "accuracy",
+        {
+            "TABLE": [row.table for row in rows],
+            "REGION_TYPE": [row.region_type for row in rows],
+            "LEVEL": [row.level for row in rows],
+            "ITERATION_CODE": [row.iteration for row in rows],
+            "DATA_CELL": [row.cell for row in rows],
+            "EXPERIMENTAL_MOE": [row.experimental_moe for row in rows],
+            "EXPERIMENTAL_MOE_WITH_TRUNCATION": [row.experimental_moe_with_truncation for row in rows],
+            "TRUNCATION_BIAS": [row.bias_from_truncation for row in rows],
+            "COUNT": [row.count for row in rows],
+            "EXPECTED_MOE": [row.expected_moe for row in rows],
+            "COVERAGE": [row.coverage for row in rows],
+        },
+    )

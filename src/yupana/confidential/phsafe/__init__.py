@@ -1,1 +1,0 @@
-"""PHSafe's records to noisy answers."""

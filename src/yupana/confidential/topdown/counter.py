@@ -1,0 +1,317 @@
+"""TopDown's counter: from counts of blocks to noisy measurements, and to consistent counts of all geounits."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import yupana
+from yupana.confidential.counter import Counter, Observed, Told
+from yupana.confidential.records.findings import Finding
+from yupana.confidential.request import RunRequest, charge
+from yupana.confidential.topdown.accuracy import accuracy_table
+from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
+from yupana.confidential.topdown.trials import trials as observe
+from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
+from yupana.errors import ConfigError
+from yupana.files.regular import real
+from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
+from yupana.geography.spine import Spine
+from yupana.plan.ledger import Ledger
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import INFINITE
+from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
+from yupana.products.topdown.verify import NOISY, SYSTEM
+from yupana.progress import Stopwatch
+from yupana.release.folder import write_manifest
+from yupana.release.tables import Format
+from yupana.topdown.budget import Spending, spend
+from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.descend import Descent
+from yupana.topdown.histogram import Histogram
+from yupana.topdown.noisy_files import write_noisy
+from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.tree.full_information import FullInformation
+from yupana.topdown.tree.intervals import write_intervals
+
+SPINE: Final = "spine"
+
+_OPTIONS_OF: Final = {"path": "--ledger", "data": "--dataset", "limits": "--limit", "unit": "--unit, --household-cap"}
+"""The options that an account is given by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """What a run knows before it measures.
+
+    Attributes
+    ----------
+    config : Configuration
+    data : Path
+    world : World
+        Geography, spine and exact counts.
+    checkpoint : Checkpoint or None
+        Where a run keeps what it has drawn, so that it can go on; None where none is made.
+    findings : tuple
+        Empty: blocks that break a rule are not opened.
+    """
+
+    config: Configuration
+    data: Path
+    world: World
+    checkpoint: Checkpoint | None
+    findings: tuple[Finding, ...] = ()
+
+    @cached_property
+    def spending(self) -> Spending:
+        """What is measured on this spine."""
+        return spend(self.config, self.world.spine)
+
+    @property
+    def kept(self) -> Checkpoint:
+        """The checkpoint of whoever measures."""
+        if self.checkpoint is None:
+            raise RuntimeError("a run of TopDown keeps what it draws")
+        return self.checkpoint
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a release is made of; public but where it is exact.
+
+    Attributes
+    ----------
+    counts : Histogram
+        Of the blocks.
+    estimated : Estimated or None
+        How they were estimated; None of exact counts.
+    """
+
+    counts: Histogram
+    estimated: Estimated | None
+
+
+class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
+    """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
+
+    takes = frozenset({"estimator", "spine", "resume", "noisy_measurements"})
+    stages = ("", "", "checking")
+    leaves_noise = False
+
+    def without_noise(self, config: Configuration) -> Configuration:
+        """An infinite budget."""
+        return replace(config, budget=INFINITE)
+
+    @contextmanager
+    def open(
+        self,
+        config: Configuration,
+        data: Path,
+        request: RunRequest,
+        clock: Stopwatch,
+        *,
+        out: Path | None = None,
+        to_count: bool = True,
+    ) -> Iterator[Blocks]:
+        """Read geography and records, and build the spine or read it."""
+        del to_count
+        check_labels(config.schema)
+        checkpoint = None
+        if out is not None:
+            # By the folder itself, as one that has two names must not be drawn for twice.
+            home = real(out)
+            checkpoint = Checkpoint(home.parent / f"{home.name}.checkpoint")
+        yield Blocks(config, data, open_world(config, data, request, clock), checkpoint)
+
+    def public_inputs(self, records: Blocks, config: Configuration) -> dict[str, str]:
+        """The reference file, housing units with facilities, and the spine where it is given."""
+        del config
+        return public_checksums(records.data, records.world)
+
+    def count(
+        self, records: Blocks, config: Configuration, plan: Plan, *, bounded: bool = True, keep: bool = False
+    ) -> Blocks:
+        """The records are counts of blocks: they were counted when they were opened."""
+        del config, plan, bounded, keep
+        return records
+
+    def planned(self, records: Blocks, config: Configuration, plan: Plan) -> Plan:
+        """The plan with the shares of this spine, whose units may have given theirs to others."""
+        del config
+        return replace(records.spending.plan, confidence=plan.confidence, margins=plan.margins)
+
+    def charge(self, records: Blocks, config: Configuration, plan: Plan, request: RunRequest) -> None:
+        """Charge the run and begin, or go on where an interrupted run ended; nothing has been drawn uncharged then.
+
+        The ledger is written first. A run that is killed before its checkpoint says so is charged once more: the
+        ledger may hold too much, and never too little.
+
+        Raises
+        ------
+        ConfigError
+            If the configuration does not go with the spine; if an interrupted run stands there and neither
+            ``--resume`` nor ``--overwrite`` is given; or if it was charged to another account.
+        """
+        check_run(config, records.world, request)
+        checkpoint, account = records.kept, _described(request)
+        state = {
+            "configuration": repr(config),
+            "estimator": request.estimator,
+            "spine": records.world.given,
+            "noisy measurements": request.noisy_measurements is not None,
+            "seed": "none" if request.entropy.for_release else repr(request.entropy),
+            "version": yupana.__version__,
+            **{f"input {name}": digest for name, digest in checksums(records.data, records.world).items()},
+        }
+        if request.resume:
+            begun = checkpoint.resume(state)
+            if begun is None and account is not None:
+                charge(plan, request.account)
+                checkpoint.charged(state, account)
+            elif begun is not None and account is not None:
+                _require_same(checkpoint, begun, account)
+            return
+        if checkpoint.exists and not request.overwrite:
+            raise ConfigError(
+                f"{checkpoint.folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw them "
+                "and those of a new run learns more than the plan allows; if nobody did, --overwrite begins anew"
+            )
+        checkpoint.check_ours()
+        charge(plan, request.account)
+        checkpoint.begin(state, account)
+
+    def measure(
+        self, exact: Blocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
+    ) -> Made:
+        """Measure and estimate, from the root down; what the checkpoint holds is taken from there."""
+        found = estimate(config, exact.world, exact.spending, ledger, exact.kept, request, clock)
+        return Made(found.descent.counts[-1], found)
+
+    def exact(
+        self, exact: Blocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
+    ) -> Made:
+        """The counts of the blocks themselves. Nothing is measured and nothing estimated."""
+        del config, ledger, request
+        clock.start("writing the counts")
+        return Made(exact.world.exact[-1], None)
+
+    def tell(self, records: Blocks, exact: Blocks, measured: Made, config: Configuration, request: RunRequest) -> Told:
+        """The configuration, how nodes were solved, and which went through the failsafe; how many records there are."""
+        del exact
+        world = records.world
+        parameters = {
+            "schema": {a.name: list(a.labels) for a in config.schema.attributes},
+            "invariants": {level: [q.name for q in queries] for level, queries in config.invariants.items()},
+            "geolevels": list(config.levels),
+            "spine": config.spine.kind,
+            "estimator": request.estimator,
+        }
+        others: dict[str, Any] = {"system": SYSTEM}
+        if measured.estimated is not None:
+            descent = measured.estimated.descent
+            others |= {"failsafe": _failsafe(world.spine, descent), "solvers": descent.solvers}
+        log = {
+            "records": int(world.counts.histogram.counts.sum()),
+            "inputs": checksums(records.data, world),
+        }
+        return Told(parameters, _taken_as_public(config, world), log, {"estimator": request.estimator}, others)
+
+    def write(
+        self,
+        folder: Path,
+        records: Blocks,
+        measured: Made,
+        config: Configuration,
+        plan: Plan,
+        request: RunRequest,
+    ) -> dict[str, dict[str, Any]]:
+        """The spine, counts, tabulation, records, published tables, and intervals where they are exact."""
+        del plan
+        rows = _write_counts(folder, config, records.world, measured.counts, request.fmt)
+        if measured.estimated is not None and isinstance(measured.estimated.evidence, FullInformation):
+            evidence = measured.estimated.evidence
+            rows |= write_intervals(folder, records.world.spine, config.schema, config.recodes, evidence)
+        return describe_files(folder, rows)
+
+    def write_noisy(
+        self,
+        folder: Path,
+        records: Blocks,
+        measured: Made,
+        config: Configuration,
+        manifest: Mapping[str, Any],
+        clock: Stopwatch,
+    ) -> None:
+        """Write every measurement of the plan; all of them were drawn."""
+        del measured
+        clock.start("writing the noisy measurements")
+        stored = StoredMeasurements(records.spending, records.kept)
+        written = write_noisy(folder, records.world.spine, config.schema, config.recodes, stored)
+        write_manifest(folder, {**manifest, "system": NOISY, "tables": describe_files(folder, written)})
+
+    def observe(self, config: Configuration, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+        """Errors of counts in all kinds of areas, by query and population."""
+        rows = observe(config, data, trials, request)
+        told = {"reasons": ["it compares with the truth"], "trials": trials}
+        return Observed(plan.product, rows, rows, [accuracy_table(rows)], told)
+
+    def finish(self, records: Blocks) -> None:
+        """Remove the checkpoint."""
+        records.kept.remove()
+
+
+def _write_counts(folder: Path, config: Configuration, world: World, counts: Histogram, fmt: Format) -> dict[str, int]:
+    """Write the spine and all tables from counts of the blocks; return the rows of each file."""
+    (folder / SPINE).mkdir()
+    rows = {
+        f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
+        f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
+    }
+    return rows | write_outputs(
+        folder, world.spine, world.reference, config.schema, counts, facilities=world.facilities, fmt=fmt
+    )
+
+
+def _failsafe(spine: Spine, descent: Descent) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for level, parents in descent.failsafe.items():
+        above = spine.levels[spine.tree.names.index(level) - 1]
+        found += [{"geolevel": above.name, "geounit": above.labels(p, p + 1)[0], "v": v} for p, v in parents]
+    return found
+
+
+def _described(request: RunRequest) -> dict[str, str] | None:
+    """The account of a run as its checkpoint notes it; what was not asked for is left out."""
+    if request.account is None:
+        return None
+    named = {field.name: getattr(request.account, field.name) for field in fields(request.account)}
+    named["path"] = request.account.path.resolve()
+    return {name: str(value) for name, value in named.items() if value != {}}
+
+
+def _require_same(checkpoint: Checkpoint, begun: Mapping[str, object], account: Mapping[str, str]) -> None:
+    changed = [_OPTIONS_OF.get(name, name) for name, value in account.items() if begun.get(name) != value]
+    if changed:
+        raise ConfigError(
+            f"{checkpoint.folder}: the run was charged to the ledger {begun.get('path')} when it began, under the name "
+            f"{begun.get('data')!r}; what is given now differs in {', '.join(changed)}. "
+            "Name the same, or none: it is not charged again"
+        )
+
+
+def _taken_as_public(config: Configuration, world: World) -> tuple[str, ...]:
+    """What the guarantee does not protect, for the manifest."""
+    return (
+        "the reference file: blocks and the areas they lie in",
+        *(["the spine and its shares, from a folder"] if world.given else []),
+        *(
+            ["housing units and group-quarters facilities of every block (group_quarters.csv)"]
+            if world.facilities is not None
+            else []
+        ),
+        *(f"invariant: total of every {level}" for level in config.invariants),
+        *(["structural zeros of the configuration"] if config.structural_zeros else []),
+    )
