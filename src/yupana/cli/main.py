@@ -28,6 +28,7 @@ from yupana.cli import (
     synth,
     topdown,
 )
+from yupana.cli.examples import add_examples
 from yupana.cli.parser import Parser
 from yupana.errors import YupanaError
 from yupana.files.temporary import temporary_folder
@@ -84,6 +85,7 @@ def parser_of_all() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in _COMMANDS:
         module.add(commands)
+    add_examples(parser)
     return parser
 
 

@@ -1,0 +1,104 @@
+"""The examples in every help text: commands that run as they stand, in their order, in an empty folder."""
+
+import argparse
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from yupana.cli.parser import leaves
+
+MADE_BY: Final = {
+    "census": "yupana synth census --households 400 --states 44 --seed 1",
+    "config.toml": "yupana phsafe init config.toml",
+    "release": "yupana phsafe run config.toml census release",
+    "truth": "yupana phsafe exact config.toml census truth",
+    "parameters": "yupana safetab-p init parameters",
+    "persons": "yupana safetab-p run parameters census persons",
+    "counts": "yupana topdown run pl94-2020-us census counts",
+    "spine": "yupana spine build census/GRF-C.txt spine --kind optimized",
+    "targets.json": """echo '{"margins": {"PH2/usa_*": 400}, "decimals": 6}' > targets.json""",
+    "policy.toml": (
+        """printf '[[rule]]\\nrule = "negative"\\ntables = ["T01001"]\\nreason = "NEG"\\n' > policy.toml"""
+    ),
+}
+"""What a folder or file that examples name is made by."""
+
+EXAMPLES: Final = {
+    "synth": (MADE_BY["census"],),
+    "phsafe init": (MADE_BY["config.toml"],),
+    "phsafe schema": ("yupana phsafe schema > phsafe.schema.json",),
+    "phsafe show": ("yupana phsafe show s-dhc-2020-us",),
+    "phsafe validate": ("yupana phsafe validate config.toml census",),
+    "phsafe plan": (
+        "yupana phsafe plan s-dhc-2020-us --diff production",
+        "yupana phsafe plan config.toml --targets targets.json",
+    ),
+    "phsafe run": (MADE_BY["release"],),
+    "phsafe exact": (MADE_BY["truth"],),
+    "phsafe accuracy": ("yupana phsafe accuracy config.toml census --trials 2",),
+    "phsafe estimate": ("yupana phsafe estimate release tables",),
+    "postprocess coterminous": ("yupana postprocess coterminous persons census/GRF-C.txt coterminous",),
+    "postprocess suppress": ("yupana postprocess suppress persons policy.toml suppressed",),
+    "safetab-p init": (MADE_BY["parameters"],),
+    "safetab-p schema": ("yupana safetab-p schema > safetab-p.schema.json",),
+    "safetab-p show": ("yupana safetab-p show ddhc-2020-us",),
+    "safetab-p validate": ("yupana safetab-p validate parameters census",),
+    "safetab-p plan": ("yupana safetab-p plan parameters --diff production",),
+    "safetab-p run": (MADE_BY["persons"],),
+    "safetab-p exact": ("yupana safetab-p exact parameters census persons-truth",),
+    "safetab-p accuracy": ("yupana safetab-p accuracy parameters census --trials 2",),
+    "safetab-h init": ("yupana safetab-h init households-parameters",),
+    "safetab-h schema": ("yupana safetab-h schema > safetab-h.schema.json",),
+    "safetab-h show": ("yupana safetab-h show ddhc-2020-us",),
+    "safetab-h validate": ("yupana safetab-h validate parameters census --totals persons/T01001.csv",),
+    "safetab-h plan": ("yupana safetab-h plan parameters",),
+    "safetab-h run": ("yupana safetab-h run parameters census households --totals persons/T01001.csv",),
+    "safetab-h exact": ("yupana safetab-h exact parameters census households-truth --totals persons/T01001.csv",),
+    "safetab-h accuracy": ("yupana safetab-h accuracy parameters census --totals persons/T01001.csv --trials 2",),
+    "topdown init": ("yupana topdown init topdown.toml --like h1-2020-us",),
+    "topdown schema": ("yupana topdown schema > topdown.schema.json",),
+    "topdown show": ("yupana topdown show cook-2010",),
+    "topdown plan": ("yupana topdown plan pl94-2020-us",),
+    "topdown run": (MADE_BY["counts"],),
+    "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
+    "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),
+    "spine build": (MADE_BY["spine"],),
+    "spine distance": ("yupana spine distance spine spine/entities.csv",),
+    "spine report": ("yupana spine report spine",),
+    "interval": (
+        """yupana interval release --query 'PH1_num[REGION_ID=44, ITERATION_CODE="*", PH1_NUM_DATA_CELL=2]'""",
+        """yupana interval release --query 'sum(PH7[REGION_ID=44, ITERATION_CODE="*"])'""",
+    ),
+    "account": (
+        "yupana account --rho 1.257281 --delta 1e-10",
+        "yupana account --moe 50 --sensitivity 484 --confidence 0.95",
+    ),
+    "audit epl": ("yupana audit epl --mechanism geometric --epsilon 1", "yupana audit epl release truth"),
+    "audit attribute": ("yupana audit attribute s-dhc-slides --example slides",),
+    "audit certificate": ("yupana audit certificate release certificate",),
+    "explore": ("yupana explore",),
+    "check": ("yupana check release",),
+    "demo": ("yupana demo demo --households 400 --trials 2",),
+    "completion": ("yupana completion bash > yupana.bash",),
+}
+"""Of every command, by its words."""
+
+
+def add_examples(parser: argparse.ArgumentParser) -> None:
+    """Write the examples of every command below its help."""
+    for words, command in leaves(parser):
+        shown = "\n".join(["examples, in an empty folder:", *(f"  {line}" for line in with_makers(EXAMPLES[words]))])
+        command.epilog = f"{command.epilog}\n\n{shown}" if command.epilog else shown
+
+
+def with_makers(commands: Sequence[str]) -> list[str]:
+    """Some commands, and before them those that make what they name."""
+    return list(dict.fromkeys(line for command in commands for line in _needed(command)))
+
+
+def _needed(command: str) -> Iterator[str]:
+    for word in shlex.split(command):
+        maker = MADE_BY.get(word.partition("/")[0])
+        if maker is not None and maker != command:
+            yield from _needed(maker)
+    yield command
