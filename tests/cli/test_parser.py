@@ -57,3 +57,25 @@ def test_a_command_without_its_verb_shows_what_there_is(words: str, capsys: pyte
 def test_case_hides_no_name() -> None:
     assert nearest("TOTAL", ["total"]) == "; did you mean total?"
     assert nearest("total", []) == ""
+
+
+@pytest.mark.parametrize("words", ["0.95", "95", "95%", "95.0", "19/20"])
+def test_a_confidence_level_is_a_share_or_a_percentage(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["account", "--moe", "50", "--sensitivity", "484", "--confidence", words]) == 0
+    assert "at 0.95 confidence" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["1", "100", "0", "-5", "950", "inf", "100%", "0%", "ninety"])
+def test_what_is_no_confidence_level_is_told_how_to_write_one(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refusal(f"account --moe 50 --sensitivity 484 --confidence={words}", capsys)
+    assert "argument --confidence: " in told
+    assert words in told
+
+
+def test_a_confidence_level_of_1_may_be_meant_as_either(capsys: pytest.CaptureFixture[str]) -> None:
+    told = refusal("account --moe 50 --sensitivity 484 --confidence 1", capsys)
+    assert "1 is no confidence level; write 0.95, 95 or 95%" in told
+
+
+def test_a_delta_is_no_percentage_without_its_sign(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "strictly between 0 and 1" in refusal("account --rho 1 --delta 5", capsys)

@@ -4,7 +4,7 @@ import argparse
 from fractions import Fraction
 from typing import Any
 
-from yupana.cli.arguments import Commands, positive, print_json, share
+from yupana.cli.arguments import Commands, confidence_level, positive, print_json, share
 from yupana.errors import ConfigError
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.margin import margin_of
@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
         metavar="D",
         help="squared L2 sensitivity of the counts, such as 484 for tau 10; under pure DP their L1 sensitivity",
     )
-    parser.add_argument("--confidence", type=share, default=Fraction(9, 10), metavar="C", help="default 0.9")
+    parser.add_argument("--confidence", type=confidence_level, default=Fraction(9, 10), metavar="C", help="default 0.9")
     text = "margins of error: exact (default), or the Bureau's z sigma (docs/margins.md)"
     parser.add_argument("--margins", choices=("exact", "bureau"), default="exact", help=text)
     parser.add_argument("--mechanism", choices=("zcdp", "pure"), default="zcdp")

@@ -43,8 +43,18 @@ def positive(text: str) -> Fraction:
     return value
 
 
+def confidence_level(text: str) -> Fraction:
+    """A confidence level: 0.95, 95% or 95."""
+    value = _exact(text.removesuffix("%"))
+    if text.endswith("%") or (isinstance(value, Fraction) and 0 < value < 1):
+        return share(text)
+    if not isinstance(value, Fraction) or not 1 < value < 100:
+        raise argparse.ArgumentTypeError(f"{text} is no confidence level; write 0.95, 95 or 95%")
+    return share(f"{text}%")
+
+
 def share(text: str) -> Fraction:
-    """An exact number between 0 and 1, such as a confidence level; a percentage is read, too.
+    """An exact number between 0 and 1, such as a delta; a percentage is read, too.
 
     Doubles must tell it, its half and its inverse from 0, from 1 and from infinity.
     """

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from yupana.cli.arguments import Commands, count, positive, print_json, seed, share
+from yupana.cli.arguments import Commands, confidence_level, count, positive, print_json, seed
 from yupana.cli.product import add_verb, entropy_of
 from yupana.errors import ConfigError
 
@@ -54,7 +54,7 @@ def add(verbs: Commands) -> None:
     verb.add_argument("--mode", choices=("sound", "published"), default="sound")
     verb.add_argument("--bandwidth", type=_number, metavar="F", help="in standard deviations (0.5; published 0.1)")
     verb.add_argument("--range", type=_number, default=95.0, metavar="P", help="percentile where it ends (95)")
-    verb.add_argument("--confidence", type=share, default=None, metavar="C", help="of the interval (0.95)")
+    verb.add_argument("--confidence", type=confidence_level, default=None, metavar="C", help="of the interval (0.95)")
     verb.add_argument("--replicates", type=count, default=None, metavar="N", help="(100)")
     verb.add_argument("--seed", type=seed, metavar="S", help="reproducible noise")
     verb.add_argument("--report", type=Path, metavar="HTML", help="write a page with the plots of the paper")

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yupana.cli.arguments import Commands, print_json, share
+from yupana.cli.arguments import Commands, confidence_level, print_json
 
 if TYPE_CHECKING:
     from yupana.estimate.intervals.intervals import Interval
@@ -25,7 +25,11 @@ def add(commands: Commands) -> None:
         "--query", action="append", required=True, metavar="Q", help="what to give an interval of; may be repeated"
     )
     parser.add_argument(
-        "--confidence", type=share, default=None, metavar="C", help="(that of the release's margins of error)"
+        "--confidence",
+        type=confidence_level,
+        default=None,
+        metavar="C",
+        help="(that of the release's margins of error)",
     )
     parser.add_argument(
         "--noisy-measurements", type=Path, metavar="DIR", help="of a TopDown release: needed for sums and ratios"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from yupana.cli.arguments import Commands, print_json, share
+from yupana.cli.arguments import Commands, confidence_level, print_json
 from yupana.cli.product import (
     PLANNED,
     add_accuracy_arguments,
@@ -73,7 +73,11 @@ def add(commands: Commands) -> None:
         "--puerto-rico", type=Path, metavar="RELEASE", help="the release of Puerto Rico, for tables that show both"
     )
     estimate.add_argument(
-        "--confidence", type=share, default=DEFAULT_CONFIDENCE, metavar="C", help="of the credible intervals (0.9)"
+        "--confidence",
+        type=confidence_level,
+        default=DEFAULT_CONFIDENCE,
+        metavar="C",
+        help="of the credible intervals (0.9)",
     )
     estimate.add_argument(
         "--method", choices=("exact", "original"), default="exact", help="original: round as the Census Bureau did"

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from yupana.cli.arguments import Commands, count, limits, print_json, seed, share, size
+from yupana.cli.arguments import Commands, confidence_level, count, limits, print_json, seed, share, size
 from yupana.errors import ConfigError, InputError
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.plan.unit import UnitName
@@ -58,7 +58,7 @@ def add_plan_arguments(verb: argparse.ArgumentParser) -> None:
 def add_planning_arguments(verb: argparse.ArgumentParser, confidence: "Fraction") -> None:
     """What a plan says of margins of error."""
     text = f"of the margins ({float(confidence):g})"
-    verb.add_argument("--confidence", type=share, metavar="C", help=text)
+    verb.add_argument("--confidence", type=confidence_level, metavar="C", help=text)
     text = "the smallest whole number with the confidence (exact, default), or the Bureau's z sigma (docs/margins.md)"
     verb.add_argument("--margins", choices=_CHOICES["margins"], help=text)
 
