@@ -23,7 +23,7 @@ from yupana.confidential.safetab.counter import (
     write_tables,
 )
 from yupana.confidential.safetab.measure_persons import Measurer, PersonCounts
-from yupana.confidential.tabulate.groups import Tabulation, count_groups, find_areas
+from yupana.confidential.tabulate.groups import Areas, SliceCounts, Tabulation, count_groups, find_areas
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.products.safetab.iterations import MOST_RACE_CODES
@@ -92,7 +92,7 @@ class PersonsCounter(Counter[Parameters[Config], DetailedRecords, PersonCounts, 
             measured = (level.region for level in settings.levels if config.config.budgets[level] > 0)
             bases = tuple(dict.fromkeys(region.base for region in measured if region.run == run))
             tabulation = Tabulation(config.iterations, ATTRIBUTE, finest_cells(), bases, codes)
-            counted = count_groups(records.db, tabulation, passes[run], states)
+            counted = _counted(records, tabulation, passes[run], states, again=len(settings.runs) > 1 and not keep)
             slices[run] = list(counted) if keep else counted
         return PersonCounts(passes, slices)
 
@@ -161,3 +161,12 @@ class PersonsCounter(Counter[Parameters[Config], DetailedRecords, PersonCounts, 
             exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
         request.announce(f"adding noise, {trials} times")
         return observed(plan, config.iterations, errors_of(config, plan, exact, whole, trials, request.entropy))
+
+
+def _counted(
+    records: DetailedRecords, tabulation: Tabulation, areas: Areas, states: frozenset[int], *, again: bool
+) -> Iterator[SliceCounts]:
+    """Count slice after slice; ``again`` if the database may hold the areas of another pass by then."""
+    if again:
+        find_areas(records.db, states)
+    yield from count_groups(records.db, tabulation, areas, states)
