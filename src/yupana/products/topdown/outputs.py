@@ -6,7 +6,7 @@ from typing import Any
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.files.database import open_database
-from yupana.files.delimited import column_types
+from yupana.files.delimited import PARQUET, column_types, read_header
 from yupana.geography.blocks import Reference
 from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters
@@ -98,6 +98,10 @@ def describe_files(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, An
     with open_database() as db:
         for name, number in rows.items():
             path = folder / name
-            columns = column_types(db, table_rows(path))
+            # The header itself, as a database does not tell "block" from "Block".
+            if path.suffix == PARQUET:
+                columns = tuple(column_types(db, table_rows(path)))
+            else:
+                columns = read_header(path, separators="|", quote="").names
             described[name] = describe(path.with_suffix("").relative_to(folder).as_posix(), path, number, columns)
     return described
