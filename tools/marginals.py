@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from yupana.report.charts import BLUE, ORANGE, Mark, log_dots
-from yupana.report.svg import VEGA_LITE, renderer
+from yupana.report.charts import BLUE, ORANGE, VEGA_LITE, Mark, log_dots, renderer
 
 
 class _Marginal(NamedTuple):

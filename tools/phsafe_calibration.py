@@ -355,7 +355,7 @@ def _figure(value: float | np.floating) -> str:
 
 def _draw(cells: list[Cell], path: Path) -> None:
     """Mean coverage over size, by half decades, one colour per way, with the nominal 90 percent as a rule."""
-    from yupana.report.svg import VEGA_LITE, renderer  # noqa: PLC0415 (optional)
+    from yupana.report.charts import VEGA_LITE, renderer  # noqa: PLC0415 (optional)
 
     kinds = {shell.name: "counts" if shell.ratio is None else "averages" for shell in SHELLS}
     bins: dict[tuple[str, str, float], list[float]] = {}

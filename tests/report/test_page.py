@@ -25,7 +25,7 @@ from yupana.products.phsafe.tables import Group, groups, level_of
 from yupana.report import numbers
 from yupana.report.demonstration import Demonstration, demonstration_page
 from yupana.report.errors import chance_band, published_beside_truth
-from yupana.report.html import Html, element, escape
+from yupana.report.html import Html
 from yupana.report.html import table as html_table
 from yupana.report.page import Chart, Figure, Page, Section, render
 from yupana.report.plans import plan_sections
@@ -195,14 +195,16 @@ def test_commands_quote_the_folder() -> None:
     demo = demonstration(production_plan(puerto_rico=False), Path("my <demo>; rm -rf"))
     text = render(demonstration_page(demo))
     assert "<demo>" not in text
-    assert escape("yupana check 'my <demo>; rm -rf/release'") in text
+    assert Html.escape("yupana check 'my <demo>; rm -rf/release'") in text
     assert "the list of &lt;units&gt;" in text.lower()
 
 
 def test_markup_is_escaped_once() -> None:
-    assert escape("a < b & c") == "a &lt; b &amp; c"
-    assert escape(escape("a < b")) == "a &lt; b"
-    assert element("p", Html("<b>x</b>"), "<", class_="y") == '<p class="y"><b>x</b>&lt;</p>'
+    drawn = html_table({"<": ["a < b & c", Html("<b>x</b>")]}, "<i>")
+    assert "<td>a &lt; b &amp; c</td>" in drawn
+    assert "<td><b>x</b></td>" in drawn
+    assert '<p class="note caption">&lt;i&gt;</p>' in drawn
+    assert Html.escape(Html.escape("a < b")) == "a &lt; b"
 
 
 def test_columns_of_numbers_are_set_right() -> None:

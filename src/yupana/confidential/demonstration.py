@@ -24,9 +24,9 @@ from yupana.progress import Announce, Stopwatch
 from yupana.release.check import check_files, describe_reports
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.status import NOT_FOR_RELEASE
+from yupana.report.charts import renderer
 from yupana.report.demonstration import Demonstration, SafetabDemonstration, demonstration_page, safetab_page
 from yupana.report.page import render
-from yupana.report.svg import renderer
 from yupana.synthetic.census import CensusSummary, synthesize
 
 PRODUCT: Final = "demonstration"

@@ -13,7 +13,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan, compose
 from yupana.privacy.exact import Budget, show_exact
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
-from yupana.report.html import Html, element, join, table
+from yupana.report.html import Html, table
 from yupana.report.numbers import loss, percent, rounded
 from yupana.report.page import NARROW, WIDE, Chart, Figure, Section, chart_table, legend
 
@@ -140,7 +140,7 @@ def _figure(figure: Figure, *, narrow: bool) -> dict[str, Any]:
         "charts": [chart(of) for of in figure.charts],
         "legend": legend(figure.legend),
         "caption": figure.caption,
-        "numbers": join(*map(chart_table, figure.charts)),
+        "numbers": Html("").join(map(chart_table, figure.charts)),
     }
 
 
@@ -166,7 +166,7 @@ def _comparison(chosen: Chosen, against: tuple[str, Settings, Chosen]) -> dict[s
         )
         content.append(table(columns, f"What differs from {name}, budget by budget"))
     else:
-        content.append(element("p", f"No budget or margin differs from {name}."))
+        content.append(Html("<p>No budget or margin differs from {}.</p>").format(name))
     return {
         "anchor": "against",
         "title": f"Side by side: here and {name}",

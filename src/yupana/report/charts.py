@@ -1,12 +1,19 @@
-"""The charts of the reports, as Vega-Lite specifications: pure functions from rows and a width to plain dicts.
+"""The charts of the reports, as Vega-Lite specifications from rows and a width, and their drawing as SVG.
 
 Each fits the width it is given, axes included; the page sets the legends. Text takes the colour of the page it stands
-on, and marks have colours of middle lightness, so that one drawing serves light and dark pages.
+on, and marks have colours of middle lightness, so that one drawing serves light and dark pages. The renderer is an
+optional dependency, imported when used; the explorer draws the same specifications itself.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Final
+
+from yupana.errors import ConfigError
+from yupana.report.html import Html
 
 Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -14,6 +21,9 @@ Rows = Sequence[Mapping[str, Any]]
 BLUE: Final = "#3d86c6"
 ORANGE: Final = "#e07b28"
 GREY: Final = "#8a939c"
+
+VEGA_LITE: Final = "6.4"
+"""The version of the language that the specifications are written in."""
 
 _TEXT: Final = "currentColor"
 _NARROW: Final = 500
@@ -39,102 +49,86 @@ class Mark:
     shape: str = "square"
 
 
-def stacked_bars(rows: Rows, series: Sequence[Mark], width: int, *, axis: str) -> Spec:
-    """Bars by category, each made of the parts of every series, with their sum written beside.
+def stacked_bars(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spec:
+    """Bars by category, each made of the parts of every mark, with their sum written beside.
 
     Parameters
     ----------
-    rows : rows of category, series, value
-    series : sequence of Mark
+    rows : rows of category, series (the name of a mark), value
+    marks : sequence of Mark
         In the order of the stack.
     width : int
     axis : str
         Title of the axis of values.
     """
-    categories = _categories(rows)
-    order = {s.name: place for place, s in enumerate(series)}
-    sums = dict.fromkeys(categories, 0.0)
+    sums = dict.fromkeys(_categories(rows), 0.0)
     for row in rows:
         sums[row["category"]] += row["value"]
-    across = {
-        "field": "value",
-        "type": "quantitative",
-        "title": axis,
-        "scale": _room_for_text(list(sums.values()), width),
-        "axis": {"tickCount": _ticks(width)},
-    }
-    up = _category_axis(categories)
-    return _layers(
-        [
-            {
-                "data": {"values": [{**row, "order": order[row["series"]]} for row in rows]},
-                "mark": {"type": "bar", "height": {"band": 0.72}},
-                "encoding": {
-                    "x": {**across, "stack": "zero"},
-                    "y": up,
-                    "color": _colours(series),
-                    "order": {"field": "order", "type": "quantitative"},
-                },
-            },
-            {
-                "data": {"values": [{"category": category, "value": value} for category, value in sums.items()]},
-                "mark": _BESIDE,
-                "encoding": {
-                    "x": across,
-                    "y": up,
-                    "text": {"field": "value", "type": "quantitative", "format": ".2~r"},
-                },
-            },
-        ],
-        width,
-        44 + 26 * len(categories),
-    )
+    scale = _room_for_text(list(sums.values()), width)
+    across = _number("value", axis, scale=scale, axis={"tickCount": _ticks(width)})
+    text = {"field": "value", "type": "quantitative", "format": ".2~r"}
+    beside = [{"category": category, "value": value} for category, value in sums.items()]
+    return _stack(rows, marks, width, across, beside, text)
 
 
-def share_bars(rows: Rows, series: Sequence[Mark], width: int, *, axis: str) -> Spec:
+def share_bars(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spec:
     """Bars of one length by category, divided by shares, with a text beside each.
 
     Parameters
     ----------
-    rows : rows of category, series, value (from 0 to 1), text (the same in all rows of a category)
-    series : sequence of Mark
+    rows : rows of category, series (the name of a mark), value (from 0 to 1), text (the same in all of a category)
+    marks : sequence of Mark
         In the order of the stack.
     width : int
     axis : str
         Title of the axis of shares.
     """
-    categories = _categories(rows)
-    order = {s.name: place for place, s in enumerate(series)}
-    across = {
-        "field": "value",
-        "type": "quantitative",
-        "title": axis,
-        "scale": {"domain": [0, 1.12 if width >= _NARROW else 1.5], "nice": False},
-        "axis": {"values": [0, 0.25, 0.5, 0.75, 1] if width >= _NARROW else [0, 0.5, 1], "format": ".0%"},
-    }
-    up = _category_axis(categories)
+    wide = width >= _NARROW
+    ticks = {"values": [0, 0.25, 0.5, 0.75, 1] if wide else [0, 0.5, 1], "format": ".0%"}
+    across = _number("value", axis, scale={"domain": [0, 1.12 if wide else 1.5], "nice": False}, axis=ticks)
     texts = {str(row["category"]): row["text"] for row in rows}
+    beside = [{"category": category, "value": 1, "text": text} for category, text in texts.items()]
+    return _stack(rows, marks, width, across, beside, _kind("text"))
+
+
+def _stack(rows: Rows, marks: Sequence[Mark], width: int, across: Spec, beside: Rows, text: Spec) -> Spec:
+    """Bars made of parts, and a text beside each."""
+    categories = _categories(rows)
+    order = {mark.name: place for place, mark in enumerate(marks)}
+    up = _category_axis(categories)
+    parts = {"x": {**across, "stack": "zero"}, "y": up, "color": _colours(marks)}
     return _layers(
         [
-            {
-                "data": {"values": [{**row, "order": order[row["series"]]} for row in rows]},
-                "mark": {"type": "bar", "height": {"band": 0.72}},
-                "encoding": {
-                    "x": {**across, "stack": "zero"},
-                    "y": up,
-                    "color": _colours(series),
-                    "order": {"field": "order", "type": "quantitative"},
-                },
-            },
-            {
-                "data": {"values": [{"category": c, "value": 1, "text": text} for c, text in texts.items()]},
-                "mark": _BESIDE,
-                "encoding": {"x": across, "y": up, "text": {"field": "text", "type": "nominal"}},
-            },
+            _layer(
+                {"type": "bar", "height": {"band": 0.72}},
+                [{**row, "order": order[row["series"]]} for row in rows],
+                **parts,
+                order={"field": "order", "type": "quantitative"},
+            ),
+            _layer(_BESIDE, beside, x=across, y=up, text=text),
         ],
         width,
         44 + 26 * len(categories),
     )
+
+
+def labelled_bars(rows: Rows, width: int, *, axis: str) -> Spec:
+    """Bars by category with their value written beside.
+
+    Parameters
+    ----------
+    rows : rows of category, value, text
+    width : int
+    axis : str
+        Title of the axis of values.
+    """
+    categories = _categories(rows)
+    scale = _room_for_text([row["value"] for row in rows], width)
+    across = _number("value", axis, scale=scale, axis={"tickCount": _ticks(width)})
+    up = _category_axis(categories)
+    bars = _layer({"type": "bar", "color": ORANGE, "height": {"band": 0.72}}, x=across, y=up)
+    texts = _layer(_BESIDE, x=across, y=up, text=_kind("text"))
+    return _layers([bars, texts], width, 44 + 28 * len(categories), data=rows)
 
 
 def intervals(rows: Rows, width: int, *, axis: str) -> Spec:
@@ -150,29 +144,14 @@ def intervals(rows: Rows, width: int, *, axis: str) -> Spec:
     """
     categories = _categories(rows)
     reach = [float(row[end]) for row in rows for end in ("low", "high", "true")]
-    across = {
-        "field": "value",
-        "type": "quantitative",
-        "title": axis,
-        "scale": {"type": "log", "nice": False, "domain": _log_domain(reach)},
-        "axis": _log_axis(reach),
-    }
-    axes = {**_category_axis(categories)}
-    axes["axis"] = {**axes["axis"], "grid": True}
+    up = _category_axis(categories, grid=True)
+    bar = {"type": "bar", "color": BLUE, "opacity": 0.4, "height": {"band": 0.62}, "cornerRadius": 2}
+    tick = {"type": "tick", "color": ORANGE, "thickness": 2.5, "height": {"band": 0.8}, "opacity": 1}
     return _layers(
         [
-            {
-                "mark": {"type": "bar", "color": BLUE, "opacity": 0.4, "height": {"band": 0.62}, "cornerRadius": 2},
-                "encoding": {"x": {**across, "field": "low"}, "x2": {"field": "high"}, "y": axes},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "color": BLUE, "size": 45, "opacity": 1},
-                "encoding": {"x": across, "y": axes},
-            },
-            {
-                "mark": {"type": "tick", "color": ORANGE, "thickness": 2.5, "height": {"band": 0.8}, "opacity": 1},
-                "encoding": {"x": {**across, "field": "true"}, "y": axes},
-            },
+            _layer(bar, x=_logarithmic("low", axis, reach), x2={"field": "high"}, y=up),
+            _layer(_points(45, color=BLUE), x=_logarithmic("value", axis, reach), y=up),
+            _layer(tick, x=_logarithmic("true", axis, reach), y=up),
         ],
         width,
         44 + 20 * len(categories),
@@ -180,45 +159,33 @@ def intervals(rows: Rows, width: int, *, axis: str) -> Spec:
     )
 
 
-def log_dots(rows: Rows, series: Sequence[Mark], width: int, *, axis: str) -> Spec:
-    """A dot per category and series on a logarithmic axis, one below the other so that equal values do not hide.
+def log_dots(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spec:
+    """A dot per category and mark on a logarithmic axis, one below the other so that equal values do not hide.
 
     Parameters
     ----------
-    rows : rows of category, series, value
+    rows : rows of category, series (the name of a mark), value
         Values of 0 have no place on the axis and are not drawn.
-    series : sequence of Mark
+    marks : sequence of Mark
     width : int
     axis : str
         Title of the axis of values.
     """
     rows = [row for row in rows if row["value"] > 0]
     categories = _categories(rows)
-    names = [s.name for s in series]
-    lane = {"field": "series", "type": "nominal", "sort": names, "scale": {"domain": names}}
-    return _chart(
-        rows,
-        width,
-        44 + (9 * len(series) + 6) * len(categories),
-        mark={"type": "point", "filled": True, "size": 55, "opacity": 1},
-        encoding={
-            "x": {
-                "field": "value",
-                "type": "quantitative",
-                "title": axis,
-                "scale": {"type": "log", "nice": False, "domain": _log_domain([row["value"] for row in rows])},
-                "axis": _log_axis([row["value"] for row in rows]),
-            },
-            "y": {
-                **_category_axis(categories),
-                "scale": {"paddingInner": 0.25, "paddingOuter": 0.1},
-                "axis": {"grid": True, "tickBand": "extent", "labelLimit": 300, "minExtent": _extent(categories)},
-            },
-            "yOffset": lane,
-            "color": _colours(series),
-            "shape": _shapes(series),
-        },
+    names = [mark.name for mark in marks]
+    up = _category_axis(categories, grid=True)
+    up["axis"] = {key: value for key, value in up["axis"].items() if key not in {"ticks", "domain"}}
+    up["axis"]["tickBand"] = "extent"
+    layer = _layer(
+        _points(55),
+        x=_logarithmic("value", axis, [row["value"] for row in rows]),
+        y={**up, "scale": {"paddingInner": 0.25, "paddingOuter": 0.1}},
+        yOffset=_kind("series", sort=names, scale={"domain": names}),
+        color=_colours(marks),
+        shape=_shapes(marks),
     )
+    return _chart(rows, width, 44 + (9 * len(marks) + 6) * len(categories), **layer)
 
 
 def scatter_with_band(points: Rows, band: Rows, width: int, *, x: str, y: str, ticks: Sequence[int]) -> Spec:
@@ -236,49 +203,17 @@ def scatter_with_band(points: Rows, band: Rows, width: int, *, x: str, y: str, t
     """
     highest = 1.15 * max(max(row["x"], row["y"]) for row in points)
     lowest = min(*(1.25 * row["y"] for row in points), *(row["low"] for row in band))
-
-    def axis(field: str, title: str, first: float) -> Spec:
-        return {
-            "field": field,
-            "type": "quantitative",
-            "title": title,
-            "scale": {"type": "symlog", "constant": 10, "domain": [first, highest], "nice": False},
-            "axis": {
-                "values": [tick for tick in ticks if first <= tick <= highest],
-                "format": ",d",
-                "labelOverlap": "greedy",
-                "labelSeparation": 10 if field == "x" else 0,
-            },
-        }
-
     # A little room to the left of zero, where many dots are.
-    across, up = axis("x", x, -1.5), axis("y", y, lowest)
+    across = _symmetric("x", x, ticks, (-1.5, highest), labelSeparation=10)
+    up = _symmetric("y", y, ticks, (lowest, highest), labelSeparation=0)
+    inside = _kind("inside", scale={"domain": [True, False], "range": [BLUE, ORANGE]}, legend=None)
+    dots = {"type": "point", "filled": True, "size": 14 if len(points) > 200 else 26, "opacity": 0.75}
+    line = {"type": "line", "color": GREY, "strokeWidth": 1, "clip": True}
     return _layers(
         [
-            {
-                "data": {"values": list(band)},
-                "mark": {"type": "area", "color": GREY, "opacity": 0.3, "clip": True},
-                "encoding": {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}},
-            },
-            {
-                "data": {"values": list(band)},
-                "mark": {"type": "line", "color": GREY, "strokeWidth": 1, "clip": True},
-                "encoding": {"x": across, "y": {**up, "field": "x"}},
-            },
-            {
-                "data": {"values": list(points)},
-                "mark": {"type": "point", "filled": True, "size": 14 if len(points) > 200 else 26, "opacity": 0.75},
-                "encoding": {
-                    "x": across,
-                    "y": up,
-                    "color": {
-                        "field": "inside",
-                        "type": "nominal",
-                        "scale": {"domain": [True, False], "range": [BLUE, ORANGE]},
-                        "legend": None,
-                    },
-                },
-            },
+            _band(band, across, up, clip=True),
+            _layer(line, band, x=across, y={**up, "field": "x"}),
+            _layer(dots, points, x=across, y=up, color=inside),
         ],
         width,
         round(0.85 * width),
@@ -286,15 +221,15 @@ def scatter_with_band(points: Rows, band: Rows, width: int, *, x: str, y: str, t
 
 
 def funnel(
-    points: Rows, band: Rows, series: Sequence[Mark], width: int, *, x: str, y: str, ends: tuple[float, float]
+    points: Rows, band: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str, ends: tuple[float, float]
 ) -> Spec:
     """Ratios against the number of draws behind each, with the band that chance alone would fill.
 
     Parameters
     ----------
-    points : rows of x (above 0), y, series
+    points : rows of x (above 0), y, series (the name of a mark)
     band : rows of x, low, high
-    series : sequence of Mark
+    marks : sequence of Mark
     width : int
     x, y : str
         Titles of the axes.
@@ -302,40 +237,17 @@ def funnel(
         Of the axis of ratios, so that charts side by side compare.
     """
     numbers = [row["x"] for row in band]
-    across = {
-        "field": "x",
-        "type": "quantitative",
-        "title": x,
-        "scale": {"type": "log", "nice": False, "domain": [min(numbers), max(numbers)]},
-        "axis": _log_axis(numbers),
-    }
-    up = {
-        "field": "y",
-        "type": "quantitative",
-        "title": y,
-        "scale": {"domain": list(ends), "nice": False},
-        "axis": {"tickCount": 6, "format": ".1f"},
-    }
+    across = _logarithmic("x", x, numbers, [min(numbers), max(numbers)])
+    up = _number("y", y, scale={"domain": list(ends), "nice": False}, axis={"tickCount": 6, "format": ".1f"})
+    dots = {"type": "point", "filled": True, "size": 26, "opacity": 0.85}
     return _layers(
         [
-            {
-                "data": {"values": list(band)},
-                "mark": {"type": "area", "color": GREY, "opacity": 0.3, "clip": True},
-                "encoding": {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}},
-            },
-            {
-                "data": {"values": [{"y": 1}]},
-                "mark": {"type": "rule", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6},
-                "encoding": {"y": up},
-            },
-            {
-                "data": {"values": list(points)},
-                "mark": {"type": "point", "filled": True, "size": 26, "opacity": 0.85},
-                "encoding": {"x": across, "y": up, "color": _colours(series), "shape": _shapes(series)},
-            },
+            _band(band, across, up, clip=True),
+            _layer(_RULE, [{"y": 1}], y=up),
+            _layer(dots, points, x=across, y=up, color=_colours(marks), shape=_shapes(marks)),
         ],
         width,
-        round(0.85 * width) if width < _NARROW else round(0.5 * width),
+        _height(width, 0.5, 0.85),
     )
 
 
@@ -350,35 +262,19 @@ def histogram_with_law(rows: Rows, width: int, *, x: str, y: str) -> Spec:
     x, y : str
         Titles of the axes.
     """
-
-    def across(field: str) -> Spec:
-        return {
-            "field": field,
-            "type": "quantitative",
-            "title": x,
-            "axis": {"format": ",d", "tickCount": _ticks(width)},
-            "scale": {"nice": False, "zero": False},
-        }
-
-    up = {"type": "quantitative", "title": y, "axis": {"tickCount": 5, "format": ".1%"}}
+    ticks = {"format": ",d", "tickCount": _ticks(width)}
+    low, middle = (_number(f, x, axis=ticks, scale={"nice": False, "zero": False}) for f in ("low", "middle"))
+    observed, expected = (
+        _number(field, y, axis={"tickCount": 5, "format": ".1%"}) for field in ("observed", "expected")
+    )
+    bars = {"type": "rect", "color": BLUE, "opacity": 0.75}
     return _layers(
         [
-            {
-                "mark": {"type": "rect", "color": BLUE, "opacity": 0.75},
-                "encoding": {
-                    "x": across("low"),
-                    "x2": {"field": "high"},
-                    "y": {**up, "field": "observed"},
-                    "y2": {"datum": 0},
-                },
-            },
-            {
-                "mark": {"type": "line", "color": ORANGE, "strokeWidth": 2.5},
-                "encoding": {"x": across("middle"), "y": {**up, "field": "expected"}},
-            },
+            _layer(bars, x=low, x2={"field": "high"}, y=observed, y2={"datum": 0}),
+            _layer({"type": "line", "color": ORANGE, "strokeWidth": 2.5}, x=middle, y=expected),
         ],
         width,
-        round(0.75 * width) if width < _NARROW else round(0.42 * width),
+        _height(width, 0.42, 0.75),
         data=rows,
     )
 
@@ -397,151 +293,79 @@ def grid_of_shares(rows: Rows, width: int, *, x: str, bounds: Sequence[float], c
         In order.
     """
     categories = _categories(rows)
-    across = {
-        "field": "column",
-        "type": "nominal",
-        "sort": list(columns),
-        "title": x,
-        "axis": {"orient": "top", "labelAngle": 0 if width >= _NARROW else -40, "domain": False, "ticks": False},
-    }
+    wide = width >= _NARROW
+    heads = {"orient": "top", "labelAngle": 0 if wide else -40, "domain": False, "ticks": False}
+    across = _kind("column", sort=list(columns), title=x, axis=heads)
     up = {**_category_axis(categories), "scale": {"paddingInner": 0.06, "paddingOuter": 0}}
-    narrow = 10 if len(columns) <= 5 else 9
-    size = 12 if width >= _NARROW else narrow
     # The fields are light in both modes, so their text is dark in both.
     fills = ["#9cc5e6", "#c7def0", "#ece8d9", "#f5d5ae", "#efb18a", "#e38f76"]
+    shade = {"type": "threshold", "domain": list(bounds), "range": fills}
+    narrow = 10 if len(columns) <= 5 else 9
     return _layers(
         [
-            {
-                "mark": {"type": "rect", "cornerRadius": 3},
-                "encoding": {
-                    "x": {**across, "scale": {"paddingInner": 0.04, "paddingOuter": 0}},
-                    "y": up,
-                    "color": {
-                        "field": "value",
-                        "type": "quantitative",
-                        "scale": {"type": "threshold", "domain": list(bounds), "range": fills},
-                        "legend": None,
-                    },
-                },
-            },
-            {
-                "mark": {"type": "text", "color": "#15191d", "fontSize": size},
-                "encoding": {"x": across, "y": up, "text": {"field": "text", "type": "nominal"}},
-            },
+            _layer(
+                {"type": "rect", "cornerRadius": 3},
+                x={**across, "scale": {"paddingInner": 0.04, "paddingOuter": 0}},
+                y=up,
+                color={"field": "value", "type": "quantitative", "scale": shade, "legend": None},
+            ),
+            _layer(
+                {"type": "text", "color": "#15191d", "fontSize": 12 if wide else narrow},
+                x=across,
+                y=up,
+                text=_kind("text"),
+            ),
         ],
         width,
         80 + 38 * len(categories),
         data=rows,
         # Slanted headings reach beyond the last column.
-        right=4 if width >= _NARROW else 24,
+        right=4 if wide else 24,
     )
 
 
-def labelled_bars(rows: Rows, width: int, *, axis: str) -> Spec:
-    """Bars by category with their value written beside.
-
-    Parameters
-    ----------
-    rows : rows of category, value, text
-    width : int
-    axis : str
-        Title of the axis of values.
-    """
-    categories = _categories(rows)
-    across = {
-        "field": "value",
-        "type": "quantitative",
-        "title": axis,
-        "scale": _room_for_text([row["value"] for row in rows], width),
-        "axis": {"tickCount": _ticks(width)},
-    }
-    up = _category_axis(categories)
-    return _layers(
-        [
-            {"mark": {"type": "bar", "color": ORANGE, "height": {"band": 0.72}}, "encoding": {"x": across, "y": up}},
-            {
-                "mark": _BESIDE,
-                "encoding": {"x": across, "y": up, "text": {"field": "text", "type": "nominal"}},
-            },
-        ],
-        width,
-        44 + 28 * len(categories),
-        data=rows,
-    )
-
-
-def before_and_after(rows: Rows, series: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
+def before_and_after(rows: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
     """Points about a diagonal on logarithmic axes of one scale: those below it became smaller.
 
     Parameters
     ----------
-    rows : rows of x, y (both above 0), series
-    series : sequence of Mark
+    rows : rows of x, y (both above 0), series (the name of a mark)
+    marks : sequence of Mark
     width : int
     x, y : str
         Titles of the axes.
     """
     values = [row[field] for row in rows for field in ("x", "y")]
-    low, high = _log_domain(values)
-
-    def axis(field: str, title: str) -> Spec:
-        return {
-            "field": field,
-            "type": "quantitative",
-            "title": title,
-            "scale": {"type": "log", "nice": False, "domain": [low, high]},
-            "axis": _log_axis(values),
-        }
-
-    across, up = axis("x", x), axis("y", y)
+    across, up = _logarithmic("x", x, values), _logarithmic("y", y, values)
+    diagonal = [{"x": end, "y": end} for end in _log_domain(values)]
+    dots = {"type": "point", "filled": True, "size": 30, "opacity": 0.75}
     return _layers(
         [
-            {
-                "data": {"values": [{"x": low, "y": low}, {"x": high, "y": high}]},
-                "mark": {"type": "line", "color": GREY, "strokeWidth": 1},
-                "encoding": {"x": across, "y": up},
-            },
-            {
-                "data": {"values": list(rows)},
-                "mark": {"type": "point", "filled": True, "size": 30, "opacity": 0.75},
-                "encoding": {"x": across, "y": up, "color": _colours(series), "shape": _shapes(series)},
-            },
+            _layer({"type": "line", "color": GREY, "strokeWidth": 1}, diagonal, x=across, y=up),
+            _layer(dots, rows, x=across, y=up, color=_colours(marks), shape=_shapes(marks)),
         ],
         width,
-        round(0.85 * width) if width < _NARROW else round(0.6 * width),
+        _height(width, 0.6, 0.85),
     )
 
 
-def trend(points: Rows, series: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
-    """A line with dots for each series, on a logarithmic axis of shares.
+def trend(points: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
+    """A line with dots for each mark, on a logarithmic axis of shares.
 
     Parameters
     ----------
-    points : rows of x (a whole number), y (above 0), series
-    series : sequence of Mark
+    points : rows of x (a whole number), y (above 0), series (the name of a mark)
+    marks : sequence of Mark
     width : int
     x, y : str
         Titles of the axes.
     """
-    across = {"field": "x", "type": "quantitative", "title": x, "axis": {"tickMinStep": 1, "grid": False}}
-    values = [row["y"] for row in points] or [1]
-    up = {
-        "field": "y",
-        "type": "quantitative",
-        "title": y,
-        "scale": {"type": "log", "nice": False, "domain": _log_domain(values)},
-        "axis": {**_log_axis(values), "format": "~%"},
-    }
-    encoding = {"x": across, "y": up, "color": _colours(series)}
-    return _layers(
-        [
-            {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": encoding},
-            {"mark": {"type": "point", "filled": True, "size": 30, "opacity": 1}, "encoding": encoding},
-        ],
-        width,
-        round(0.85 * width) if width < _NARROW else round(0.45 * width),
-        data=points,
-    )
+    across = _number("x", x, axis={"tickMinStep": 1, "grid": False})
+    up = _logarithmic("y", y, [row["y"] for row in points] or [1])
+    up["axis"]["format"] = "~%"
+    encoding = {"x": across, "y": up, "color": _colours(marks)}
+    layers = [_layer({"type": "line", "strokeWidth": 1.5}, None, **encoding), _layer(_points(30), None, **encoding)]
+    return _layers(layers, width, _height(width, 0.45, 0.85), data=points)
 
 
 def shaded_map(shapes: Sequence[Mapping[str, Any]], width: int, height: int) -> Spec:
@@ -560,7 +384,7 @@ def shaded_map(shapes: Sequence[Mapping[str, Any]], width: int, height: int) -> 
         data={"values": {"type": "FeatureCollection", "features": list(shapes)}, "format": {"property": "features"}},
         projection={"type": "identity", "reflectY": True},
         mark={"type": "geoshape", "stroke": _TEXT, "strokeWidth": 0.5, "strokeOpacity": 0.6},
-        encoding={"color": {"field": "properties.colour", "type": "nominal", "scale": None, "legend": None}},
+        encoding={"color": _kind("properties.colour", scale=None, legend=None)},
     )
 
 
@@ -574,30 +398,11 @@ def dots_about_zero(points: Rows, width: int, *, x: str, y: str) -> Spec:
     x, y : str
         Titles of the axes.
     """
-    across = {
-        "field": "x",
-        "type": "quantitative",
-        "title": x,
-        "scale": {"type": "symlog", "constant": 10, "nice": False},
-        "axis": {"values": [0, *(10**power for power in range(1, 10))], "format": ",d", "labelOverlap": "greedy"},
-    }
-    up = {"field": "y", "type": "quantitative", "title": y, "axis": {"tickCount": 7}}
-    return _layers(
-        [
-            {
-                "data": {"values": [{"y": 0}]},
-                "mark": {"type": "rule", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6},
-                "encoding": {"y": up},
-            },
-            {
-                "data": {"values": list(points)},
-                "mark": {"type": "point", "filled": True, "size": 10, "opacity": 0.6, "color": BLUE},
-                "encoding": {"x": across, "y": up},
-            },
-        ],
-        width,
-        round(0.75 * width) if width < _NARROW else round(0.42 * width),
-    )
+    ticks = {"values": _POWERS, "format": ",d", "labelOverlap": "greedy"}
+    across = _number("x", x, scale={"type": "symlog", "constant": 10, "nice": False}, axis=ticks)
+    up = _number("y", y, axis={"tickCount": 7})
+    layers = [_layer(_RULE, [{"y": 0}], y=up), _layer(_DOTS, points, x=across, y=up)]
+    return _layers(layers, width, _height(width, 0.42, 0.75))
 
 
 def dots_about_diagonal(points: Rows, width: int, *, x: str, y: str) -> Spec:
@@ -610,40 +415,14 @@ def dots_about_diagonal(points: Rows, width: int, *, x: str, y: str) -> Spec:
     x, y : str
         Titles of the axes.
     """
-    ends = [f(row[side] for row in points) for f in (min, max) for side in ("x", "y")]
-    low, high = min(0, *ends), max(1, *ends)
-    ticks = [0, *(10**power for power in range(1, 10))]
-
-    def axis(field: str, title: str) -> Spec:
-        return {
-            "field": field,
-            "type": "quantitative",
-            "title": title,
-            "scale": {"type": "symlog", "constant": 10, "domain": [low, high], "nice": False},
-            "axis": {
-                "values": [sign * tick for tick in ticks for sign in (1, -1) if low <= sign * tick <= high],
-                "format": ",d",
-                "labelOverlap": "greedy",
-            },
-        }
-
-    across, up = axis("x", x), axis("y", y)
-    return _layers(
-        [
-            {
-                "data": {"values": [{"x": low, "y": low}, {"x": high, "y": high}]},
-                "mark": {"type": "line", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6},
-                "encoding": {"x": across, "y": up},
-            },
-            {
-                "data": {"values": list(points)},
-                "mark": {"type": "point", "filled": True, "size": 10, "opacity": 0.6, "color": BLUE},
-                "encoding": {"x": across, "y": up},
-            },
-        ],
-        width,
-        round(0.75 * width) if width < _NARROW else round(0.42 * width),
-    )
+    values = [row[side] for row in points for side in ("x", "y")]
+    ends = min(0, *values), max(1, *values)
+    ticks = [sign * tick for tick in _POWERS for sign in (1, -1)]
+    across, up = _symmetric("x", x, ticks, ends), _symmetric("y", y, ticks, ends)
+    diagonal = [{"x": end, "y": end} for end in ends]
+    line = {"type": "line", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6}
+    layers = [_layer(line, diagonal, x=across, y=up), _layer(_DOTS, points, x=across, y=up)]
+    return _layers(layers, width, _height(width, 0.42, 0.75))
 
 
 def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> Spec:
@@ -657,35 +436,44 @@ def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> S
     x, y : str
         Titles of the axes.
     """
-    across = {
-        "field": "x",
-        "type": "quantitative",
-        "title": x,
-        "scale": {"nice": False, "zero": False},
-        "axis": {"format": ",d", "tickCount": _ticks(width)},
-    }
-    up = {"field": "y", "type": "quantitative", "title": y, "axis": {"tickCount": 7}}
+    ticks = {"format": ",d", "tickCount": _ticks(width)}
+    across = _number("x", x, scale={"nice": False, "zero": False}, axis=ticks)
+    up = _number("y", y, axis={"tickCount": 7})
+    rules = {"type": "rule", "strokeWidth": 1.5, "strokeDash": [5, 3]}
     return _layers(
         [
-            {
-                "data": {"values": list(rows)},
-                "mark": {"type": "area", "color": GREY, "opacity": 0.3},
-                "encoding": {"x": across, "y": {**up, "field": "low"}, "y2": {"field": "high"}},
-            },
-            {
-                "data": {"values": list(marks)},
-                "mark": {"type": "rule", "strokeWidth": 1.5, "strokeDash": [5, 3]},
-                "encoding": {"y": up, "color": {"field": "colour", "type": "nominal", "scale": None, "legend": None}},
-            },
-            {
-                "data": {"values": list(rows)},
-                "mark": {"type": "line", "color": BLUE, "strokeWidth": 2.5},
-                "encoding": {"x": across, "y": up},
-            },
+            _band(rows, across, up),
+            _layer(rules, marks, y=up, color=_kind("colour", scale=None, legend=None)),
+            _layer({"type": "line", "color": BLUE, "strokeWidth": 2.5}, rows, x=across, y=up),
         ],
         width,
-        round(0.75 * width) if width < _NARROW else round(0.42 * width),
+        _height(width, 0.42, 0.75),
     )
+
+
+_BESIDE: Final[Spec] = {"type": "text", "align": "left", "dx": 5, "color": _TEXT, "fontSize": 11.5}
+"""Text to the right of a bar."""
+
+_RULE: Final[Spec] = {"type": "rule", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6}
+_DOTS: Final[Spec] = {"type": "point", "filled": True, "size": 10, "opacity": 0.6, "color": BLUE}
+_POWERS: Final = [0, *(10**power for power in range(1, 10))]
+
+_CONFIG: Final[Spec] = {
+    "font": "system-ui, Segoe UI, Helvetica, Arial, sans-serif",
+    # The page says what a chart shows; a description of every mark would multiply its size.
+    "aria": False,
+    "view": {"stroke": None},
+    "axis": {
+        **dict.fromkeys(("labelColor", "titleColor", "tickColor", "domainColor", "gridColor"), _TEXT),
+        "gridOpacity": 0.14,
+        "domainOpacity": 0.5,
+        "tickOpacity": 0.5,
+        "labelFontSize": 11.5,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+    },
+}
 
 
 def _chart(rows: Rows, width: int, height: int, **parts: Any) -> Spec:  # noqa: ANN401 (the language is untyped)
@@ -707,45 +495,49 @@ def _layers(layers: list[Spec], width: int, height: int, data: Rows = (), right:
     return _chart(data, width, height, layer=layers, padding=padding)
 
 
-_FONT: Final = "system-ui, Segoe UI, Helvetica, Arial, sans-serif"
+def _layer(mark: Spec, rows: Rows | None = None, **encoding: Spec) -> Spec:
+    """Marks with what they encode, of rows of their own or of the chart's."""
+    data = {} if rows is None else {"data": {"values": list(rows)}}
+    return {**data, "mark": mark, "encoding": encoding}
 
-_CONFIG: Final[Spec] = {
-    "font": _FONT,
-    # The page says what a chart shows; a description of every mark would multiply its size.
-    "aria": False,
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": _TEXT,
-        "titleColor": _TEXT,
-        "tickColor": _TEXT,
-        "domainColor": _TEXT,
-        "gridColor": _TEXT,
-        "gridOpacity": 0.14,
-        "domainOpacity": 0.5,
-        "tickOpacity": 0.5,
-        "labelFontSize": 11.5,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
-    },
-}
 
-_BESIDE: Final[Spec] = {"type": "text", "align": "left", "dx": 5, "color": _TEXT, "fontSize": 11.5}
-"""Text to the right of a bar."""
+def _band(rows: Rows, across: Spec, up: Spec, **more: bool) -> Spec:
+    area = {"type": "area", "color": GREY, "opacity": 0.3, **more}
+    return _layer(area, rows, x=across, y={**up, "field": "low"}, y2={"field": "high"})
+
+
+def _points(size: int, **more: str) -> Spec:
+    return {"type": "point", "filled": True, "size": size, "opacity": 1, **more}
+
+
+def _number(field: str, title: str, **more: Spec) -> Spec:
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def _kind(field: str, **more: Any) -> Spec:  # noqa: ANN401 (the language is untyped)
+    return {"field": field, "type": "nominal", **more}
+
+
+def _logarithmic(field: str, title: str, values: Sequence[float], domain: list[float] | None = None) -> Spec:
+    scale = {"type": "log", "nice": False, "domain": domain or _log_domain(values)}
+    return _number(field, title, scale=scale, axis=_log_axis(values))
+
+
+def _symmetric(field: str, title: str, ticks: Sequence[int], ends: tuple[float, float], **more: int) -> Spec:
+    """An axis that is linear near zero and logarithmic further out, on both sides."""
+    low, high = ends
+    scale = {"type": "symlog", "constant": 10, "domain": [low, high], "nice": False}
+    labels = {"values": [tick for tick in ticks if low <= tick <= high], "format": ",d", "labelOverlap": "greedy"}
+    return _number(field, title, scale=scale, axis={**labels, **more})
 
 
 def _categories(rows: Rows) -> list[str]:
     return list(dict.fromkeys(str(row["category"]) for row in rows))
 
 
-def _category_axis(categories: Sequence[str]) -> Spec:
-    return {
-        "field": "category",
-        "type": "nominal",
-        "sort": list(categories),
-        "title": None,
-        "axis": {"labelLimit": 300, "ticks": False, "domain": False, "minExtent": _extent(categories)},
-    }
+def _category_axis(categories: Sequence[str], *, grid: bool = False) -> Spec:
+    axis = {"labelLimit": 300, "ticks": False, "domain": False, "minExtent": _extent(categories)}
+    return _kind("category", sort=list(categories), title=None, axis={**axis, **({"grid": True} if grid else {})})
 
 
 def _extent(labels: Sequence[str]) -> float:
@@ -758,28 +550,26 @@ def _room_for_text(values: Sequence[float], width: int) -> Spec:
     return {"domain": [0, most * (1.15 if width >= _NARROW else 1.45)], "nice": False}
 
 
-def _colours(series: Sequence[Mark]) -> Spec:
-    return {
-        "field": "series",
-        "type": "nominal",
-        "sort": [s.name for s in series],
-        "scale": {"domain": [s.name for s in series], "range": [s.colour for s in series]},
-        "legend": None,
-    }
+def _colours(marks: Sequence[Mark]) -> Spec:
+    return _by_mark(marks, [mark.colour for mark in marks])
 
 
-def _shapes(series: Sequence[Mark]) -> Spec:
-    return {
-        "field": "series",
-        "type": "nominal",
-        "sort": [s.name for s in series],
-        "scale": {"domain": [s.name for s in series], "range": [s.shape for s in series]},
-        "legend": None,
-    }
+def _shapes(marks: Sequence[Mark]) -> Spec:
+    return _by_mark(marks, [mark.shape for mark in marks])
+
+
+def _by_mark(marks: Sequence[Mark], values: list[str]) -> Spec:
+    names = [mark.name for mark in marks]
+    return _kind("series", sort=names, scale={"domain": names, "range": values}, legend=None)
 
 
 def _ticks(width: int) -> int:
     return 4 if width < _NARROW else 8
+
+
+def _height(width: int, wide: float, narrow: float) -> int:
+    """The height of a chart as a share of its width."""
+    return round((narrow if width < _NARROW else wide) * width)
 
 
 def _log_domain(values: Sequence[float]) -> list[float]:
@@ -794,3 +584,49 @@ def _log_axis(values: Sequence[float]) -> Spec:
     steps = (1, 2, 5) if high / low < 1000 else (1,)
     ticks = [step * 10.0**power for power in range(-12, 15) for step in steps]
     return {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~r", "labelOverlap": "greedy"}
+
+
+_ID: Final = re.compile(r'\bid="([^"]+)"|url\(#([^)]+)\)|href="#([^"]+)"')
+_NAMESPACES: Final = re.compile(r' xmlns(:xlink)?="[^"]*"')
+
+
+def renderer() -> ModuleType:
+    """Import the renderer.
+
+    Raises
+    ------
+    ConfigError
+        If it is not installed, saying how to install it. Ask before long work that ends in a report.
+    """
+    try:
+        import vl_convert  # noqa: PLC0415 (optional, and half a second to start)
+    except ImportError:
+        raise ConfigError(
+            "the charts of a report need the package vl-convert-python; install it: pip install 'yupana[report]'"
+        ) from None
+    module: ModuleType = vl_convert
+    return module
+
+
+def draw(spec: Spec, label: str, names: Iterator[str]) -> Html:
+    """Render a chart as an SVG element that a screen reader knows by its label.
+
+    Parameters
+    ----------
+    spec : Spec
+    label : str
+        What the chart shows, in a sentence.
+    names : iterator of str
+        Prefixes for the identifiers in the SVG: several SVGs in one page share one space of names.
+    """
+    svg = renderer().vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    prefix = next(names)
+    svg = _ID.sub(lambda m: m.group().replace(m[1] or m[2] or m[3], f"{prefix}-{m[1] or m[2] or m[3]}"), svg)
+    # Inside HTML the namespaces are known, and without them no address occurs in the page at all.
+    svg = _NAMESPACES.sub("", svg)
+    return Html(svg.replace("<svg ", f'<svg role="img" aria-label="{Html.escape(label)}" ', 1))
+
+
+def prefixes() -> Iterator[str]:
+    """Names for the charts of a page."""
+    return (f"chart{i}" for i in itertools.count(1))

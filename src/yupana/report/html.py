@@ -63,7 +63,7 @@ def _is_number(value: object) -> bool:
     return text in {"", "–", "infinite", "exact", "unknown"} or text.replace(".", "", 1).isdecimal()
 
 
-BOUNDS: Final = (0.01, 0.05, 0.1, 0.25, 1.0)
+_BOUNDS: Final = (0.01, 0.05, 0.1, 0.25, 1.0)
 """Shares at which the shade changes; the classes are s0 to s5."""
 
 _LEGEND: Final = ("up to 1%", "up to 5%", "up to 10%", "up to 25%", "up to 100%", "more than the count itself")
@@ -86,7 +86,7 @@ def shades(rows: Mapping[str, Sequence[float | None]], columns: Sequence[str], c
 
 
 def _shade(share: float) -> int:
-    return sum(share > bound for bound in BOUNDS)
+    return sum(share > bound for bound in _BOUNDS)
 
 
 def _shown(share: float) -> str:
@@ -96,34 +96,3 @@ def _shown(share: float) -> str:
     if share >= 10:
         return f"{numbers.rounded(share, 2)}×"
     return f"{numbers.rounded(100 * share, 2)}%" if share < 0.995 else numbers.percent(share)
-
-
-def escape(text: object) -> Html:
-    """Escape a text; leave `Html` as it is."""
-    return Html.escape(text)
-
-
-def join(*parts: object) -> Html:
-    """Put parts one after the other, each escaped unless it is `Html`."""
-    return Html("").join(map(escape, parts))
-
-
-def element(name: str, *content: object, **attributes: str) -> Html:
-    """An element. A trailing underscore of an attribute's name is dropped: ``class_`` is class."""
-    written = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
-    return Html(f"<{name}{written}>{join(*content)}</{name}>")
-
-
-def paragraph(*content: object, **attributes: str) -> Html:
-    """A paragraph."""
-    return element("p", *content, **attributes)
-
-
-def code(text: str) -> Html:
-    """Something that is typed, or the name of a file."""
-    return element("code", text)
-
-
-def bullets(*items: object) -> Html:
-    """A list."""
-    return element("ul", *(element("li", item) for item in items))

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import yupana
-from yupana.report.charts import Mark, Spec
+from yupana.report.charts import Mark, Spec, draw, prefixes
 from yupana.report.html import TEMPLATES, Html, fill, table
-from yupana.report.svg import draw, prefixes
 
 NARROW: Final = 340
 """Width in pixels of a chart on a telephone, and of one of several charts side by side."""

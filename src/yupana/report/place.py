@@ -7,8 +7,8 @@ from typing import Final
 from yupana.errors import OutputError
 from yupana.files.new_file import NewFile
 from yupana.files.regular import real, regular
+from yupana.report.charts import renderer
 from yupana.report.page import MARK
-from yupana.report.svg import renderer
 
 CONFIDENTIAL: Final = 0o600
 PUBLIC: Final = 0o666
