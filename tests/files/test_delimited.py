@@ -6,7 +6,7 @@ import pytest
 
 from yupana.errors import InputError
 from yupana.files.database import open_database, source_of, write_query
-from yupana.files.delimited import column_types, csv_rows, open_delimited, parquet_rows, read_header
+from yupana.files.delimited import apart, column_types, csv_rows, open_delimited, parquet_rows, read_header
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,7 @@ def test_columns_of_numbers_are_read_from_text_as_from_parquet(tmp_path: Path) -
     parquet.write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match="not readable as Parquet"), open_delimited(parquet, ("BLOCK",)):
         pass
+
+
+def test_names_that_differ_by_case_alone_are_told_apart() -> None:
+    assert apart(("block", "US", "Block", "BLOCK", "Block_1")) == ["block", "US", "Block_1", "BLOCK_2", "Block_1_1"]

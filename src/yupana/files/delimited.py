@@ -106,6 +106,18 @@ def csv_rows(
     )
 
 
+def apart(names: Sequence[str]) -> list[str]:
+    """Names that the database tells apart, as it does not by upper and lower case alone: ``block``, ``Block_1``."""
+    found: list[str] = []
+    for name in names:
+        taken, other, number = {one.lower() for one in found}, name, 0
+        while other.lower() in taken:
+            number += 1
+            other = f"{name}_{number}"
+        found.append(other)
+    return found
+
+
 def parquet_rows(paths: Iterable[Path]) -> str:
     """SQL for Parquet files of one schema. What a path says, as in ``TABBLKST=06``, is not read as data."""
     files = ", ".join(map(source_of, paths))

@@ -86,7 +86,7 @@ def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = F
         cousub, place = (file.digits(name, 5, none=NO_ENTITY).astype(np.int32) for name in ("COUSUBFP", "PLACEFP"))
         wanted = dict.fromkeys((*columns, *(name for name in SCHOOL_COLUMNS if file.has(name))))
         texts = {name: file.texts(name) for name in wanted}
-        _refuse_repeated(file, block, 16)
+        _refuse_repeated(file, block, 16, "twice")
     order = np.argsort(block)
     return Reference(
         block[order],
@@ -112,7 +112,7 @@ def read_areas(path: Path) -> tuple[Ints, Ints, Ints]:
     """
     with open_delimited(path, (*FIFTEEN, "PLACEFP", "AIANNHCE")) as file:
         block = read_codes(file, FIFTEEN)
-        _refuse_repeated(file, block, 15)
+        _refuse_repeated(file, block, 15, "more than once")
         return block, file.digits("PLACEFP", 5), file.digits("AIANNHCE", 4)
 
 
@@ -130,10 +130,10 @@ def read_codes(file: DelimitedFile, parts: Mapping[str, int]) -> Ints:
     return joined
 
 
-def _refuse_repeated(file: DelimitedFile, block: Ints, width: int) -> None:
+def _refuse_repeated(file: DelimitedFile, block: Ints, width: int, often: str) -> None:
     if repeated := first_repeated(block):
         first, again = repeated
-        text = f"block {block[again]:0{width}d} is listed twice; first in line {file.line(first)}"
+        text = f"block {block[again]:0{width}d} is listed {often}; first in line {file.line(first)}"
         raise file.fault(again, "TABBLK", text)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from yupana.errors import OutputError
 from yupana.files.database import open_database, write_query
-from yupana.files.delimited import PARQUET, csv_rows, parquet_rows, read_header
+from yupana.files.delimited import PARQUET, apart, column_types, csv_rows, parquet_rows, read_header
 from yupana.files.regular import must_be_regular, read_regular, regular
 
 Value = str | int | float
@@ -102,7 +102,21 @@ def table_rows(path: Path, kinds: Mapping[str, str] | None = None) -> str:
     if path.suffix == PARQUET:
         must_be_regular(path)
         return parquet_rows([path])
-    return csv_rows(path, read_header(path, separators="|", quote="").names, kinds=kinds)
+    return csv_rows(path, apart(table_columns(path)), kinds=kinds)
+
+
+def table_columns(path: Path) -> list[str]:
+    """The columns of a table of a release, as the file names them.
+
+    Raises
+    ------
+    OSError, UnicodeDecodeError
+        As by `table_rows`.
+    """
+    if path.suffix != PARQUET:
+        return list(read_header(path, separators="|", quote="").names)
+    with open_database() as db:
+        return list(column_types(db, table_rows(path)))
 
 
 def checksum(path: Path) -> str:

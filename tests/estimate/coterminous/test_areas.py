@@ -34,7 +34,7 @@ def test_blocks_have_their_place_and_area_or_none(tmp_path: Path) -> None:
         (ROWS, "TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|PLACEFP|X|NAME", "no column AIANNHCE"),
         ((*ROWS, "6|001|000100|1003|99999|9999|d"), HEADER, "line 5, column TABBLKST: the value is not a code of 2"),
         ((*ROWS, "06|001|000100|1003||9999|d"), HEADER, "line 5, column PLACEFP: the value is not a code of 5"),
-        ((*ROWS, ROWS[0]), HEADER, "block 060010001001001 is listed twice; first in line 2"),
+        ((*ROWS, ROWS[0]), HEADER, "block 060010001001001 is listed more than once; first in line 2"),
         ((*ROWS, "06|001"), HEADER, "line 5: 2 fields, but the header names 7 columns"),
     ],
 )

@@ -5,15 +5,13 @@ from typing import Any
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
-from yupana.files.database import open_database
-from yupana.files.delimited import PARQUET, column_types, read_header
 from yupana.geography.blocks import Reference
 from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.tables import write_tables
 from yupana.release.check import describe
-from yupana.release.tables import Format, table_rows
+from yupana.release.tables import Format, table_columns
 from yupana.topdown.disk import (
     plain_records,
     published_areas,
@@ -95,13 +93,8 @@ def check_labels(schema: Schema) -> None:
 def describe_files(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, Any]]:
     """What the manifest says of the files: by path, checksum, rows and columns."""
     described = {}
-    with open_database() as db:
-        for name, number in rows.items():
-            path = folder / name
-            # The header itself, as a database does not tell "block" from "Block".
-            if path.suffix == PARQUET:
-                columns = tuple(column_types(db, table_rows(path)))
-            else:
-                columns = read_header(path, separators="|", quote="").names
-            described[name] = describe(path.with_suffix("").relative_to(folder).as_posix(), path, number, columns)
+    for name, number in rows.items():
+        path = folder / name
+        table = path.with_suffix("").relative_to(folder).as_posix()
+        described[name] = describe(table, path, number, table_columns(path))
     return described
