@@ -1,4 +1,135 @@
-"""Yupana: an open disclosure avoidance system for censuses."""
+"""Yupana: an open disclosure avoidance system for censuses.
+
+Confidential records in, tables with a proven privacy loss out. docs/python.md describes every name that stands here;
+each is loaded when it is first asked for, so that the import itself costs nothing.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from yupana import topdown
+    from yupana.api import (
+        accuracy,
+        attribute_loss,
+        build_spine,
+        certificate,
+        check,
+        combine_coterminous,
+        empirical_loss,
+        estimate,
+        exact,
+        interval,
+        open_release,
+        plan,
+        report,
+        run,
+        solve,
+        spine_distances,
+        suppress,
+        synthesize,
+        validate,
+    )
+    from yupana.errors import BudgetError, ConfigError, EntropyError, InputError, OutputError, YupanaError
+    from yupana.estimate.intervals.answers import Intervals
+    from yupana.files.arrow import ArrowStream, ArrowTable
+    from yupana.plan.margin import margin_of_error, rho_for_margin
+    from yupana.plan.plan import Plan
+    from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
+    from yupana.products import PRODUCTS
+    from yupana.products.product import Product
+    from yupana.progress import Step
+    from yupana.release.release import Release
+    from yupana.report.certified import Certificate
+    from yupana.topdown import InfeasibleNode, NodeEstimate, estimate_node, round_node
+
+__all__ = [
+    "PRODUCTS",
+    "ArrowStream",
+    "ArrowTable",
+    "BudgetError",
+    "Certificate",
+    "ConfigError",
+    "EntropyError",
+    "InfeasibleNode",
+    "InputError",
+    "Intervals",
+    "NodeEstimate",
+    "OutputError",
+    "Plan",
+    "Product",
+    "Release",
+    "Step",
+    "YupanaError",
+    "__version__",
+    "accuracy",
+    "attribute_loss",
+    "build_spine",
+    "certificate",
+    "check",
+    "combine_coterminous",
+    "empirical_loss",
+    "epsilon_bun_steinke",
+    "epsilon_tight",
+    "estimate",
+    "estimate_node",
+    "exact",
+    "interval",
+    "margin_of_error",
+    "open_release",
+    "plan",
+    "report",
+    "rho_for_epsilon",
+    "rho_for_margin",
+    "round_node",
+    "run",
+    "solve",
+    "spine_distances",
+    "suppress",
+    "synthesize",
+    "topdown",
+    "validate",
+]
 
 # Written here as in pyproject.toml (a test compares them): asking the installed metadata would slow every start.
 __version__ = "0.1.0"
+
+_HOMES = {
+    "yupana.errors": "BudgetError ConfigError EntropyError InputError OutputError YupanaError",
+    "yupana.estimate.intervals.answers": "Intervals",
+    "yupana.files.arrow": "ArrowStream ArrowTable",
+    "yupana.plan.margin": "margin_of_error rho_for_margin",
+    "yupana.plan.plan": "Plan",
+    "yupana.privacy.zcdp": "epsilon_bun_steinke epsilon_tight rho_for_epsilon",
+    "yupana.products": "PRODUCTS",
+    "yupana.products.product": "Product",
+    "yupana.progress": "Step",
+    "yupana.release.release": "Release",
+    "yupana.report.certified": "Certificate",
+    "yupana.topdown": "InfeasibleNode NodeEstimate estimate_node round_node",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+class _Public(ModuleType):
+    """The package itself: a function stays the function, although a folder such as `plan` has its name, too."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever the name stands for)
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "topdown":
+            return import_module("yupana.topdown")
+        return getattr(import_module(_HOME_OF.get(name, "yupana.api")), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # The import of a folder would put the folder in the place of the function.
+        if not (isinstance(value, ModuleType) and name in __all__):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(__all__)
+
+
+sys.modules[__name__].__class__ = _Public

@@ -77,16 +77,6 @@ class ArrowTable:
         weakref.finalize(table, _drop, name).atexit = False
         return table
 
-    @classmethod
-    def of_values(cls, columns: Mapping[str, Sequence[str | int | float]]) -> "ArrowTable":
-        """Make a table of values that are text, whole numbers or doubles throughout a column; an empty text is none."""
-        return cls.of(
-            {
-                name: (_type_of(values), [None if value == "" else value for value in values])
-                for name, values in columns.items()
-            }
-        )
-
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
@@ -162,13 +152,6 @@ class ArrowTable:
             return _cursor().execute(f"{select} FROM ({self._query})")
         except duckdb.IOException:
             raise InputError("the file of this table is no longer there or can no longer be read") from None
-
-
-def _type_of(values: Sequence[object]) -> str:
-    kinds = {type(value) for value in values if value != ""}
-    if str in kinds or not kinds:
-        return "VARCHAR"
-    return "BIGINT" if kinds == {int} else "DOUBLE"
 
 
 def _cell(value: object) -> str:

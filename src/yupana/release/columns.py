@@ -11,6 +11,7 @@ from yupana.files.arrow import ArrowTable
 from yupana.files.database import named, open_database, unreadable
 from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows, read_header
 from yupana.files.regular import must_be_regular
+from yupana.release.tables import ReleaseTable
 
 _WHOLE: Final = re.compile(r"COUNT|count|value|children|osed|GROUPS|[PH]\d{7}")
 _REAL: Final = re.compile(
@@ -54,11 +55,23 @@ def read_columns(path: Path) -> ArrowTable:
     return ArrowTable(query)
 
 
+def as_columns(table: ReleaseTable) -> ArrowTable:
+    """Hand out a table that was not written, as `read_columns` would once it was; an empty text is no value."""
+    made = {}
+    for name, values in table.columns.items():
+        kind = _kind(name)
+        told = [None if value == "" else str(value) if kind == "VARCHAR" else value for value in values]
+        made[name] = kind, told
+    return ArrowTable.of(made)
+
+
 def _typed(name: str, names: Sequence[str]) -> str:
-    kind = "VARCHAR"
-    if _SUPPRESSED not in names:
-        kind = "BIGINT" if _WHOLE.fullmatch(name) else "DOUBLE" if _REAL.fullmatch(name) else kind
+    kind = "VARCHAR" if _SUPPRESSED in names else _kind(name)
     return f"CAST({named(name)} AS {kind}) AS {named(name)}"
+
+
+def _kind(name: str) -> str:
+    return "BIGINT" if _WHOLE.fullmatch(name) else "DOUBLE" if _REAL.fullmatch(name) else "VARCHAR"
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:

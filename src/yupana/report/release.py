@@ -19,7 +19,7 @@ from yupana.report.plans import level_sections, plan_sections
 def write_release_report(
     place: NewFile, plan: Plan, production: Plan, manifest: Mapping[str, Any], tables: Mapping[str, Columns]
 ) -> None:
-    """Write the page of a release of PHSafe or SafeTab.
+    """Write the page of a release.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def write_release_report(
         Of the release, and of the run of 2020.
     manifest : mapping
     tables : mapping of table to columns
-        As published. Those of SafeTab are not looked at.
+        As published; only those of PHSafe are looked at.
     """
     of_product = _phsafe(plan, tables) if plan.product == "phsafe" else _safetab(plan)
     described = manifest["tables"]
@@ -74,8 +74,8 @@ def _phsafe(plan: Plan, tables: Mapping[str, Columns]) -> Sequence[Section]:
 
 
 def _safetab(plan: Plan) -> Sequence[Section]:
-    """Budgets and margins by level, and relative errors by size of group."""
-    if not plan.is_finite:
+    """Budgets and margins by level, and relative errors by size of group; nothing of TopDown, whose cells have none."""
+    if not plan.is_finite or not plan.product.startswith("safetab"):
         return ()
     levels = {level.name: level for level in LEVELS}
     measured: dict[Level, Measurement] = {}

@@ -12,7 +12,7 @@ import pytest
 
 from yupana.confidential.records.census import SYNTHETIC_MARK
 from yupana.confidential.records.database import scratch_folder
-from yupana.confidential.records.frames import Data, as_folder
+from yupana.confidential.records.frames import Data, as_folder, in_words
 from yupana.confidential.records.reader import find_source
 from yupana.errors import ConfigError, InputError
 from yupana.files.columns import PERSONS
@@ -136,7 +136,9 @@ def test_nothing_is_left_after_a_failure() -> None:
     assert ours <= before
 
 
-def test_errors_speak_of_the_frames() -> None:
-    words = r"^persons has no x; synthetic=True was not said, so$"
-    with pytest.raises(ConfigError, match=words), as_folder({"persons": pl.DataFrame(ROWS)}) as folder:
-        raise ConfigError(f"{folder}/persons.parquet has no x; {folder} holds no file named {SYNTHETIC_MARK}, so")
+def test_errors_speak_of_the_frames(tmp_path: Path) -> None:
+    mark = f"{tmp_path} holds no file named {SYNTHETIC_MARK}, so its records may be real"
+    told = in_words(f"{tmp_path}/persons.parquet has no x; {mark}; in {tmp_path}", tmp_path, {"persons": 0})
+    assert told == "persons has no x; synthetic=True was not said, so the records may be real; in the data"
+    with pytest.raises(ConfigError, match=r"^persons$"), as_folder({"persons": pl.DataFrame(ROWS)}) as folder:
+        raise ConfigError(f"{folder}/persons.parquet")

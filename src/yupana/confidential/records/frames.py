@@ -84,7 +84,8 @@ def _write(folder: Path, frames: Mapping[str, object], memory: int | None) -> No
 
 def in_words(text: str, folder: Path, frames: Mapping[str, object]) -> str:
     """Say of frames what was said of the files they were written to."""
-    text = text.replace(f"{folder} holds no file named {SYNTHETIC_MARK}", "synthetic=True was not said")
+    mark = f"{folder} holds no file named {SYNTHETIC_MARK}, so its records"
+    text = text.replace(mark, "synthetic=True was not said, so the records")
     for name in frames:
         text = text.replace(f"{folder / _file(name)}", name).replace(_file(name), name)
     return text.replace(str(folder), "the data")

@@ -1,0 +1,233 @@
+"""Records given as frames: the same releases as of files, and refusals in the same words."""
+
+import pickle
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from census_maker import random_census, write_csv
+from census_maker import seeded as census_seed
+from safetab_worlds import random_world, seeded, write_data, write_parameters
+from topdown_worlds import configuration, make_world, write_world
+
+import yupana
+from yupana.products.phsafe.production import production_config
+
+STATES = ("10", "44")
+FILES = ("persons", "units", "geo")
+
+
+@pytest.fixture(scope="module")
+def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "census"
+    write_csv(folder, random_census(census_seed(3), STATES, 200))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def frames(census: Path) -> dict[str, pl.DataFrame]:
+    return texts(census, *FILES)
+
+
+def phsafe() -> dict[str, Any]:
+    return {**production_config(), "state_filter": list(STATES)}
+
+
+def texts(folder: Path, *names: str) -> dict[str, pl.DataFrame]:
+    found = {}
+    for name in names:
+        (path,) = folder.glob(f"{name}.*")
+        separator = "|" if "|" in path.read_text().partition("\n")[0] else ","
+        found[name] = pl.read_csv(path, separator=separator, infer_schema=False)
+    return found
+
+
+def tables(release: yupana.Release) -> dict[str, bytes]:
+    paths = [path for path in sorted(release.folder.rglob("*")) if path.is_file() and path.name != "manifest.json"]
+    return {str(path.relative_to(release.folder)): path.read_bytes() for path in paths}
+
+
+def told(release: yupana.Release) -> dict[str, Any]:
+    return {key: value for key, value in release.manifest.items() if key not in {"created", "public_inputs"}}
+
+
+def as_duckdb(frame: pl.DataFrame) -> duckdb.DuckDBPyRelation:
+    database = duckdb.connect()
+    database.register("given", frame)
+    database.execute("CREATE TABLE kept AS FROM given")
+    return database.sql("FROM kept")
+
+
+LIBRARIES: dict[str, Callable[[pl.DataFrame], object]] = {
+    "polars": lambda frame: frame,
+    "pandas": pd.DataFrame.from_arrow,
+    "pyarrow": pa.table,
+    "duckdb": as_duckdb,
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_phsafe_makes_the_same_release_of_frames(
+    library: str, census: Path, frames: dict[str, pl.DataFrame], tmp_path: Path
+) -> None:
+    of_files = yupana.run("phsafe", phsafe(), census, tmp_path / "files", seed=5)
+    given: Any = {name: LIBRARIES[library](frame) for name, frame in frames.items()}
+    of_frames = yupana.run("phsafe", phsafe(), given, tmp_path / "frames", seed=5, synthetic=True)
+    assert tables(of_frames) == tables(of_files)
+    assert told(of_frames) == told(of_files)
+
+
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+def test_safetab_makes_the_same_release_of_frames(product: str, tmp_path: Path) -> None:
+    world = random_world(seeded(4), noise="some")
+    parameters, data = write_parameters(tmp_path / "parameters", world), write_data(tmp_path / "data", world)
+    of_files = yupana.run(product, parameters, data, tmp_path / "files", seed=5)
+    given: Any = texts(data, *(path.stem for path in data.iterdir() if path.suffix))
+    of_frames = yupana.run(product, parameters, given, tmp_path / "frames", seed=5, synthetic=True)
+    assert tables(of_frames) == tables(of_files)
+
+
+def test_topdown_makes_the_same_release_of_a_histogram(tmp_path: Path) -> None:
+    data = write_world(make_world(2, (2, 3)), tmp_path / "data")
+    document = configuration((2, 3), rho="1")
+    of_files = yupana.run("topdown", document, data, tmp_path / "files", seed=5)
+    given: Any = texts(data, "histogram", "geography")
+    of_frames = yupana.run("topdown", document, given, tmp_path / "frames", seed=5, synthetic=True)
+    assert tables(of_frames) == tables(of_files)
+
+
+def test_topdown_makes_the_same_release_of_microdata(tmp_path: Path) -> None:
+    folder = tmp_path / "census"
+    yupana.synthesize(folder, 40, states=["44"], seed=1)
+    of_files = yupana.exact("topdown", "pl94-2020-us", folder, tmp_path / "files")
+    given: Any = {**texts(folder, *FILES, "group_quarters"), "geography": folder / "GRF-C.txt"}
+    of_frames = yupana.exact("topdown", "pl94-2020-us", given, tmp_path / "frames", synthetic=True)
+    assert tables(of_frames) == tables(of_files)
+
+
+def test_frames_are_real_records_unless_said_otherwise(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    words = "synthetic=True was not said, so the records may be real; refused because"
+    with pytest.raises(yupana.ConfigError, match=words):
+        yupana.run("phsafe", phsafe(), frames, tmp_path / "out", seed=5)
+    with pytest.raises(yupana.ConfigError, match=words):
+        yupana.exact("phsafe", phsafe(), frames, tmp_path / "out")
+    with pytest.raises(yupana.ConfigError, match="synthetic=True was not said"):
+        yupana.accuracy("phsafe", phsafe(), frames)
+    assert not (tmp_path / "out").exists()
+    assert yupana.run("phsafe", phsafe(), frames, tmp_path / "out").status == "noisy measurements under the plan"
+
+
+BAD: dict[str, tuple[Callable[[pl.DataFrame], Any], str]] = {
+    "missing": (lambda f: f.drop("TEN"), "units: columns_present: missing column TEN"),
+    "doubled": (lambda f: pa.table(f).append_column("TEN", pa.array(f["TEN"].to_list())), "column TEN is there twice"),
+    "real": (
+        lambda f: f.with_columns(pl.col("TEN").cast(pl.Float64)),
+        "column TEN has type DOUBLE; text or an integer",
+    ),
+    "dates": (lambda f: f.with_columns(TEN=pl.date(2020, 4, 1)), "column TEN has type DATE"),
+    "no frame": (lambda f: f.rows(), r"data\['units'\] is a list, which has no __arrow_c_stream__"),
+    "a value": (lambda f: f.with_columns(TEN=pl.lit("7")), "units: domain: TEN must be 0, 1, 2, 3, 4; 200 records"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_frame_is_refused_by_its_name(what: str, frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    change, words = BAD[what]
+    given: Any = {**frames, "units": change(frames["units"])}
+    with pytest.raises(yupana.InputError, match=words) as raised:
+        yupana.run("phsafe", phsafe(), given, tmp_path / "out")
+    assert not any(mafid in str(raised.value) for mafid in frames["units"]["MAFID"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_findings_name_the_frames(frames: dict[str, pl.DataFrame]) -> None:
+    found = yupana.validate(
+        "phsafe", phsafe(), {**frames, "persons": frames["persons"].with_columns(QAGE=pl.lit("200"))}
+    )
+    assert [(one.file, one.count) for one in found if one.rule == "domain"] == [("persons", len(frames["persons"]))]
+
+
+def test_a_listener_that_fails_ends_the_run_cleanly(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    def fails(step: yupana.Step) -> None:
+        if step.stage == "writing the release":
+            raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True, progress=fails)
+    assert list(tmp_path.iterdir()) == []
+    assert yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True).wrong() == []
+
+
+def test_of_two_runs_into_one_folder_one_is_refused(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    met, ended = threading.Barrier(2), list[object]()
+
+    def waits(step: yupana.Step) -> None:
+        if step.stage == "counting":
+            met.wait(60)
+
+    def run(listener: Callable[[yupana.Step], None] | None = None) -> None:
+        try:
+            ended.append(
+                yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True, progress=listener or False)
+            )
+        except yupana.YupanaError as error:
+            ended.append(error)
+
+    first = threading.Thread(target=run, args=(waits,))
+    first.start()
+    met.wait(60)
+    run()
+    first.join()
+    refused = [end for end in ended if isinstance(end, yupana.OutputError)]
+    assert len(refused) == 1
+    assert str(refused[0]).startswith("another run is writing") or "is not empty" in str(refused[0])
+    assert yupana.open_release(tmp_path / "out").wrong() == []
+
+
+def test_what_is_asked_for_and_does_not_exist_is_named(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    with pytest.raises(yupana.ConfigError, match="there is no product 'phsaef'; did you mean phsafe"):
+        yupana.run("phsaef", phsafe(), frames, tmp_path / "out")
+    with pytest.raises(yupana.ConfigError, match="phsafe takes no spine"):
+        yupana.run("phsafe", phsafe(), frames, tmp_path / "out", spine="optimized")
+    with pytest.raises(yupana.ConfigError, match="a ledger needs both"):
+        yupana.run("phsafe", phsafe(), frames, tmp_path / "out", dataset="2030")
+    with pytest.raises(yupana.ConfigError, match="margins: must be 'exact' or 'bureau'"):
+        yupana.plan("phsafe", phsafe(), margins="wide")  # type: ignore[arg-type]
+    with pytest.raises(yupana.ConfigError, match="does not lie strictly between 0 and 1"):
+        yupana.plan("phsafe", phsafe(), confidence=95)
+    with pytest.raises(yupana.ConfigError, match=r"^config cannot be used:\n  key 'privacy_budget' is missing"):
+        yupana.plan("phsafe", {"tau": {}})
+    with pytest.raises(yupana.ConfigError, match="config is a list; give"):
+        yupana.plan("phsafe", [])
+    with pytest.raises(yupana.ConfigError, match="is no entry of this configuration; did you mean"):
+        yupana.solve("phsafe", phsafe(), margins={"PH1_num/state": 10})
+    with pytest.raises(yupana.OutputError, match="name the folder of a release"):
+        yupana.open_release(tmp_path / "nothing")
+
+
+def test_a_run_is_charged_and_refused_beyond_its_limit(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    charged: dict[str, Any] = {"ledger": tmp_path / "ledger", "dataset": "made up", "limit": "3/2", "synthetic": True}
+    yupana.run("phsafe", phsafe(), frames, tmp_path / "first", **charged)
+    with pytest.raises(yupana.BudgetError):
+        yupana.run("phsafe", phsafe(), frames, tmp_path / "second", **charged)
+    assert not (tmp_path / "second").exists()
+
+
+def test_a_manifest_repeats_its_release(census: Path, tmp_path: Path) -> None:
+    first = yupana.run("phsafe", phsafe(), census, tmp_path / "first", seed=5, margins="bureau", format="parquet")
+    again = yupana.run("phsafe", first.folder / "manifest.json", census, tmp_path / "again", seed=5)
+    assert tables(again) == tables(first)
+    assert again.plan == replace(first.measured, margins="bureau")
+
+
+def test_tables_are_not_pickled(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    release = yupana.run("phsafe", phsafe(), frames, tmp_path / "out")
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(release["PH1_num"])

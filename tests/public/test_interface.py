@@ -1,0 +1,143 @@
+"""The public names: those of the reference page, loaded when asked for, documented, and typed for strict checkers."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import yupana
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+
+SCRIPT = """
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+
+import yupana
+
+
+class Frame:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        raise NotImplementedError
+
+
+def heard(step: yupana.Step) -> None:
+    print(step.stage, step.done, step.total)
+
+
+def work(persons: Frame, units: Frame, geo: Frame) -> None:
+    product: yupana.Product[object] = yupana.PRODUCTS["phsafe"]
+    plan = yupana.plan(product, "config.json", confidence=Fraction(9, 10), margins="bureau")
+    table: yupana.ArrowTable = plan.table()
+    names: tuple[str, ...] = table.columns
+    cheaper = yupana.solve("phsafe", "config.json", margins={"PH1_num/usa_*": 500})
+    data: Mapping[str, yupana.ArrowStream | str | Path] = {"persons": persons, "units": units, "geo": "geo.csv"}
+    release = yupana.run("phsafe", cheaper, data, "out", ledger="ledger.json", dataset="2030", progress=heard)
+    yupana.run("phsafe", cheaper, {"persons": persons, "units": units, "geo": geo}, Path("other"), progress=True)
+    status: str = release.status
+    counts: list[object] = release["PH1_num"]["COUNT"]
+    found = yupana.interval(release, "PH1_num[REGION_ID=06]", confidence="0.95")
+    estimates: list[float | None] = [one.estimate for one in found.intervals]
+    page: Path = yupana.certificate(release).write("certificate")
+    report: Path = yupana.report(release, "report.html")
+    wrong: tuple[str, ...] = yupana.check(release).wrong
+    rows: yupana.ArrowTable = yupana.accuracy("phsafe", {"tau": {}}, data, trials=3, synthetic=True)
+    epsilon: float = yupana.epsilon_tight(Fraction(1, 2), 1e-10)
+    print(names, status, counts, estimates, page, report, wrong, rows, epsilon)
+    try:
+        yupana.open_release("nowhere")
+    except yupana.OutputError as error:
+        print(error)
+"""
+
+
+def in_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_the_reference_page_has_every_public_name_and_no_other() -> None:
+    rows = re.findall(r"^\| (`.*?)\|", PAGE, re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)(?:\(|`)", row)}
+    no_names = {"phsafe", "safetab", "topdown", "internal", "all"}
+    columns = {
+        name
+        for row in re.findall(r"^\| argument.*?\n\n", PAGE, re.MULTILINE | re.DOTALL)
+        for name in re.findall(r"`(\w+)", row)
+    }
+    products = set(
+        re.findall(r"`([\w]+)`", "".join(re.findall(r"^\| product \| names.*?\n\n", PAGE, re.MULTILINE | re.DOTALL)))
+    )
+    assert set(yupana.__all__) - told == set()
+    assert told - set(yupana.__all__) - columns - products - no_names == set()
+
+
+def test_every_public_name_can_be_had_and_is_listed() -> None:
+    assert dir(yupana) == sorted(yupana.__all__)
+    for name in yupana.__all__:
+        assert getattr(yupana, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'plans'"):
+        yupana.plans  # noqa: B018
+
+
+FUNCTIONS = [name for name in yupana.__all__ if inspect.isfunction(getattr(yupana, name)) and name[0].islower()]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_tells_what_it_takes_gives_and_raises(name: str) -> None:
+    function = getattr(yupana, name)
+    text = inspect.getdoc(function)
+    assert text
+    if function.__module__ != "yupana.api":
+        return
+    assert "Raises\n------" in text
+    assert "Returns\n-------" in text
+    words = set(re.findall(r"\w+", text.split("Parameters\n----------")[1]))
+    rest = "and all others" in text or "As of `run`" in text
+    for parameter in inspect.signature(function).parameters:
+        assert rest or parameter in words, parameter
+
+
+def test_functions_stay_functions_beside_folders_of_their_name() -> None:
+    code = """
+import yupana.plan.plan, yupana.report.html, yupana.estimate.sums, yupana, sys
+from yupana.plan.plan import Plan
+from yupana import plan
+assert yupana.plan is plan and callable(plan) and callable(yupana.report) and callable(yupana.estimate)
+assert yupana.Plan is Plan and sys.modules['yupana.plan.plan'].Plan is Plan
+assert yupana.topdown.estimate_node is yupana.estimate_node
+"""
+    in_python(code)
+
+
+HEAVY = ("numpy", "duckdb", "numba", "scipy", "rich", "yupana.api", "argparse")
+
+
+def test_the_import_loads_nothing() -> None:
+    code = "import sys, json, yupana; dir(yupana); print(json.dumps(sorted(sys.modules)))"
+    loaded = json.loads(in_python(code))
+    assert not set(HEAVY) & set(loaded)
+    assert [name for name in loaded if name.startswith("yupana")] == ["yupana"]
+
+
+@pytest.mark.slow
+def test_a_script_of_a_user_passes_mypy_in_strict_mode(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--cache-dir", str(tmp_path), str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_a_script_of_a_user_passes_pyright_in_strict_mode(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "include": ["script.py"]}')
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout
