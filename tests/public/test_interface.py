@@ -141,3 +141,15 @@ def test_a_script_of_a_user_passes_pyright_in_strict_mode(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_tour_runs_end_to_end(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "python_tour.py"), str(tmp_path / "tour")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "tour").iterdir()} >= {"census", "release", "certificate", "report.html"}
+
+
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:1])
+def test_the_first_example_of_the_page_runs(code: str, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
