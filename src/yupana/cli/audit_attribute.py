@@ -207,26 +207,27 @@ def _safetab(options: argparse.Namespace, folder: Path) -> None:
     from yupana.plan.plan import number
     from yupana.products.safetab.households import configuration as config_h
     from yupana.products.safetab.households import plan as plan_h
-    from yupana.products.safetab.parameters import CONFIG, read_iterations
+    from yupana.products.safetab.parameters import locate, read_iterations
     from yupana.products.safetab.persons import configuration as config_p
     from yupana.products.safetab.persons import plan as plan_p
 
-    document, _ = read_document(folder / CONFIG)
+    path = locate(folder)
+    document, _ = read_document(path)
     keys = set(document) if isinstance(document, dict) else set()
     planned: list[tuple[Plan, int]] = []
     iterations = read_iterations(folder)
     if any(key.startswith("privacy_budget_p_") for key in keys):
-        of_p = config_p.read_config(folder / CONFIG)
+        of_p = config_p.read_config(path)
         planned.append(
             (plan_p.make_plan(of_p, iterations, accounting=options.sensitivity), of_p.settings.max_race_codes)
         )
     if any(key.startswith("privacy_budget_h_") for key in keys):
-        of_h = config_h.read_config(folder / CONFIG)
+        of_h = config_h.read_config(path)
         planned.append(
             (plan_h.make_plan(of_h, iterations, accounting=options.sensitivity), of_h.settings.max_race_codes)
         )
     if not planned:
-        raise ConfigError(f"config {folder / CONFIG}: has no budgets of SafeTab")
+        raise ConfigError(f"config {path}: has no budgets of SafeTab")
     rows: list[dict[str, Any]] = []
     for plan, codes in planned:
         names = ATTRIBUTES[plan.product]

@@ -74,7 +74,7 @@ EXAMPLES: Final = {
         "yupana account --moe 50 --sensitivity 484 --confidence 0.95",
     ),
     "audit epl": ("yupana audit epl --mechanism geometric --epsilon 1", "yupana audit epl release truth"),
-    "audit attribute": ("yupana audit attribute s-dhc-slides --example slides",),
+    "audit attribute": ("yupana audit attribute parameters",),
     "audit certificate": ("yupana audit certificate release certificate",),
     "explore": ("yupana explore",),
     "check": ("yupana check release",),

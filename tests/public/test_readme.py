@@ -1,0 +1,61 @@
+"""What the README says is so: its commands run as typed, in order, in an empty folder, and its links lead somewhere."""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+from yupana.cli.main import main
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def commands() -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def test_every_command_is_tried() -> None:
+    # A command that stands elsewhere would not be; those within sentences name commands, not work to do.
+    assert len(commands()) > 12
+    assert not re.findall(r"^ {4}yupana", README, re.MULTILINE)
+
+
+def test_the_commands_run_as_typed_in_order_in_an_empty_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in commands():
+        program, *words = shlex.split(command)
+        assert program == "yupana"
+        assert main(words) == 0, f"{command}: {capsys.readouterr().err}"
+    named = re.findall(r"`([a-z]+(?:/[a-z]+)?(?:\.[a-z]+)*\.(?:html|log|toml))`", README)
+    assert len(named) == 5
+    assert all((tmp_path / name).is_file() for name in named)
+
+
+def test_the_extras_it_installs_are_there() -> None:
+    (named,) = re.findall(r"pip install '\.\[(.*)\]'", README)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(named.split(",")) <= set(extras)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    links = re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8"))
+    assert len(links) > 5
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_index_names_every_page() -> None:
+    text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"({page.name})" not in text] == ["README.md"]
+
+
+def test_it_fits_a_screen_and_a_half() -> None:
+    assert len(README.splitlines()) <= 90
+    assert len(README.split()) <= 800
