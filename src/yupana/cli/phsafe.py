@@ -233,9 +233,9 @@ def _accuracy(options: argparse.Namespace) -> None:
 
 def _estimate(options: argparse.Namespace) -> None:
     from yupana.cli.progress import stages
-    from yupana.report.final_tables import PAGE, Request, publish_estimates
+    from yupana.report.final_tables import PAGE, EstimateRequest, publish_estimates
 
-    request = Request(
+    request = EstimateRequest(
         release=options.release,
         out=options.out,
         puerto_rico=options.puerto_rico,

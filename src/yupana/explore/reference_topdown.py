@@ -7,11 +7,11 @@ from types import MappingProxyType
 import numpy as np
 
 from yupana.geography.blocks import Reference
-from yupana.report.topdown import Blocks
+from yupana.report.topdown import SampleBlocks
 
 
 @cache
-def blocks() -> Blocks:
+def blocks() -> SampleBlocks:
     """The blocks of an invented state, to try spines on."""
     with as_file(files("yupana.explore") / "reference" / "blocks.npz") as path, np.load(path) as found:
         reference = Reference(
@@ -23,4 +23,4 @@ def blocks() -> Blocks:
         )
         quarters = found["quarters"]
     source = f"an invented state of 368,000 households in {len(quarters):,} blocks"
-    return Blocks(reference, quarters, source, {"person record": 928_692, "housing unit": 407_530})
+    return SampleBlocks(reference, quarters, source, {"person record": 928_692, "housing unit": 407_530})

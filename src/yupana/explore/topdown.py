@@ -17,7 +17,7 @@ from yupana.plan.budgets import Need
 from yupana.privacy.exact import INFINITE, show_exact
 from yupana.report.page import Section
 from yupana.report.topdown import (
-    Blocks,
+    SampleBlocks,
     attributes_section,
     average_geounits,
     shares_section,
@@ -50,14 +50,14 @@ class TopDown:
     source : str
         The configuration: a built-in name, or a file.
     configuration : Configuration
-    blocks : Blocks
+    blocks : SampleBlocks
         To try spines on.
     """
 
     key: str
     source: str
     configuration: Configuration
-    blocks: Blocks
+    blocks: SampleBlocks
 
     @cached_property
     def form(self) -> Form:

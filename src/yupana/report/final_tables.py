@@ -44,7 +44,7 @@ Combination = Literal["independent", "joint"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class EstimateRequest:
     """What is to be estimated, and where to.
 
     Attributes
@@ -85,7 +85,7 @@ class FinalTable:
     upper: Floats
 
 
-def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
+def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str, Any]:
     """Estimate from releases of PHSafe, write a folder, and return its manifest.
 
     Estimates are a function of the noisy measurements alone, so that they cost no privacy.
@@ -144,7 +144,7 @@ def publish_estimates(request: Request, announce: Announce) -> dict[str, Any]:
     return manifest
 
 
-def _sources(request: Request, paths: Sequence[Path]) -> list[Measured]:
+def _sources(request: EstimateRequest, paths: Sequence[Path]) -> list[Measured]:
     sources = []
     for path in paths:
         source = read_measured(path)

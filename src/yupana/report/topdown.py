@@ -43,8 +43,8 @@ _EXACT: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocks:
-    """Blocks to try spines on.
+class SampleBlocks:
+    """SampleBlocks to try spines on.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def attributes_section(
 
 
 def spines_section(
-    configuration: Configuration, production: Configuration, plan: Plan, blocks: Blocks, name: str
+    configuration: Configuration, production: Configuration, plan: Plan, blocks: SampleBlocks, name: str
 ) -> Section:
     """Least-squares errors by geolevel and for off-spine entities on three spines, beside another strategy."""
     z = z_value(plan.confidence)
@@ -201,7 +201,7 @@ def _margin(z: float, sigma: float | None) -> str:
     return "exact" if sigma < 1e-3 else rounded(z * sigma, 4)
 
 
-def spine_errors(configuration: Configuration, kind: Kind, blocks: Blocks) -> Errors:
+def spine_errors(configuration: Configuration, kind: Kind, blocks: SampleBlocks) -> Errors:
     """Least-squares errors of a strategy on a spine over some blocks.
 
     The queries of a geounit each tell its total by their sum, of variance (answers times that of one); with queries
@@ -251,7 +251,7 @@ _STATES: Final = 51
 """How many times the records of the blocks the nation is taken to have."""
 
 
-def average_geounits(configuration: Configuration, blocks: Blocks) -> dict[str, Fraction]:
+def average_geounits(configuration: Configuration, blocks: SampleBlocks) -> dict[str, Fraction]:
     """How many records a geounit of each geolevel has on average: of the blocks, on the conventional spine."""
     tree = _spine(replace(configuration.spine, kind="conventional"), blocks).tree
     records = blocks.records[configuration.privacy_unit]
@@ -262,5 +262,5 @@ def average_geounits(configuration: Configuration, blocks: Blocks) -> dict[str, 
 
 
 @lru_cache(maxsize=24)
-def _spine(settings: SpineSettings, blocks: Blocks) -> Spine:
+def _spine(settings: SpineSettings, blocks: SampleBlocks) -> Spine:
     return make(settings, blocks.reference, blocks.quarters, Stopwatch(lambda _: None))
