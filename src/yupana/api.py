@@ -596,9 +596,9 @@ def estimate(
     ------
     docs/phsafe-estimates.md
     """
-    from yupana.report.final_tables import Request, publish_estimates
+    from yupana.report.final_tables import EstimateRequest, publish_estimates
 
-    request = Request(
+    request = EstimateRequest(
         release=_folder(release),
         out=Path(out),
         puerto_rico=None if puerto_rico is None else _folder(puerto_rico),
