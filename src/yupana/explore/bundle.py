@@ -4,6 +4,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from yupana.files.regular import replacing
+
 _SNIPPET: Final = "window.vegaEmbed = vegaEmbed;"
 
 
@@ -21,10 +23,9 @@ def make_bundle() -> bool:
         import vl_convert  # noqa: PLC0415 (optional, and half a second to start)
     except ImportError:
         return False
-    new = path.with_name("vega.js.new")
     try:
-        new.write_text(vl_convert.javascript_bundle(_SNIPPET), encoding="utf-8")
-        new.replace(path)
+        with replacing(path) as file:
+            file.write(vl_convert.javascript_bundle(_SNIPPET).encode())
     except OSError:
         return False
     return True

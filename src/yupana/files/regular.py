@@ -3,9 +3,12 @@
 import errno
 import json
 import os
+import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 
 def regular(path: str | Path, flags: int) -> int:
@@ -68,6 +71,55 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 (a document of any shape)
 def real(path: Path) -> Path:
     """Where a path leads; one that a link leads back to leads to itself."""
     return Path(os.path.realpath(path))
+
+
+@contextmanager
+def replacing(path: Path, partial: Path | None = None, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Write a file under another name; at the end it takes its place in one step, whole and on the disk.
+
+    If anything goes wrong before that, what was written is removed, and what stood there is left as it was.
+
+    Parameters
+    ----------
+    path : Path
+        What stands there is replaced, and its mode kept.
+    partial : Path, optional
+        The other name, and what is left under it by a killed run; by default a new hidden one beside the file.
+    mode : int
+        Of a new file, before the user's mask.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    other = partial or path.with_name(f".{path.name}.{secrets.token_hex(16)}")
+    if partial is not None:
+        partial.unlink(missing_ok=True)
+    try:
+        with open(other, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            if path.exists():
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+            yield file
+            put(file, path)
+    except BaseException:
+        other.unlink(missing_ok=True)
+        raise
+
+
+def put(written: BinaryIO, place: Path) -> None:
+    """Give an open file the name it is found by; both the content and the name are on disk then.
+
+    Raises
+    ------
+    OSError
+        If they cannot be brought there.
+    """
+    written.flush()
+    os.fsync(written.fileno())
+    Path(written.name).replace(place)
+    # Without this a power cut could bring back what stood there before.
+    sync(place.parent)
 
 
 def sync(path: Path) -> None:

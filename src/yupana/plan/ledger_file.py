@@ -11,9 +11,9 @@ from fractions import Fraction
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final, get_args
-from uuid import uuid4
 
 from yupana.errors import BudgetError
+from yupana.files.regular import replacing
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Neighbours
 from yupana.plan.unit import OWN, RECORD, Losses, Unit, UnitName, add
@@ -137,23 +137,10 @@ def write_ledger(path: Path, accounts: Mapping[str, DataAccount]) -> None:
         If it cannot be written. The ledger is as it was.
     """
     text = json.dumps({"format": FORMAT, "data": {name: _shown(a) for name, a in accounts.items()}}, indent=1)
-    new = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:
-            if path.exists():
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-        # Without this a power cut could bring the ledger back that the charge is missing from.
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        with replacing(path) as file:
+            file.write(text.encode())
     except OSError as error:
-        new.unlink(missing_ok=True)
         raise BudgetError(f"ledger {path}: {error.strerror}; nothing was measured") from None
 
 

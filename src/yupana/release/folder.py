@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.files.regular import read_regular, real, sync
+from yupana.files.regular import read_regular, real, replacing, sync
 from yupana.interruption import publish, unpublish, whole
 from yupana.release.manifest import MANIFEST, check_shape
 from yupana.release.status import CONFIDENTIAL
@@ -187,9 +187,9 @@ _RENAME_EXCHANGE: Final = 2
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write manifest.json, whole or not at all."""
-    new = folder / f"{MANIFEST}.partial"
-    new.write_text(json.dumps(manifest, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    new.replace(folder / MANIFEST)
+    text = json.dumps(manifest, indent=1, allow_nan=False) + "\n"
+    with replacing(folder / MANIFEST, folder / f"{MANIFEST}.partial") as file:
+        file.write(text.encode())
 
 
 def read_manifest(folder: Path, *, confidential: bool = False) -> dict[str, Any]:

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import OutputError
-from yupana.files.regular import read_json, read_regular
+from yupana.files.regular import put, read_json, read_regular, replacing
 from yupana.topdown.descend import Piece
 from yupana.topdown.histogram import Histogram
 
@@ -218,7 +218,7 @@ class Checkpoint:
         with self._writing(), partial.open("r+b") as file:
             file.writelines(_sealed({str(query): one for query, one in enumerate(values)}))
             file.truncate()
-            _keep(file, path)
+            put(file, path)
         return values
 
     def load_arrays(self, name: str) -> dict[str, NDArray[Any]] | None:
@@ -301,19 +301,5 @@ def _sealed(arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, memoryview]:
 
 def _write(path: Path, *parts: bytes | memoryview) -> None:
     """Write a file that appears whole or not at all; it is on disk when this returns."""
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
+    with replacing(path, path.with_suffix(".partial")) as file:
         file.writelines(parts)
-        _keep(file, path)
-
-
-def _keep(file: BinaryIO, path: Path) -> None:
-    """Give an open partial file the name it is found by; both the content and the name are on disk then."""
-    file.flush()
-    os.fsync(file.fileno())
-    path.with_suffix(".partial").rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
