@@ -8,9 +8,10 @@ from pathlib import Path
 import duckdb
 
 from yupana.errors import OutputError
-from yupana.estimate.coterminous.nested import CELL_COLUMNS, KEY, columns
+from yupana.estimate.coterminous.nested import COLUMNS
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import PARQUET, column_types
+from yupana.products.safetab.specification import KEYS
 from yupana.release.release import Release, open_release, open_table
 from yupana.release.status import refuse_confidential
 from yupana.release.tables import table_rows
@@ -52,8 +53,8 @@ def open_source(path: Path) -> Iterator[Source]:
     if not path.exists():
         raise OutputError(f"{path} does not exist; name the folder of a release, or one of its tables")
     release = open_release(path) if path.is_dir() else open_table(path)
-    names = ", ".join(CELL_COLUMNS)
-    wanted = [table for table in release if table in CELL_COLUMNS]
+    names = ", ".join(COLUMNS)
+    wanted = [table for table in release if table in COLUMNS]
     if not wanted and not release.sha256:
         raise OutputError(f"{path} is no table of SafeTab: its name must be one of {names}")
     if not wanted:
@@ -65,7 +66,7 @@ def open_source(path: Path) -> Iterator[Source]:
 
 
 def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str]:
-    expected = list(columns(name))
+    expected = list(COLUMNS[name])
     with unreadable(OutputError(f"{path} is not readable as a table of a release")):
         rows = table_rows(path)
         header = list(column_types(db, rows))
@@ -90,7 +91,7 @@ def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str
 
 def _typed(header: list[str], *, is_empty: bool) -> str:
     """Region and iteration as text; in an empty table, whose types mean nothing, every column by what it is."""
-    types = dict.fromkeys(KEY, "VARCHAR")
+    types = dict.fromkeys(KEYS, "VARCHAR")
     if is_empty:
         types |= {**dict.fromkeys(header, "VARCHAR"), "COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
     return ", ".join(

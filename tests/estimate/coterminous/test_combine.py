@@ -18,8 +18,7 @@ from yupana.arrays import Floats
 from yupana.cli.main import main
 from yupana.estimate.coterminous.areas import coterminous_sets, read_blocks, read_live
 from yupana.estimate.coterminous.least_squares import estimate, non_negative, whole
-from yupana.estimate.coterminous.nested import FAMILIES as TREES
-from yupana.estimate.coterminous.nested import Parents
+from yupana.estimate.coterminous.nested import TREES, Parents
 from yupana.release.check import check_files
 from yupana.release.tables import Format
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from yupana.estimate.coterminous.least_squares import average, estimate
-from yupana.estimate.coterminous.nested import FAMILIES
+from yupana.estimate.coterminous.nested import TREES
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.privacy.sampler import sample
@@ -22,7 +22,7 @@ AREAS = ((4, Fraction(225, 96)), (4, Fraction(63, 2)), (2, Fraction(63, 2)), (0,
 
 
 def test_estimates_are_unbiased_with_the_variance_stated() -> None:
-    family = FAMILIES[0]
+    family = TREES[0]
     widths = [1, *(parent.size for parent in family.parents)]
     truth = [np.arange(widths[-1], dtype=float)]
     for parent in reversed(family.parents):

@@ -19,14 +19,14 @@ from yupana.arrays import Flags
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.coterminous.areas import Area, coterminous_sets, read_blocks, read_live
 from yupana.estimate.coterminous.least_squares import average, estimate, non_negative, whole
-from yupana.estimate.coterminous.nested import CELL_COLUMNS, FAMILIES, KEY, NUMBERS, Family
+from yupana.estimate.coterminous.nested import CELL_COLUMNS, COLUMNS, TREES, NestedCells
 from yupana.estimate.source import Source, open_source
 from yupana.estimate.suppression.zeros import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from yupana.plan.margin import z_value
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
-from yupana.products.safetab.specification import TOTALS
+from yupana.products.safetab.specification import KEYS, TOTALS
 from yupana.progress import Announce
 from yupana.release.processing import COTERMINOUS
 from yupana.release.release import Release
@@ -44,7 +44,7 @@ class Rows:
     Attributes
     ----------
     area, iteration, cell : int arrays, shape (rows,)
-        Indices; a cell is an index into the rows that a group has in the table (`Family.rows`).
+        Indices; a cell is an index into the rows that a group has in the table (`NestedCells.rows`).
     count, variance : float arrays, shape (rows,)
     """
 
@@ -107,12 +107,12 @@ class _Groups:
     variance: NDArray[np.float64]
 
 
-def combine(family: Family, tables: Mapping[str, Rows], world: World, *, non_negative_counts: bool) -> Combined:
+def combine(family: NestedCells, tables: Mapping[str, Rows], world: World, *, non_negative_counts: bool) -> Combined:
     """Give all areas of each set the same numbers, iteration by iteration.
 
     Parameters
     ----------
-    family : Family
+    family : NestedCells
     tables : mapping of table name to Rows
     world : World
     non_negative_counts : bool
@@ -174,7 +174,7 @@ def combine(family: Family, tables: Mapping[str, Rows], world: World, *, non_neg
 
 
 def _fit(
-    family: Family,
+    family: NestedCells,
     level: int,
     details: Sequence[_Groups],
     places: Sequence[Indices],
@@ -200,14 +200,14 @@ def _fit(
     return whole(parents, non_negative(parents, found) if non_negative_counts else found.values), found.variances
 
 
-def _widths(family: Family) -> tuple[int, ...]:
+def _widths(family: NestedCells) -> tuple[int, ...]:
     return (1, *(parent.size for parent in family.parents))
 
 
 _INCOMPLETE: Final = "table {} has a population group that lacks a cell or has one twice"
 
 
-def _groups(family: Family, tables: Mapping[str, Rows], iterations: int) -> list[_Groups]:
+def _groups(family: NestedCells, tables: Mapping[str, Rows], iterations: int) -> list[_Groups]:
     """The groups of a family by detail, checked to have each cell once and marginals that are sums."""
     total = family.tables[0]
     finer = [tables[table] for table in family.tables[1:] if table in tables]
@@ -227,12 +227,13 @@ def _groups(family: Family, tables: Mapping[str, Rows], iterations: int) -> list
         if (whose != groups[:, None]).any() or (cells != np.arange(len(shown))).any() or (np.diff(groups) == 0).any():
             raise OutputError(_INCOMPLETE.format(table))
         counts, variances = rows.count[order].reshape(-1, len(shown)), rows.variance[order].reshape(-1, len(shown))
-        basis = [i for i, row in enumerate(shown) if row.depth == family.basis[detail]]
+        measured = {row.node: i for i, row in enumerate(shown) if row.depth == family.basis[detail]}
+        basis = [measured[node] for node in range(len(measured))]
         nodes = _sums(family.parents[: family.basis[detail]], counts[:, basis])
         for i, row in enumerate(shown):
             if not np.array_equal(nodes[row.depth][:, row.node], counts[:, i]):
                 raise OutputError(f"table {table} has a marginal that is not the sum of its cells")
-        if table != total and family.rows[detail][0].table == total and total in tables:
+        if table != total and total in {row.table for row in family.rows[detail]} and total in tables:
             _check_totals(tables[total], groups, nodes[0][:, 0], iterations, total, table)
         own = ~np.isin(groups, taken) if table == total else np.ones(groups.size, dtype=bool)
         found.append(
@@ -334,7 +335,7 @@ def make_coterminous(
     with open_source(release) as source:
         if zero_suppression is not None:
             refuse_suppressed(source.release.manifest, str(release))
-        families = [family for family in FAMILIES if _has(family, source, release)]
+        families = [family for family in TREES if _has(family, source, release)]
         announce("finding coterminous areas")
         sets = _find_sets(source, reference, housing_units)
         iterations = read_iterations(parameters) if parameters else None
@@ -370,7 +371,7 @@ def make_coterminous(
         return source.release.derive(out, selects, record, database=source.db, overwrite=overwrite)
 
 
-def _has(family: Family, source: Source, release: Path) -> bool:
+def _has(family: NestedCells, source: Source, release: Path) -> bool:
     found = [table for table in family.tables if table in source.tables]
     whole_family = family.tables[0] in found and (release.is_dir() or family.tables[0] == "T01001")
     if found and not whole_family:
@@ -395,7 +396,7 @@ def _find_sets(source: Source, reference: Path, housing_units: Path | None) -> t
 
 def _combine_in(
     source: Source,
-    family: Family,
+    family: NestedCells,
     areas: Sequence[Area],
     set_of: Indices,
     iterations: CharacteristicIterations | None,
@@ -404,7 +405,7 @@ def _combine_in(
     """Combine a family within the database; return what each of its tables is to hold."""
     db = source.db
     tables = [table for table in family.tables if table in source.tables]
-    keys = " UNION ALL ".join(f"SELECT {', '.join(KEY)}, COUNT FROM {table}" for table in tables)
+    keys = " UNION ALL ".join(f"SELECT {', '.join(KEYS)}, COUNT FROM {table}" for table in tables)
     kinds = db.execute(f"SELECT DISTINCT REGION_TYPE, ITERATION_CODE FROM ({keys})").fetchall()
     least = db.execute(f"SELECT min(CAST(COUNT AS BIGINT)) FROM ({keys})").fetchall()[0][0]
     shown_for = _shown({(str(kind), str(code)) for kind, code in kinds}, iterations)
@@ -457,12 +458,12 @@ def _shown(kinds: set[tuple[str, str]], iterations: CharacteristicIterations | N
     }
 
 
-def _read(source: Source, family: Family, table: str) -> Rows:
+def _read(source: Source, family: NestedCells, table: str) -> Rows:
     """The rows of a table that belong to areas in sets."""
     db = source.db
-    shown = next([row for row in rows if row.table == table] for rows in family.rows if rows[-1].table == table)
+    shown = [row for row in family.rows[family.tables.index(table)] if row.table == table]
     cells = CELL_COLUMNS[table]
-    arrays = {name: np.array([row.cell[i] for row in shown], dtype=object) for i, name in enumerate(cells)}
+    arrays = {name: np.array([row.labels[i] for row in shown], dtype=object) for i, name in enumerate(cells)}
     db.register("cell_arrays", {"one": np.zeros(len(shown), dtype=np.int64), **arrays})
     db.execute(f"CREATE OR REPLACE TABLE cell_{table} AS SELECT row_number() OVER () - 1 AS cell, * FROM cell_arrays")
     alike = " AND ".join(["true", *(f"CAST(t.{name} AS VARCHAR) = c.{name}" for name in cells)])
@@ -498,7 +499,7 @@ def _z(source: Source, tables: Sequence[str]) -> float:
     return z_value(Fraction(95, 100))
 
 
-def _rewrite(source: Source, family: Family, table: str, rows: Rows, z: float) -> str:
+def _rewrite(source: Source, family: NestedCells, table: str, rows: Rows, z: float) -> str:
     """Store new rows; return the select that holds them in place of the old ones.
 
     Rows that stay keep their order. A group's new rows come where its first old row stood, or at the end.
@@ -519,7 +520,7 @@ def _rewrite(source: Source, family: Family, table: str, rows: Rows, z: float) -
         },
     )
     types = source.tables[table]
-    fields = (*KEY, *CELL_COLUMNS[table], *NUMBERS)
+    fields = COLUMNS[table]
     cast = ", ".join(f"CAST({name} AS {types[name]}) AS {name}" for name in fields)
     size = source.rows(table)
     db.execute(
@@ -530,7 +531,7 @@ def _rewrite(source: Source, family: Family, table: str, rows: Rows, z: float) -
         " LEFT JOIN old USING (area, iteration)"
     )
     names = ", ".join(fields)
-    stay = " AND ".join(f"g.{name} = t.{name}" for name in KEY)
+    stay = " AND ".join(f"g.{name} = t.{name}" for name in KEYS)
     return (
         f"SELECT {names} FROM (SELECT {names}, t.rowid AS place, 0 AS area, 0 AS iteration, 0 AS cell FROM {table} t"
         f" WHERE NOT EXISTS (SELECT 1 FROM gone_{family.tables[0]} g WHERE {stay})"

@@ -1,5 +1,6 @@
-"""The nested cells of the SafeTab tables: a family is one tree, and each of its tables shows a part of it. Public."""
+"""The cells of a family of tables as one tree: which cells of the published tables refine which."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -7,44 +8,41 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.products.safetab import household_tables
-from yupana.products.safetab.person_tables import AGE_TABLES, SEXES, TOTALS
-
-KEY: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")
-"""The columns that name a population group."""
-
-NUMBERS: Final = ("COUNT", "VARIANCE", "MOE")
-"""The columns every table ends with."""
+from yupana.products.safetab.specification import FAMILIES, KEYS
+from yupana.products.tables import NUMBERS, Choice, Family
 
 Parents = tuple[NDArray[np.intp], ...]
 """By depth from 1 on, the parent of each node: an index into the depth above. Children of a node are neighbours."""
 
+Block = frozenset[int]
+"""Cells of the finest choice that some cell holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row that a population group has in a table: the text of its cell, and the node of the tree it counts."""
+    """A row that a population group has in a table, and the node of the tree that it counts."""
 
     table: str
-    cell: tuple[str, ...]
+    labels: tuple[str, ...]
     depth: int
     node: int
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """Tables of which a population group has one, with more or fewer cells.
+class NestedCells:
+    """The tree of the cells of a family.
 
     Attributes
     ----------
     tables : tuple of str
-        By detail, coarsest first.
+        That of each choice, coarsest first.
     parents : Parents
-        The tree of cells, the total at depth 0.
+        The total at depth 0.
     basis : tuple of int
-        By detail, the depth whose nodes were measured; all other numbers are sums of them.
+        By choice, the depth whose nodes were measured; all other numbers are sums of them.
     rows : tuple of tuple of Row
-        By detail, the rows of a group, the measured ones by node. In SafeTab-P a group with an age table has its row
-        of T01001, too.
+        By choice, the rows of a group in all its tables, in their order. In SafeTab-P a group with an age table has its
+        row of T01001, too.
     """
 
     tables: tuple[str, ...]
@@ -53,51 +51,74 @@ class Family:
     rows: tuple[tuple[Row, ...], ...]
 
 
-CELL_COLUMNS: Final = {
-    TOTALS: (),
-    **{table.name: ("AGESTART", "AGEEND", "SEX") for table in AGE_TABLES},
-    **{table.name: (family.cell_column,) for family in household_tables.FAMILIES for table in family.tables},
-}
-"""By table, the columns that name its cell."""
+def nested(family: Family) -> NestedCells:
+    """Build the tree from what each choice tells of the finest cells.
+
+    Raises
+    ------
+    ValueError
+        If the published cells are no tree: one overlaps another, or marginals do not divide all cells.
+    """
+    layers = _layers(family)
+    place = [{block: node for node, block in enumerate(layer)} for layer in layers]
+    parents = tuple(
+        np.array([next(node for node, block in enumerate(above) if part <= block) for part in below], dtype=np.intp)
+        for above, below in pairwise(layers)
+    )
+    basis, rows = [], []
+    for choice in family.choices:
+        blocks = _blocks(choice)
+        basis.append(next(depth for depth, layer in enumerate(layers) if set(layer) == set(blocks)))
+        found = []
+        for table in choice.tables:
+            for cell in table.cells:
+                block = frozenset().union(*(blocks[part] for part in cell.parts))
+                # A cell that finer depths leave as it is stands at each; it is counted at the finest measured.
+                depth = max(depth for depth in range(basis[-1] + 1) if block in place[depth])
+                found.append(Row(table.name, tuple(map(str, cell.labels)), depth, place[depth][block]))
+        rows.append(tuple(found))
+    return NestedCells(tuple(choice.own.name for choice in family.choices), parents, tuple(basis), tuple(rows))
 
 
-def columns(table: str) -> tuple[str, ...]:
-    """The columns of a table, in order."""
-    return (*KEY, *CELL_COLUMNS[table], *NUMBERS)
+def _blocks(choice: Choice) -> list[Block]:
+    """By measured cell, the finest cells that it holds."""
+    return [frozenset(i for i, own in enumerate(choice.finest) if own == part) for part in range(choice.measured)]
 
 
-def _persons() -> Family:
-    """Total, sex, then sex by age in 4, 9 and 23 bins, each a refinement of the one before."""
-    parents = [np.zeros(len(SEXES), dtype=np.intp)]
-    total = Row(TOTALS, (), 0, 0)
-    rows: list[tuple[Row, ...]] = [(total,)]
-    coarser: tuple[int, ...] = (0,)
-    for depth, table in enumerate(AGE_TABLES, start=2):
-        bins = np.searchsorted(coarser, table.starts, side="right") - 1
-        parents.append(np.concatenate([bins + i * len(coarser) for i in range(len(SEXES))]).astype(np.intp))
-        ages = tuple(zip(table.starts, table.ends, strict=True))
-        cells = [(str(start), str(end), str(sex)) for sex in SEXES for start, end in ages]
-        sexes = [Row(table.name, ("*", "*", str(sex)), 1, i) for i, sex in enumerate(SEXES)]
-        rows.append((total, *sexes, *(Row(table.name, cell, depth, i) for i, cell in enumerate(cells))))
-        coarser = table.starts
-    names = (TOTALS, *(table.name for table in AGE_TABLES))
-    return Family(names, tuple(parents), (0, *range(2, 2 + len(AGE_TABLES))), tuple(rows))
+def _layers(family: Family) -> list[tuple[Block, ...]]:
+    """The depths of the tree: the measured cells of each choice, and what marginals divide all cells into."""
+    divisions = {frozenset(_blocks(choice)) for choice in family.choices}
+    measured = {block for division in divisions for block in division}
+    marginals = frozenset(
+        frozenset().union(*(_blocks(choice)[part] for part in cell.parts))
+        for choice in family.choices
+        for table in choice.tables
+        for cell in table.cells
+    )
+    between = marginals - measured
+    layers = sorted([*divisions, *([between] if between else [])], key=len)
+    every = range(family.choices[-1].measured)
+    holder = [{cell: block for block in layer for cell in block} for layer in layers]
+    refined = all(
+        sum(map(len, layer)) == len(every) == len(holder[depth])
+        and all(block <= holder[max(depth - 1, 0)][min(block)] for block in (layer if depth else ()))
+        for depth, layer in enumerate(layers)
+    )
+    if not refined:
+        raise ValueError(f"the cells of {family.name} are no tree")
+    # By the blocks that hold it, from the coarsest on, so that the children of a block are neighbours.
+    order = sorted(every, key=lambda cell: [min(of[cell]) for of in holder])
+    return [tuple(dict.fromkeys(of[cell] for cell in order)) for of in holder]
 
 
-def _households(family: household_tables.Family) -> Family:
-    """The cells of a table are the nodes of a depth; it shows them and all above, a cell that stays once."""
-    depths = [[cell for cell, _ in table.basis] for table in family.tables]
-    parents = [
-        np.array([next(above.index(cell) for cell in family.ancestors(child) if cell in above) for child in below])
-        for above, below in pairwise(depths)
-    ]
-    rows = []
-    for detail, table in enumerate(family.tables):
-        place = {cell: (d, i) for d in range(detail + 1) for i, cell in enumerate(depths[d])}
-        rows.append(tuple(Row(table.name, (str(cell),), *place[cell]) for cell, _ in family.published(table)))
-    names = tuple(table.name for table in family.tables)
-    return Family(names, tuple(parents), tuple(range(len(names))), tuple(rows))
+PUBLISHED: Final = tuple(family for families in FAMILIES.values() for family in families)
+"""The families of the SafeTab products."""
 
-
-FAMILIES: Final = (_persons(), *map(_households, household_tables.FAMILIES))
+TREES: Final = tuple(nested(family) for family in PUBLISHED if len(family.choices) > 1)
 """Persons (T01001, T02), households by type (T03), households by tenure (T04): measured apart, so combined apart."""
+
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {name: of for family in PUBLISHED for name, of in family.tables.items()}
+"""By table, its columns in order."""
+
+CELL_COLUMNS: Final = {name: columns[len(KEYS) : -len(NUMBERS)] for name, columns in COLUMNS.items()}
+"""By table, the columns that name its cell."""

@@ -15,11 +15,13 @@ import duckdb
 import numpy as np
 
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.coterminous.nested import CELL_COLUMNS, KEY, NUMBERS
+from yupana.estimate.coterminous.nested import CELL_COLUMNS
 from yupana.estimate.source import open_source
 from yupana.estimate.suppression.pairing import Pairing, pair_iterations
 from yupana.files.regular import read_regular
 from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.specification import KEYS
+from yupana.products.tables import NUMBERS
 from yupana.progress import Announce
 from yupana.release.processing import SUPPRESSED, SUPPRESSION
 from yupana.release.release import Release
@@ -238,7 +240,7 @@ def _hits(table: str, tables: tuple[str, ...], rule: Rule) -> str:
 
 
 def _select(table: str) -> str:
-    fields = ", ".join((*KEY, *CELL_COLUMNS[table]))
+    fields = ", ".join((*KEYS, *CELL_COLUMNS[table]))
     # Text as in CSV: a whole number without a point.
     numbers = ", ".join(
         f"CASE WHEN REASON IS NULL THEN regexp_replace(CAST({name} AS VARCHAR), '\\.0$', '')"
