@@ -24,7 +24,7 @@ from yupana.plan.plan import Plan, number
 from yupana.plan.read import read_plan
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
-from yupana.products.phsafe.specification import TABLES, Table
+from yupana.products.phsafe.specification import TABLES, MeasuredTable
 from yupana.products.phsafe.tables import level_of
 from yupana.release.status import refuse_confidential
 
@@ -311,7 +311,7 @@ def _telling(plan: Plan, columns: set[str], taus: Mapping[str, int]) -> tuple[li
     return [m for m in plan.measurements if columns & _columns(tables[m.table], m.level)], distance
 
 
-def _columns(table: Table, level: str) -> set[str]:
+def _columns(table: MeasuredTable, level: str) -> set[str]:
     """Every column that decides whether and where a table counts at a level."""
     wheres = [table.units, *table.cells.values(), *(table.iteration(code) for code in level_of(level).iterations)]
     wheres += [table.persons] if table.persons is not None else []

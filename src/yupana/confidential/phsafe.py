@@ -1,6 +1,5 @@
 """PHSafe's counter: from persons, units and geography to the noisy counts of its tables."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,11 +23,12 @@ from yupana.privacy.entropy import Entropy
 from yupana.products.phsafe.configuration import LARGEST_TAU, RULES_OF_CONSISTENCY, Config, without_noise
 from yupana.products.phsafe.errors import Accuracy, CellError, summarize
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.specification import DERIVED, TABLES, Table, table
-from yupana.products.phsafe.tables import groups, level_of, published_tables
+from yupana.products.phsafe.specification import FAMILIES, TABLES, MeasuredTable
+from yupana.products.phsafe.tables import groups, level_of, noisy_groups, published_tables
 from yupana.progress import Stopwatch
-from yupana.release.check import describe_tables
-from yupana.release.tables import ReleaseTable, write_table
+from yupana.release.check import describe
+from yupana.release.rows import write_rows
+from yupana.release.tables import ReleaseTable
 
 LEFT_OUT: Final = {
     "truncation": "of the persons of one unit whom a table counts, those beyond its tau",
@@ -171,8 +171,12 @@ class PhsafeCounter(Counter[Config, Census, ExactCounts, NoisyCounts]):
     ) -> dict[str, dict[str, Any]]:
         """The basis tables, and those derived from them."""
         del records, config
-        tables = published_tables(plan, measured.states, measured.by_measurement)
-        return describe_tables({table.name: write_table(folder, table, request.fmt) for table in tables}, tables)
+        tables = published_tables(plan, noisy_groups(plan, measured.states, measured.by_measurement))
+        paths = {table.name: write_rows(folder, table, request.fmt) for table in tables}
+        return {
+            paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
+            for table in tables
+        }
 
     def observe(self, config: Config, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by cell, of noise alone and with truncation."""
@@ -217,7 +221,7 @@ def count(census: Census, config: Config, plan: Plan, *, truncate: bool = True) 
     return ExactCounts(states, by_measurement, counts.truncated)
 
 
-def _tabulation(table: Table, config: Config, *, truncate: bool) -> Tabulation:
+def _tabulation(table: MeasuredTable, config: Config, *, truncate: bool) -> Tabulation:
     return Tabulation(
         name=table.name,
         persons=table.persons,
@@ -292,19 +296,15 @@ def _cells(
     lost: Mapping[str, Ints],
     noise: Mapping[str, Ints],
 ) -> Iterator[CellError]:
-    derived: defaultdict[str, list[tuple[str, Mapping[int, tuple[int, ...]]]]] = defaultdict(list)
-    for d in DERIVED:
-        derived[d.source].append((d.name, d.cells))
+    families = {family.name: family for family in FAMILIES}
     for m in plan.measurements:
-        place = {cell: i for i, cell in enumerate(table(m.table).cells)}
-        basis: Mapping[int, tuple[int, ...]] = {cell: (cell,) for cell in place}
-        for name, cells in [(m.table, basis), *derived[m.table]]:
-            for cell, parts in cells.items():
-                columns = [place[part] for part in parts]
+        for table in families[m.table].choices[0].tables:
+            for labels, parts in table.cells:
+                columns = list(parts)
                 yield CellError(
-                    table=name,
+                    table=table.name,
                     level=m.level,
-                    cell=cell,
+                    cell=int(labels[0]),
                     groups=groups(level_of(m.level), states),
                     expected_moe=plan.margin(m, len(parts)),
                     truth=exact[m.name][:, columns].sum(axis=-1),

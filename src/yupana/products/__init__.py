@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from yupana.products.product import Product
+    from yupana.products.tables import Family
 
 _PLACES: Final = {
     "phsafe": ("phsafe", "PHSAFE", "the Supplemental Demographic and Housing Characteristics File"),
@@ -42,3 +43,9 @@ class Products(Mapping[str, "Product[Any]"]):
 
 
 PRODUCTS: Final = Products()
+
+
+def families_of(manifest: Mapping[str, Any]) -> "tuple[Family, ...]":
+    """What the tables of a release are of; of tables that came without a manifest, what any product publishes."""
+    keys = [manifest["product"]] if manifest["product"] in PRODUCTS else list(PRODUCTS)
+    return tuple(family for key in keys for family in PRODUCTS[key].families)

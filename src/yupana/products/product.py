@@ -11,6 +11,7 @@ from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
+from yupana.products.tables import Family
 
 C = TypeVar("C")
 """A product's own configuration: everything public that a plan follows from."""
@@ -77,6 +78,11 @@ class Product(Protocol[C]):
     @property
     def built_in(self) -> Mapping[str, str]:
         """What the configurations that Yupana brings along are called, by the names that `read` takes."""
+        ...
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """What is published, whatever the budgets; empty where counts are, as of TopDown."""
         ...
 
     def locate(self, source: Path | str) -> Path:

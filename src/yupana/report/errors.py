@@ -396,8 +396,7 @@ def chance_band(number: int, confidence: Fraction, coverage: float = 0.95) -> tu
 def _observed(plan: Plan, observed: Sequence[Accuracy]) -> dict[str, Any]:
     """Observed over expected margins of error, against the number of draws behind each."""
     # Derived tables repeat the noise of their source: drawn again they would count twice.
-    derived = {d.name for d in DERIVED}
-    observed = [o for o in observed if o.table not in derived and o.expected_moe]
+    observed = [o for o in observed if o.table not in DERIVED and o.expected_moe]
     chance = {number: chance_band(number, plan.confidence) for number in sorted({o.count for o in observed})}
     few, many = min(chance), max(chance)
     numbers = sorted({*np.geomspace(max(10, 0.75 * few), 1.4 * many, 24).round().astype(int).tolist(), *chance})

@@ -154,7 +154,7 @@ def plan_sections(plan: Plan) -> tuple[Section, ...]:
             "words": PRODUCTS["phsafe"].words.tables[most.table],
             "level": LEVELS[most.level].name,
         },
-        derived=" and ".join(d.name for d in DERIVED),
+        derived=" and ".join(DERIVED),
         margin_words=margin_words(plan.margins, plan.confidence),
         figures=pictures(plan, lines, LEVELS.values(), ("table", "level")),
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from yupana.files.columns import PERSONS, UNITS
 from yupana.plan.measurement import Mechanism
 from yupana.plan.predicates import Where
-from yupana.products.phsafe.specification import LEVELS, TABLES, Level, Table
+from yupana.products.phsafe.specification import LEVELS, TABLES, Level, MeasuredTable
 
 PEOPLE = tuple(
     {"RTYPE": 3, "QAGE": age, "CENHISP": hisp, "CENRACE": race, "RELSHIP": relationship}
@@ -31,7 +31,9 @@ STATES = 2
 TAU = 2
 
 
-def contribution(table: Table, level: Level, people: tuple[dict, ...], unit: dict | None, state: int) -> NDArray:
+def contribution(
+    table: MeasuredTable, level: Level, people: tuple[dict, ...], unit: dict | None, state: int
+) -> NDArray:
     """v_h: the household's entries of the level's count vector, counted from the specification."""
     regions = 1 if level.region_type == "USA" else STATES
     out = np.zeros((regions, len(level.iterations), len(table.cells)), dtype=np.int64)
@@ -55,7 +57,7 @@ def kept(people: list[dict]) -> list[dict]:
     return [person for person, _ in ranked[:TAU]]
 
 
-def single_changes(table: Table, level: Level, state: int) -> Iterator[tuple[NDArray, NDArray]]:
+def single_changes(table: MeasuredTable, level: Level, state: int) -> Iterator[tuple[NDArray, NDArray]]:
     """Contributions with and without one person, whatever the unit record on either side."""
     cached: dict[tuple, set[tuple]] = {}
 
@@ -86,7 +88,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("table", "level"), CASES)
-def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_bounds(table: Table, level: Level) -> None:
+def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_bounds(
+    table: MeasuredTable, level: Level
+) -> None:
     l2 = table.sensitivity(TAU if table.persons else None, Mechanism.ZCDP, "tight")
     l1 = table.sensitivity(TAU if table.persons else None, Mechanism.PURE, "tight")
     removed = differences(single_changes(table, level, state=0))
@@ -105,7 +109,7 @@ def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_boun
 
 
 @pytest.mark.parametrize(("table", "level"), CASES)
-def test_changing_a_person_within_the_household_stays_within_its_bound(table: Table, level: Level) -> None:
+def test_changing_a_person_within_the_household_stays_within_its_bound(table: MeasuredTable, level: Level) -> None:
     # With the unit record free, replacing a person is removing one and adding one in the same household.
     l2 = table.sensitivity(TAU if table.persons else None, Mechanism.ZCDP, "tight")
     size = TAU + 1
@@ -124,7 +128,9 @@ def test_changing_a_person_within_the_household_stays_within_its_bound(table: Ta
 @pytest.mark.parametrize("tau", [1, 2, 6, 10, 99_999])
 @pytest.mark.parametrize("mechanism", list(Mechanism))
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_published_sensitivities_are_never_below_the_proven_ones(table: Table, tau: int, mechanism: Mechanism) -> None:
+def test_published_sensitivities_are_never_below_the_proven_ones(
+    table: MeasuredTable, tau: int, mechanism: Mechanism
+) -> None:
     published = table.sensitivity(tau if table.persons else None, mechanism, "published")
     tight = table.sensitivity(tau if table.persons else None, mechanism, "tight")
     assert published.unbounded >= tight.unbounded
@@ -142,7 +148,7 @@ def _overlap(one: Where, other: Where) -> bool:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_cells_of_a_table_are_disjoint(table: Table) -> None:
+def test_cells_of_a_table_are_disjoint(table: MeasuredTable) -> None:
     cells = list(table.cells.values())
     assert not any(_overlap(one, other) for i, one in enumerate(cells) for other in cells[:i])
 

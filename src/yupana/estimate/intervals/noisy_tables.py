@@ -17,11 +17,11 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.coterminous.nested import FAMILIES, Family
 from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, unreadable
+from yupana.products.tables import Family
 from yupana.release.check import checked_file
 from yupana.release.processing import COTERMINOUS, RECORD, SUPPRESSED, SUPPRESSION
 
@@ -33,8 +33,6 @@ MeasuredRow = tuple[str, Key]
 
 _NUMBERS: Final = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE", "REASON")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_GROUP: Final = 3
-"""Columns that name a population group of SafeTab: region, its type and iteration."""
 
 
 @dataclass(slots=True)
@@ -46,14 +44,14 @@ class NoisyTables:
     db : duckdb.DuckDBPyConnection
     folder : Path
     manifest : mapping
-    derived : mapping of table name to (source, cells)
-        Tables made of the cells of another, whose keys end in the cell: which cells of the source each cell adds up.
+    families : tuple of Family
+        What its tables are of.
     """
 
     db: duckdb.DuckDBPyConnection
     folder: Path
     manifest: Mapping[str, Any]
-    derived: Mapping[str, tuple[str, Mapping[int, tuple[int, ...]]]] = field(default_factory=dict)
+    families: tuple[Family, ...]
     _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
     _found: dict[MeasuredRow, tuple[int, float]] = field(default_factory=dict, init=False)
 
@@ -71,7 +69,7 @@ class NoisyTables:
             "of the count that was tabulated, over the draw of the noise; errors in the records are not in it",
             *(
                 ["counts of persons are after truncation: what a household has beyond the threshold is not in them"]
-                if self.derived
+                if "tau" in (self.manifest.get("parameters") or {})
                 else []
             ),
             *(
@@ -149,14 +147,8 @@ class NoisyTables:
 
     def _measured(self, table: str, rows: Sequence[tuple[str, ...]]) -> Iterable[MeasuredRow]:
         """The measured cells of the rows of a table, those of each row."""
-        if self._is_combined:
-            return self._hold(table, rows)
-        if table in self.derived:
-            return self._of_derived(table, rows)
-        for family in FAMILIES:
-            if table in family.tables:
-                return self._of_family(family, table, rows)
-        return self._hold(table, rows)
+        family = next((family for family in self.families if table in family.tables), None)
+        return self._hold(table, rows) if self._is_combined or family is None else self._of_family(family, table, rows)
 
     def _hold(self, table: str, rows: Iterable[tuple[str, ...]]) -> list[MeasuredRow]:
         """Note count and variance of measured rows, by their names."""
@@ -168,48 +160,41 @@ class NoisyTables:
             cells.append(cell)
         return cells
 
-    def _of_derived(self, table: str, rows: Sequence[tuple[str, ...]]) -> list[MeasuredRow]:
-        source, parts = self.derived[table]
-        keys = self._keys(self._opened(source))
-        there = {row[: len(keys)]: row for row in self._fetch(source, keys)}
-        try:
-            wanted = [(*row[: len(keys) - 1], str(part)) for row in rows for part in parts[int(row[len(keys) - 1])]]
-            return self._hold(source, [there[key] for key in wanted])
-        except (KeyError, ValueError):
-            raise OutputError(f"{table} has a row whose cells {source} does not have; run yupana check") from None
-
     def _of_family(self, family: Family, table: str, rows: Sequence[tuple[str, ...]]) -> list[MeasuredRow]:
-        """Write rows of SafeTab in the cells that their population group was measured in."""
-        cells: list[MeasuredRow] = []
-        left = list(rows)
-        # A total stands in the coarsest table, and the cells it adds up in the finer table that its group has.
-        for detail, name in reversed(list(enumerate(family.tables))):
-            parts = {row: cells for (shown, row), cells in _parts(family, detail).items() if shown == table}
-            if not parts or name not in self._names():
+        """Write rows in the cells that their population group was measured in: those of the choice it was given."""
+        found: list[MeasuredRow] = []
+        left, keys = list(rows), len(family.keys)
+        for choice in reversed(family.having(table)):
+            own = choice.own.name
+            if own not in self._names():
                 continue
-            if name == table and all(wanted == [cell] for cell, wanted in parts.items()):
-                return cells + self._hold(table, left)
-            of_group = self._of_groups(name, {row[:_GROUP] for row in left})
-            for row in [row for row in left if row[:_GROUP] in of_group]:
-                there, wanted = of_group[row[:_GROUP]], parts.get(row[_GROUP:-2], [])
-                if not wanted or any(cell not in there for cell in wanted):
-                    raise OutputError(f"{name} lacks cells that a row of {table} adds up; run yupana check")
-                cells += self._hold(name, [there[cell] for cell in wanted])
-            left = [row for row in left if row[:_GROUP] not in of_group]
-        return cells
+            parts = {tuple(map(str, cell.labels)): cell.parts for cell in choice[table].cells}
+            if own == table and all(len(cells) == 1 for cells in parts.values()):
+                return found + self._hold(table, left)
+            of_group = self._of_groups(own, keys, {row[:keys] for row in left})
+            for row in [row for row in left if row[:keys] in of_group]:
+                there, wanted = of_group[row[:keys]], parts.get(row[keys:-2], ())
+                alone = [tuple(map(str, choice.alone[part].labels)) for part in wanted]
+                if not alone or any(labels not in there for labels in alone):
+                    raise OutputError(_LACKING.format(own, table))
+                found += self._hold(own, [there[labels] for labels in alone])
+            left = [row for row in left if row[:keys] not in of_group]
+        if left:
+            raise OutputError(_LACKING.format(f"the release of {family.name}", table))
+        return found
 
     def _names(self) -> set[str]:
         return {str(entry.get("table")) for entry in self.manifest["tables"].values()}
 
-    def _of_groups(self, table: str, groups: set[Key]) -> dict[Key, dict[Key, tuple[str, ...]]]:
-        """The rows of population groups, by group and cell."""
+    def _of_groups(self, table: str, number: int, groups: set[Key]) -> dict[Key, dict[Key, tuple[str, ...]]]:
+        """The rows of population groups, which so many columns name, by group and cell."""
         keys = self._keys(self._opened(table))
-        of_groups = [np.array([group[i] for group in sorted(groups)], dtype=object) for i in range(_GROUP)]
+        of_groups = [np.array([group[i] for group in sorted(groups)], dtype=object) for i in range(number)]
         self.db.register("wanted", {f"g{i}": values for i, values in enumerate(of_groups)})
-        on = " AND ".join(f"{named(name)} = g{i}" for i, name in enumerate(keys[:_GROUP]))
+        on = " AND ".join(f"{named(name)} = g{i}" for i, name in enumerate(keys[:number]))
         found: dict[Key, dict[Key, tuple[str, ...]]] = {}
         for row in self._fetch(table, keys, f"SEMI JOIN wanted ON {on}"):
-            found.setdefault(row[:_GROUP], {})[row[_GROUP:-2]] = row
+            found.setdefault(row[:number], {})[row[number:-2]] = row
         self.db.unregister("wanted")
         return found
 
@@ -220,20 +205,7 @@ class NoisyTables:
         return [tuple(map(str, row)) for row in found]
 
 
-def _parts(family: Family, detail: int) -> dict[tuple[str, Key], list[Key]]:
-    """For each row of a group of some detail, the cells of its measured rows that it adds up."""
-    basis = family.basis[detail]
-    measured = {row.node: row.cell for row in family.rows[detail] if row.depth == basis}
-    found: dict[tuple[str, Key], list[Key]] = {}
-    for row in family.rows[detail]:
-        nodes: Iterable[int] = [row.node]
-        if row.depth > basis:
-            raise AssertionError("a row is finer than what was measured")
-        for depth in range(row.depth, basis):
-            above = set(nodes)
-            nodes = [node for node, parent in enumerate(family.parents[depth].tolist()) if parent in above]
-        found[row.table, row.cell] = [measured[node] for node in nodes]
-    return found
+_LACKING: Final = "{} lacks cells that a row of {} adds up; run yupana check"
 
 
 def _number(place: str, count: str, variance: str) -> tuple[int, float]:

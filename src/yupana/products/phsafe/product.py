@@ -15,7 +15,7 @@ from yupana.products.phsafe import targets
 from yupana.products.phsafe.configuration import Config, read_config
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import TAUS, budgets
-from yupana.products.phsafe.specification import table
+from yupana.products.phsafe.specification import FAMILIES, table
 from yupana.products.phsafe.verify import verify_tables
 from yupana.products.product import Checked, Product, Words
 from yupana.products.safetab.regions import PUERTO_RICO
@@ -54,6 +54,7 @@ class PhsafeProduct(Product[Config]):
     words: Final = WORDS
     confidence: Final = DEFAULT_CONFIDENCE
     built_in: Final[Mapping[str, str]] = {}
+    families: Final = FAMILIES
 
     def locate(self, source: Path | str) -> Path:
         """The file itself."""

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from yupana.plan.measurement import Accounting, Mechanism, Sensitivity
 from yupana.plan.predicates import Where, where
+from yupana.products.tables import Cell, Choice, Family, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def iteration(code: str, race: str, ethnicity: str) -> Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MeasuredTable:
     """One of the nine tables that are measured.
 
     Attributes
@@ -119,9 +120,9 @@ _OCCUPIED = where(RTYPE="2", HHT=range(1, 8))
 _ANY = where()
 
 TABLES: Final = (
-    Table("PH1_num", _IN_HOUSEHOLDS, _ANY, {2: _UNDER_18, 3: _ADULT}, "householder"),
-    Table("PH1_denom", None, _OCCUPIED, {1: _ANY}, "householder"),
-    Table(
+    MeasuredTable("PH1_num", _IN_HOUSEHOLDS, _ANY, {2: _UNDER_18, 3: _ADULT}, "householder"),
+    MeasuredTable("PH1_denom", None, _OCCUPIED, {1: _ANY}, "householder"),
+    MeasuredTable(
         "PH2",
         _IN_HOUSEHOLDS,
         _ANY,
@@ -137,7 +138,7 @@ TABLES: Final = (
         },
         None,
     ),
-    Table(
+    MeasuredTable(
         "PH3",
         _IN_HOUSEHOLDS & _UNDER_18,
         _ANY,
@@ -152,15 +153,15 @@ TABLES: Final = (
         },
         "person",
     ),
-    Table(
+    MeasuredTable(
         "PH4",
         where(RELSHIP="20 21 23 25 26 27 28 29 30 31 32 33"),
         where(HHT=range(4)),
         {2: _UNDER_18, 3: _ADULT},
         "householder",
     ),
-    Table("PH5_denom", None, where(HHT="1 2 3"), {1: _ANY}, "householder"),
-    Table(
+    MeasuredTable("PH5_denom", None, where(HHT="1 2 3"), {1: _ANY}, "householder"),
+    MeasuredTable(
         "PH6",
         _UNDER_18 & _OWN_CHILD,
         _ANY,
@@ -171,30 +172,22 @@ TABLES: Final = (
         },
         None,
     ),
-    Table(
+    MeasuredTable(
         "PH7",
         _IN_HOUSEHOLDS,
         _ANY,
         {2: where(TEN="1"), 3: where(TEN="2"), 4: where(TEN="3 4")},  # mortgage, free and clear, renter
         "householder",
     ),
-    Table("PH8_denom", None, _OCCUPIED, {2: where(TEN="1 2"), 3: where(TEN="3 4")}, "householder"),
+    MeasuredTable("PH8_denom", None, _OCCUPIED, {2: where(TEN="1 2"), 3: where(TEN="3 4")}, "householder"),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """A table made from the noisy cells of another: post-processing, which costs nothing."""
-
-    name: str
-    source: str
-    cells: dict[int, tuple[int, ...]]
-
-
-DERIVED: Final = (
-    Derived("PH5_num", "PH4", {2: (2,), 3: (3,)}),
-    Derived("PH8_num", "PH7", {2: (2, 3), 3: (4,)}),
-)
+_SUMS: Final[dict[str, dict[str, dict[int, tuple[int, ...]]]]] = {
+    "PH4": {"PH5_num": {2: (2,), 3: (3,)}},
+    "PH7": {"PH8_num": {2: (2, 3), 3: (4,)}},
+}
+"""By measured table, the tables made from its noisy cells, which cost nothing: what their cells add up."""
 
 
 def cell_column(table: str) -> str:
@@ -202,7 +195,29 @@ def cell_column(table: str) -> str:
     return f"{table.upper()}_DATA_CELL"
 
 
-def table(name: str) -> Table:
+def _family(of: MeasuredTable) -> Family:
+    number = {cell: place for place, cell in enumerate(of.cells)}
+    alone: dict[int, tuple[int, ...]] = {cell: (cell,) for cell in of.cells}
+    published = {of.name: alone, **_SUMS.get(of.name, {})}
+    tables = (
+        Table(
+            name,
+            (cell_column(name),),
+            tuple(Cell((cell,), tuple(number[part] for part in parts)) for cell, parts in cells.items()),
+        )
+        for name, cells in published.items()
+    )
+    keys = ("REGION_ID", "REGION_TYPE", *(["ITERATION_CODE"] if of.iterated_by else []))
+    return Family(of.name, keys, (Choice(tuple(number.values()), tuple(tables)),), _NUMBERS)
+
+
+_NUMBERS: Final = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE")
+FAMILIES: Final = tuple(_family(table) for table in TABLES)
+DERIVED: Final = tuple(name for family in FAMILIES for name in family.tables if name != family.name)
+"""Tables that are made of the measured cells of another."""
+
+
+def table(name: str) -> MeasuredTable:
     """Find a measured table by name, or raise KeyError."""
     return _BY_NAME[name]
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from yupana.plan.plan import margin_from_json
-from yupana.products.phsafe.specification import DERIVED, Table, cell_column, table
+from yupana.products.phsafe.specification import FAMILIES, MeasuredTable, cell_column, table
 from yupana.products.phsafe.tables import groups, level_of
 
 Columns = Mapping[str, list[str]]
@@ -26,13 +26,14 @@ def verify_tables(plan: Mapping[str, Any], states: tuple[str, ...], tables: Mapp
     by_table: dict[str, list[Mapping[str, Any]]] = {}
     for m in plan["measurements"]:
         by_table.setdefault(m["table"], []).append(m)
-    expected: dict[str, tuple[Table, Mapping[int, int]]] = {
+    expected: dict[str, tuple[MeasuredTable, Mapping[int, int]]] = {
         name: (table(name), dict.fromkeys(table(name).cells, 1)) for name in by_table
     }
-    for derived in DERIVED:
-        if derived.source in by_table:
-            summed = {cell: len(sources) for cell, sources in derived.cells.items()}
-            expected[derived.name] = (table(derived.source), summed)
+    for family in FAMILIES:
+        if family.name in by_table:
+            for shown in family.choices[0].tables:
+                summed = {int(cell.labels[0]): len(cell.parts) for cell in shown.cells}
+                expected[shown.name] = (table(family.name), summed)
     wrong = [f"table {name} is missing" for name in expected if name not in tables]
     wrong += [f"table {name} is not in the plan" for name in tables if name not in expected]
     noise = {"zcdp": "Discrete Gaussian", "pure": "Two-Sided Geometric"}[plan["mechanism"]]
@@ -49,7 +50,7 @@ _Terms = tuple[str, float, float]
 
 def _expected_rows(
     plan: Mapping[str, Any],
-    source: Table,
+    source: MeasuredTable,
     parts: Mapping[int, int],
     measurements: list[Mapping[str, Any]],
     states: tuple[str, ...],
@@ -68,7 +69,7 @@ def _expected_rows(
     return rows
 
 
-def _compare(name: str, source: Table, columns: Columns, expected: Mapping[_Key, _Terms]) -> list[str]:
+def _compare(name: str, source: MeasuredTable, columns: Columns, expected: Mapping[_Key, _Terms]) -> list[str]:
     cell = cell_column(name)
     header = ["REGION_ID", "REGION_TYPE", *(["ITERATION_CODE"] if source.iterated_by else []), cell]
     header += ["COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE"]

@@ -25,7 +25,7 @@ from yupana.products.safetab.persons import production as persons_production
 from yupana.products.safetab.persons import targets as persons_targets
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, sensitivity
 from yupana.products.safetab.regions import LEVELS, Level
-from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
+from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.products.safetab.verify import verify_release
 
 K = TypeVar("K")
@@ -134,6 +134,7 @@ class PersonsProduct(SafetabProduct[persons.Config]):
     """The Detailed DHC-A: sex by age of population groups."""
 
     key: Final = "safetab-p"
+    families: Final = FAMILIES["safetab-p"]
     words: Final = _WORDS_P
 
     def read_config(self, path: Path) -> persons.Config:
@@ -199,6 +200,7 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
     """The Detailed DHC-B: household types and tenure of population groups."""
 
     key: Final = "safetab-h"
+    families: Final = FAMILIES["safetab-h"]
     words: Final = _WORDS_H
 
     def read_config(self, path: Path) -> households.Config:

@@ -28,6 +28,7 @@ class TopdownProduct(Product[Configuration]):
     key: Final = SYSTEM
     words: Final = Words(title="TopDown")
     confidence: Final = DEFAULT_CONFIDENCE
+    families: Final = ()
     built_in: Final[Mapping[str, str]] = {
         "pl94-2020-us": "TopDown, persons",
         "h1-2020-us": "TopDown, housing units",
