@@ -45,7 +45,7 @@ class Products(Mapping[str, "Product[Any]"]):
 PRODUCTS: Final = Products()
 
 
-def families_of(manifest: Mapping[str, Any]) -> "tuple[Family, ...]":
-    """What the tables of a release are of; of tables that came without a manifest, what any product publishes."""
-    keys = [manifest["product"]] if manifest["product"] in PRODUCTS else list(PRODUCTS)
-    return tuple(family for key in keys for family in PRODUCTS[key].families)
+def family_of(table: str, product: object) -> "Family | None":
+    """The family of a table: of its product, or of any where the table came without its release."""
+    keys = sorted(PRODUCTS, key=lambda key: key != product)
+    return next((family for key in keys for family in PRODUCTS[key].families if table in family.tables), None)

@@ -137,19 +137,19 @@ CHANGES: dict[str, tuple[str, str, Change]] = {
     # The product, what the check says, and the change.
     "count of an age": (
         "safetab-p",
-        "T02001: the row of all ages is the sum",
+        "T02001: marginals are the sums",
         lambda t: more(whole(t[FOUR], AGESTART="18", SEX="1")),
     ),
     "count of all ages": (
         "safetab-p",
-        "T02003: the row of all ages is the sum",
+        "T02003: marginals are the sums",
         lambda t: more(whole(t[T2[2]], **ALL_AGES), -1),
     ),
     "count of the total": ("safetab-p", "T02002: every group has its total", lambda t: more(total(t, T2[1]))),
     "row of a total": ("safetab-p", "T02002: every group has its total", lambda t: t[T1].remove(total(t, T2[1]))),
     "row of all ages": (
         "safetab-p",
-        "T02001: the row of all ages is the sum",
+        "T02001: marginals are the sums",
         lambda t: t[FOUR].remove(whole(t[FOUR], **ALL_AGES)),
     ),
     "row of an age": (
@@ -190,7 +190,7 @@ CHANGES: dict[str, tuple[str, str, Change]] = {
     ),
     "text for a number": (
         "safetab-p",
-        "T02002: every group has its total in T01001: a value cannot be read",
+        "T01001: a value cannot be read",
         lambda t: first(t[T1]).update(COUNT="many"),
     ),
     "count of a type": (

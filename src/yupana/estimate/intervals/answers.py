@@ -19,7 +19,6 @@ from yupana.estimate.intervals.tree import open_tree, schema_of
 from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database
 from yupana.plan.margin import z_value
-from yupana.products import families_of
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.topdown.tree.intervals import INTERVALS
 
@@ -139,7 +138,7 @@ def _evidence(
         raise OutputError(f"{release} is of {manifest.get('product')!r}, which has no noisy cells to give intervals of")
     if noisy is not None:
         raise ConfigError("--noisy-measurements is for releases of TopDown; the tables of others are noisy themselves")
-    return NoisyTables(db, release, manifest, families_of(manifest))
+    return NoisyTables(db, release, manifest)
 
 
 def _of_topdown(

@@ -21,6 +21,7 @@ from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, unreadable
+from yupana.products import family_of
 from yupana.products.tables import Family
 from yupana.release.check import checked_file
 from yupana.release.processing import COTERMINOUS, RECORD, SUPPRESSED, SUPPRESSION
@@ -44,14 +45,11 @@ class NoisyTables:
     db : duckdb.DuckDBPyConnection
     folder : Path
     manifest : mapping
-    families : tuple of Family
-        What its tables are of.
     """
 
     db: duckdb.DuckDBPyConnection
     folder: Path
     manifest: Mapping[str, Any]
-    families: tuple[Family, ...]
     _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
     _found: dict[MeasuredRow, tuple[int, float]] = field(default_factory=dict, init=False)
 
@@ -147,7 +145,7 @@ class NoisyTables:
 
     def _measured(self, table: str, rows: Sequence[tuple[str, ...]]) -> Iterable[MeasuredRow]:
         """The measured cells of the rows of a table, those of each row."""
-        family = next((family for family in self.families if table in family.tables), None)
+        family = family_of(table, self.manifest.get("product"))
         return self._hold(table, rows) if self._is_combined or family is None else self._of_family(family, table, rows)
 
     def _hold(self, table: str, rows: Iterable[tuple[str, ...]]) -> list[MeasuredRow]:

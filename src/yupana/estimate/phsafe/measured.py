@@ -11,7 +11,7 @@ from yupana.arrays import Floats
 from yupana.errors import OutputError
 from yupana.products.phsafe.specification import TABLES, cell_column
 from yupana.products.phsafe.tables import Group
-from yupana.products.phsafe.verify import verify_tables
+from yupana.products.phsafe.verify import verify_release
 from yupana.release.check import check_files
 from yupana.release.status import CONFIDENTIAL, refuse_confidential
 
@@ -65,11 +65,10 @@ def read_measured(release: Path) -> Measured:
     if manifest.get("status") == CONFIDENTIAL:
         refuse_confidential(manifest, str(release))
     try:
-        plan, states = manifest["plan"], tuple(manifest["parameters"]["states"])
         wrong += _without_noise(tables)
-        wrong += verify_tables(plan, states, tables)
-        wrong += _without_tau(manifest["parameters"]["tau"], plan)
-    except (KeyError, ValueError):
+        wrong += verify_release(release, manifest)
+        wrong += _without_tau(manifest["parameters"]["tau"], manifest["plan"])
+    except (KeyError, TypeError, ValueError):
         wrong.append("the manifest does not hold a plan of PHSafe")
     if wrong:
         lines = [f"{release} cannot be estimated from:", *(f"  {fault}" for fault in dict.fromkeys(wrong))]

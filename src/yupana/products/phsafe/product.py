@@ -16,10 +16,9 @@ from yupana.products.phsafe.configuration import Config, read_config
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import FAMILIES, table
-from yupana.products.phsafe.verify import verify_tables
+from yupana.products.phsafe.verify import verify_release
 from yupana.products.product import Checked, Product, Words
 from yupana.products.safetab.regions import PUERTO_RICO
-from yupana.release.check import check_files
 
 WORDS: Final = Words(
     title="PHSafe (S-DHC)",
@@ -110,12 +109,10 @@ class PhsafeProduct(Product[Config]):
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""
-        _, tables, wrong = check_files(release, confidential=True)
         try:
-            wrong += verify_tables(manifest["plan"], tuple(manifest["parameters"]["states"]), tables)
-        except (KeyError, ValueError):
-            wrong.append("the manifest does not hold a plan of PHSafe")
-        return Checked(tuple(wrong))
+            return Checked(tuple(verify_release(release, manifest)))
+        except (KeyError, TypeError, ValueError):
+            return Checked(("the manifest does not hold a plan of PHSafe",))
 
 
 PHSAFE: Final = PhsafeProduct()
