@@ -175,7 +175,7 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
         plan = plan_p.make_plan(config, iterations, accounting="tight")
         with checked_records(data, run_p.KIND, config.settings, iterations, None) as records:
             exact = run_p.PersonsCounter().count(records, Parameters(config, iterations), plan, keep=True)
-            areas, slices = exact.passes["us"], exact.slices["us"]
+            ((_, areas, slices),) = exact.passes
 
         def release(plan: Plan, run: int) -> Floats:
             measurer = Measurer(config, iterations, areas, Ledger(plan), SeededEntropy(run), "us")

@@ -1,12 +1,24 @@
 """How far noisy counts are from the truth, whatever the product; refused of records that may be real."""
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 import yupana
-from yupana.confidential.counter import C, Observed
+from yupana.arrays import Ints
+from yupana.confidential.counter import C, E, Observed
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
 from yupana.confidential.run import counter_of, product_plan
+from yupana.plan.ledger import Ledger, Meter
+from yupana.plan.measurement import Measurement
+from yupana.plan.plan import Plan
+from yupana.privacy.entropy import Entropy
 from yupana.products.product import Product
+from yupana.products.tables import Groups
 from yupana.release.check import describe_tables
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
@@ -63,3 +75,120 @@ def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:
                 "tables": describe_tables(paths, list(observed.tables)),
             },
         )
+
+
+class Seen(NamedTuple):
+    """Some population groups as they are published, and what is true of them in the same cells.
+
+    Attributes
+    ----------
+    noisy : Groups
+        What a release would show.
+    truth : Groups
+        The same groups and those that are left out after they were measured; of each record counts what a run counts.
+    whole : Groups
+        The groups of ``truth``; all of every record counts.
+    """
+
+    noisy: Groups
+    truth: Groups
+    whole: Groups
+
+    @property
+    def shown(self) -> Ints:
+        """Places of the groups of ``noisy`` among those of ``truth``."""
+        true, shown = _keys(self.truth), _keys(self.noisy)
+        places = np.searchsorted(true, shown)
+        if not np.array_equal(true[places], shown):
+            raise RuntimeError("the truth is of other groups than what was measured")
+        return places
+
+
+def _keys(groups: Groups) -> Ints:
+    """One number for each group, ascending as areas and iterations do."""
+    return groups.area.places.astype(np.int64) * len(groups.iteration.values) + groups.iteration.places
+
+
+Measure = Callable[[E, Ledger], Iterable[Groups]]
+"""Passes exact counts through the door of a ledger."""
+
+
+def observe_at_the_door(
+    exact: E, whole: E, plan: Plan, measure: Measure[E], uncut: Measure[E], choosing: Iterable[str]
+) -> Iterator[Seen]:
+    """Measure exact counts once, and let the truth out through the same door, group by group beside the noise.
+
+    Parameters
+    ----------
+    exact, whole
+        Exact counts of what a run counts of each record, and of all of it.
+    plan : Plan
+    measure, uncut : callable
+        As a run measures, and the same without leaving out or cutting off anything after the door.
+    choosing : iterable of str
+        Names of the measurements that are not published, but decide in which cells a group is measured. The truth is
+        told in the cells that the noise has chosen.
+    """
+    drawn = RecordingLedger(plan, frozenset(choosing))
+    # In step: what the truth replays has been drawn by then.
+    for seen in zip(
+        measure(exact, drawn),
+        uncut(exact, TruthLedger(plan, drawn.noted)),
+        uncut(whole, TruthLedger(plan, drawn.noted)),
+        strict=True,
+    ):
+        yield Seen(*seen)
+
+
+Noted = dict[tuple[str, int], NDArray[np.int64]]
+"""Noisy counts of a piece, by its measurement and the number of its first group."""
+
+
+@dataclass(slots=True)
+class RecordingLedger(Ledger):
+    """Notes what was drawn of some measurements."""
+
+    names: frozenset[str]
+    noted: Noted = field(default_factory=dict)
+
+    def open(self, measurement: Measurement, groups: int) -> Meter:
+        """A meter that notes what it draws, if that is asked for."""
+        self.charge(measurement)
+        if measurement.name not in self.names:
+            return Meter(measurement, groups)
+        return _RecordingMeter(measurement, groups, self.noted)
+
+
+@dataclass(slots=True)
+class _RecordingMeter(Meter):
+    noted: Noted = field(default_factory=dict)
+
+    def measure(
+        self, first: int, cells: NDArray[np.int64], counts: NDArray[np.int64], entropy: Entropy
+    ) -> NDArray[np.int64]:
+        noisy = Meter.measure(self, first, cells, counts, entropy)
+        self.noted[self.measurement.name, first] = noisy
+        return noisy
+
+
+@dataclass(slots=True)
+class TruthLedger(Ledger):
+    """A door without noise: it lets the exact counts out, and again the noise that was noted."""
+
+    noted: Noted
+
+    def open(self, measurement: Measurement, groups: int) -> Meter:
+        """A meter that draws nothing."""
+        self.charge(measurement)
+        return _TrueMeter(measurement, groups, self.noted)
+
+
+@dataclass(slots=True)
+class _TrueMeter(Meter):
+    noted: Noted = field(default_factory=dict)
+
+    def measure(
+        self, first: int, cells: NDArray[np.int64], counts: NDArray[np.int64], entropy: Entropy
+    ) -> NDArray[np.int64]:
+        del cells, entropy
+        return self.noted.get((self.measurement.name, first), counts)

@@ -1,25 +1,153 @@
 """What the counters of both SafeTab products do alike: open records, tell of them, write row tables."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from yupana.confidential.counter import Observed
+import numpy as np
+
+from yupana.confidential.accuracy import Seen, observe_at_the_door
+from yupana.confidential.counter import Counter, E, Observed, R
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.detailed import DetailedRecords, Kind, open_detailed
+from yupana.confidential.records.findings import require_none
+from yupana.confidential.request import RunRequest
 from yupana.files.columns import HOUSING_UNITS, REFERENCE
+from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
+from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.configuration import Settings
-from yupana.products.safetab.errors import Accuracy, IterationAccuracy, LevelErrors, summarize, summarize_iterations
+from yupana.products.safetab.errors import (
+    SIZES,
+    Accuracy,
+    IterationAccuracy,
+    LevelErrors,
+    TableErrors,
+    joined,
+    size_bins,
+    summarize,
+    summarize_iterations,
+)
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
+from yupana.products.safetab.product import Parameters
+from yupana.products.safetab.regions import LEVELS
+from yupana.products.safetab.specification import DETAILED_TOTALS
+from yupana.products.safetab.tables import published_tables
+from yupana.products.tables import Family, Groups
+from yupana.progress import Stopwatch
 from yupana.release.check import describe
 from yupana.release.rows import RowTable, write_rows
-from yupana.release.tables import Format, ReleaseTable, Value, checksum
+from yupana.release.tables import ReleaseTable, Value, checksum
 
 IN_NO_ITERATION: Final = "records_in_no_iteration"
 
-COUNTING: Final = ("counting and adding noise", "", "")
+_LEVELS: Final = {level.name: level for level in LEVELS}
+
+K = TypeVar("K")
+"""The keys of config.json that one of the products reads."""
+
+
+class SafetabCounter(Counter[Parameters[K], R, E, list[RowTable]]):
+    """What both counters do with what they have counted: tables are laid out as the groups pass the door."""
+
+    stages = ("counting and adding noise", "", "")
+    is_checked = False
+    choosing: str = ""
+    """How the names of measurements begin that are not published, if there are any."""
+
+    @abstractmethod
+    def groups(self, exact: E, config: Parameters[K], ledger: Ledger, entropy: Entropy) -> Iterator[Groups]:
+        """Pass every count through the door."""
+
+    @abstractmethod
+    def uncut(self, config: Parameters[K]) -> Parameters[K]:
+        """The configuration by which nothing is left out or cut off after the door."""
+
+    def measure(
+        self, exact: E, config: Parameters[K], ledger: Ledger, request: RunRequest, clock: Stopwatch
+    ) -> list[RowTable]:
+        """Measure group by group and lay the tables out."""
+        del clock
+        return published_tables(self.groups(exact, config, ledger, request.entropy), ledger.plan)
+
+    def write(
+        self,
+        folder: Path,
+        records: R,
+        measured: list[RowTable],
+        config: Parameters[K],
+        plan: Plan,
+        request: RunRequest,
+    ) -> dict[str, dict[str, Any]]:
+        """Every table of the product, header alone where it has no rows."""
+        del records, config, plan
+        described = {}
+        for table in measured:
+            path = write_rows(folder, table, request.fmt)
+            described[path.name] = describe(table.name, path, table.rows, table.columns)
+        return described
+
+    def observe(self, config: Parameters[K], plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+        """Errors by level and table. All counts are held in memory at once."""
+        with self.open(config, data, request, Stopwatch(request.announce)) as records:
+            require_none(records.findings)
+            self.doubts(records, config)
+            request.announce("counting")
+            exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
+        request.announce(f"adding noise, {trials} times")
+        choosing = [m.name for m in plan.measurements if self.choosing and m.name.startswith(self.choosing)]
+        uncut, entropy = self.uncut(config), request.entropy
+        seen = (
+            found
+            for _ in range(trials)
+            for found in observe_at_the_door(
+                exact,
+                whole,
+                plan,
+                lambda counts, ledger: self.groups(counts, config, ledger, entropy),
+                lambda counts, ledger: self.groups(counts, uncut, ledger, entropy),
+                choosing,
+            )
+        )
+        errors = list(_by_level(plan, seen, trials))
+        confidence = float(plan.confidence)
+        rows = summarize(errors, confidence)
+        tables = accuracy_tables(rows, summarize_iterations(errors, config.iterations, confidence))
+        return Observed(plan.product, errors, rows, tables)
+
+
+def _by_level(plan: Plan, seen: Iterable[Seen], trials: int) -> Iterator[LevelErrors]:
+    """Errors by level and family of tables, in the plan's order."""
+    sizes = {m.name: np.zeros(len(SIZES), dtype=np.int64) for m in plan.measurements}
+    parts: dict[str, dict[int, list[TableErrors]]] = {m.name: {} for m in plan.measurements}
+    families: dict[str, Family] = {}
+    for found in seen:
+        noisy, shown, true = found.noisy, found.shown, found.truth.counts
+        name, total = noisy.measurement.name, true.sum(axis=1)
+        families[name] = noisy.family
+        sizes[name] += np.bincount(size_bins(total), minlength=len(SIZES))
+        if len(shown):
+            parts[name].setdefault(noisy.choice, []).append(
+                TableErrors(
+                    table=noisy.family.choices[noisy.choice].own.name,
+                    expected_moe=plan.margin(noisy.measurement),
+                    sizes=total[shown],
+                    errors=noisy.counts - true[shown],
+                    iterations=noisy.iteration.places.astype(np.int64),
+                    bias=true[shown] - found.whole.counts[shown],
+                )
+            )
+    for m in plan.measurements:
+        if m.name in families:
+            yield LevelErrors(
+                _LEVELS[m.level],
+                detailed_only=families[m.name] is DETAILED_TOTALS,
+                groups=sizes[m.name] // trials,
+                tables=tuple(joined(parts[m.name][choice]) for choice in sorted(parts[m.name])),
+                trials=trials,
+            )
 
 
 @contextmanager
@@ -84,23 +212,6 @@ def public_inputs(records: DetailedRecords, iterations: CharacteristicIterations
         **{path.relative_to(records.folder).as_posix(): checksum(path) for path in public},
         **{path.name: checksum(path) for path in others},
     }
-
-
-def write_tables(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str, dict[str, Any]]:
-    """Write tables, and return what a manifest says of them."""
-    described = {}
-    for table in tables:
-        path = write_rows(folder, table, fmt)
-        described[path.name] = describe(table.name, path, table.rows, table.columns)
-    return described
-
-
-def observed(plan: Plan, iterations: CharacteristicIterations, errors: list[LevelErrors]) -> Observed:
-    """What accuracy tells of errors by level: rows by table and size, and by iteration."""
-    confidence = float(plan.confidence)
-    rows = summarize(errors, confidence)
-    tables = accuracy_tables(rows, summarize_iterations(errors, iterations, confidence))
-    return Observed(plan.product, errors, rows, tables)
 
 
 def accuracy_tables(rows: list[Accuracy], by_iteration: list[IterationAccuracy]) -> list[ReleaseTable]:

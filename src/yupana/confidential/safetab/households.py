@@ -7,43 +7,39 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
+from yupana.confidential.counter import Told, Validation, input_checksums
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.detailed import DetailedRecords
-from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.safetab.counter import (
-    COUNTING,
     IN_NO_ITERATION,
+    SafetabCounter,
     checked_records,
     notes_on,
-    observed,
     parameters_of,
     policies_of,
     public_inputs,
     remarks_on,
-    write_tables,
 )
 from yupana.confidential.tabulate.groups import Areas, SliceCounts, Tabulation, count_groups, find_areas, space_of
 from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
-from yupana.products.safetab.errors import SIZES, LevelErrors, TableErrors, size_bins
 from yupana.products.safetab.households.configuration import Config, without_noise
 from yupana.products.safetab.households.plan import measurement_name
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.product import HOUSEHOLDS, Parameters
 from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
-from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.regions import Level
 from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TENURE, Question
-from yupana.products.safetab.tables import published_tables
 from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
@@ -55,7 +51,6 @@ KIND: Final = "household-records"
 _CATEGORY: Final = f"((HOUSEHOLD_TYPE - 1) * {TENURE.categories} + TEN - 1)::UTINYINT"
 _CATEGORIES: Final = HOUSEHOLD_TYPE.categories * TENURE.categories
 _NOT_LISTED: Final = "households_in_groups_not_listed"
-_LEVELS: Final = {level.name: level for level in LEVELS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +118,10 @@ class HouseholdCounts:
     in_no_iteration: int
 
 
-class HouseholdsCounter(Counter[Parameters[Config], Households, HouseholdCounts, list[RowTable]]):
+class HouseholdsCounter(SafetabCounter[Config, Households, HouseholdCounts]):
     """Counts the groups that the totals list, each in the cells of the table that its total gives it."""
 
     takes = frozenset({"totals"})
-    stages = COUNTING
-    is_checked = False
 
     def without_noise(self, config: Parameters[Config]) -> Parameters[Config]:
         """Infinite budgets for all that is measured."""
@@ -192,18 +185,16 @@ class HouseholdsCounter(Counter[Parameters[Config], Households, HouseholdCounts,
         none = count_levels(records.records, config.config, config.iterations, listed.levels, codes)
         return HouseholdCounts(listed, none)
 
-    def measure(
-        self,
-        exact: HouseholdCounts,
-        config: Parameters[Config],
-        ledger: Ledger,
-        request: RunRequest,
-        clock: Stopwatch,
-    ) -> list[RowTable]:
+    def groups(
+        self, exact: HouseholdCounts, config: Parameters[Config], ledger: Ledger, entropy: Entropy
+    ) -> Iterator[Groups]:
         """Level by level: first household types, then tenure."""
-        del clock
-        groups = measure_levels(exact.listed.levels, config.config, config.iterations, ledger, request.entropy)
-        return published_tables(groups, ledger.plan)
+        return measure_levels(exact.listed.levels, config.config, config.iterations, ledger, entropy)
+
+    def uncut(self, config: Parameters[Config]) -> Parameters[Config]:
+        """Negative counts are not set to zero."""
+        settings = replace(config.config.settings, allow_negative_counts=True)
+        return replace(config, config=replace(config.config, settings=settings))
 
     def tell(
         self,
@@ -231,38 +222,6 @@ class HouseholdsCounter(Counter[Parameters[Config], Households, HouseholdCounts,
         inputs = input_checksums(records.records.folder, records.records.files)
         log = {"totals_left_out": left_out, "notes": notes, "inputs": inputs}
         return Told(parameters, (*HOUSEHOLDS.taken_as_public(config), source.taken_as_public), log)
-
-    def write(
-        self,
-        folder: Path,
-        records: Households,
-        measured: list[RowTable],
-        config: Parameters[Config],
-        plan: Plan,
-        request: RunRequest,
-    ) -> dict[str, dict[str, Any]]:
-        """T03001 to T03004, T04001 and T04002."""
-        del records, config, plan
-        return write_tables(folder, measured, request.fmt)
-
-    def observe(self, config: Parameters[Config], plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
-        """Errors by level and table, in the tables that T01001 gives each group."""
-        with self.open(config, data, request, Stopwatch(request.announce)) as records:
-            require_none(records.findings)
-            self.doubts(records, config)
-            request.announce("counting")
-            listed, whole = (
-                self.count(records, config, plan, bounded=bounded).listed.levels for bounded in (True, False)
-            )
-        request.announce(f"adding noise, {trials} times")
-
-        def measured(levels: Sequence[LevelGroups], under: Plan) -> list[Groups]:
-            return list(measure_levels(levels, config.config, config.iterations, Ledger(under), request.entropy))
-
-        exact, uncapped = (measured(levels, plan.without_noise()) for levels in (listed, whole))
-        drawn = [measured(listed, plan) for _ in range(trials)]
-        of_table = [_errors(plan, one, all_, noisy) for one, all_, *noisy in zip(exact, uncapped, *drawn, strict=True)]
-        return observed(plan, config.iterations, list(_by_level(exact, of_table, trials)))
 
 
 def read_published(path: Path, config: Parameters[Config], data: Path) -> PublishedTotals:
@@ -531,24 +490,3 @@ def _measure(
             noisy[starts[some, None] + np.arange(choices[number].measured)],
             measurement,
         )
-
-
-def _errors(plan: Plan, truth: Groups, whole: Groups, drawn: Sequence[Groups]) -> TableErrors:
-    """Errors of one table at one level; ``whole`` is the truth with all race codes of every record."""
-    return TableErrors(
-        table=truth.family.choices[truth.choice].own.name,
-        expected_moe=plan.margin(drawn[0].measurement),
-        sizes=np.tile(truth.counts.sum(axis=1), len(drawn)),
-        errors=np.concatenate([noisy.counts - truth.counts for noisy in drawn]),
-        iterations=np.tile(truth.iteration.places.astype(np.int64), len(drawn)),
-        bias=np.tile(truth.counts - whole.counts, (len(drawn), 1)),
-    )
-
-
-def _by_level(exact: Sequence[Groups], errors: Sequence[TableErrors], number: int) -> Iterator[LevelErrors]:
-    pairs = zip(exact, errors, strict=True)
-    for (_, level), found in groupby(pairs, key=lambda p: (p[0].family.name, p[0].measurement.level)):
-        tables = tuple(of_table for _, of_table in found)
-        sizes = np.concatenate([of_table.sizes for of_table in tables])
-        groups = np.bincount(size_bins(sizes), minlength=len(SIZES)) // number
-        yield LevelErrors(_LEVELS[level], detailed_only=False, groups=groups, tables=tables, trials=number)

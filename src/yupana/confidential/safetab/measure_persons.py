@@ -1,7 +1,7 @@
 """SafeTab-P's two stages: totals that choose each group's table, then the table itself. Confidential."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,25 +34,24 @@ _CELLS = np.array([choice.measured for choice in PERSONS.choices])
 
 @dataclass(frozen=True, eq=False)
 class PersonCounts:
-    """Exact counts, pass after pass: the areas of each, and its slices as they are counted.
+    """Exact counts, pass after pass.
 
     Attributes
     ----------
-    passes : mapping of pass to Areas
-    slices : mapping of pass to iterable of SliceCounts
-        One pass is counted before the next is begun.
+    passes : iterable of tuple of Run, Areas, iterable of SliceCounts
+        Of each pass its areas and its slices. Unless they are kept, a pass is counted as its slices are asked for,
+        and before the next is begun: the database holds the areas of one pass.
     in_no_iteration : Counter
         How many records are in no iteration, by pass; told by the slices that were counted.
     """
 
-    passes: Mapping[Run, Areas]
-    slices: Mapping[Run, Iterable[SliceCounts]]
+    passes: Iterable[tuple[Run, Areas, Iterable[SliceCounts]]]
     in_no_iteration: Counter[Run] = field(default_factory=Counter)
 
-    def of_pass(self, run: Run) -> Iterator[SliceCounts]:
+    def of_pass(self, run: Run, slices: Iterable[SliceCounts]) -> Iterator[SliceCounts]:
         """The slices of a pass; how many of their records are in no iteration is noted."""
         self.in_no_iteration[run] = 0
-        for part in self.slices[run]:
+        for part in slices:
             self.in_no_iteration[run] += part.in_no_iteration
             yield part
 

@@ -3,34 +3,34 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from yupana.confidential.counter import Counter, Observed, Told, input_checksums
+from yupana.confidential.counter import Told, input_checksums
 from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.request import RunRequest
-from yupana.confidential.safetab.accuracy_persons import errors_of
 from yupana.confidential.safetab.counter import (
-    COUNTING,
     IN_NO_ITERATION,
+    SafetabCounter,
     checked_records,
     notes_on,
-    observed,
     parameters_of,
     policies_of,
     public_inputs,
     remarks_on,
-    write_tables,
 )
 from yupana.confidential.safetab.measure_persons import Measurer, PersonCounts
 from yupana.confidential.tabulate.groups import Areas, SliceCounts, Tabulation, count_groups, find_areas
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
+from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.iterations import MOST_RACE_CODES
 from yupana.products.safetab.persons.configuration import Config, without_noise
+from yupana.products.safetab.persons.plan import STAGE_1
 from yupana.products.safetab.product import PERSONS, Parameters
+from yupana.products.safetab.regions import Run
 from yupana.products.safetab.specification import ATTRIBUTE, finest_cells
-from yupana.products.safetab.tables import published_tables
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.release.rows import RowTable
@@ -41,11 +41,10 @@ _BARE: Final = "records_in_areas_without_housing_units"
 _BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
 
 
-class PersonsCounter(Counter[Parameters[Config], DetailedRecords, PersonCounts, list[RowTable]]):
+class PersonsCounter(SafetabCounter[Config, DetailedRecords, PersonCounts]):
     """Counts slice by slice of the country, measured as they are counted."""
 
-    stages = COUNTING
-    is_checked = False
+    choosing = f"{STAGE_1}/"
 
     def without_noise(self, config: Parameters[Config]) -> Parameters[Config]:
         """Infinite budgets for all that is measured."""
@@ -85,34 +84,30 @@ class PersonsCounter(Counter[Parameters[Config], DetailedRecords, PersonCounts, 
         del plan
         settings = config.config.settings
         codes = settings.max_race_codes if bounded else MOST_RACE_CODES
-        passes, slices = {}, {}
-        for run in settings.runs:
-            states = settings.states_of(run)
-            passes[run] = find_areas(records.db, states)
-            measured = (level.region for level in settings.levels if config.config.budgets[level] > 0)
-            bases = tuple(dict.fromkeys(region.base for region in measured if region.run == run))
-            tabulation = Tabulation(config.iterations, ATTRIBUTE, finest_cells(), bases, codes)
-            counted = _counted(records, tabulation, passes[run], states, again=len(settings.runs) > 1 and not keep)
-            slices[run] = list(counted) if keep else counted
-        return PersonCounts(passes, slices)
 
-    def measure(
-        self,
-        exact: PersonCounts,
-        config: Parameters[Config],
-        ledger: Ledger,
-        request: RunRequest,
-        clock: Stopwatch,
-    ) -> list[RowTable]:
+        def passes() -> Iterator[tuple[Run, Areas, Iterator[SliceCounts]]]:
+            for run in settings.runs:
+                states = settings.states_of(run)
+                areas = find_areas(records.db, states)
+                measured = (level.region for level in settings.levels if config.config.budgets[level] > 0)
+                bases = tuple(dict.fromkeys(region.base for region in measured if region.run == run))
+                tabulation = Tabulation(config.iterations, ATTRIBUTE, finest_cells(), bases, codes)
+                yield run, areas, count_groups(records.db, tabulation, areas, states)
+
+        return PersonCounts([(run, areas, list(slices)) for run, areas, slices in passes()] if keep else passes())
+
+    def groups(
+        self, exact: PersonCounts, config: Parameters[Config], ledger: Ledger, entropy: Entropy
+    ) -> Iterator[Groups]:
         """Pass after pass: stage 1 chooses the table of each group, stage 2 measures its cells."""
-        del clock
+        for run, areas, slices in exact.passes:
+            measurer = Measurer(config.config, config.iterations, areas, ledger, entropy, run)
+            yield from measurer.measure(exact.of_pass(run, slices))
 
-        def groups() -> Iterator[Groups]:
-            for run, areas in exact.passes.items():
-                measurer = Measurer(config.config, config.iterations, areas, ledger, request.entropy, run)
-                yield from measurer.measure(exact.of_pass(run))
-
-        return published_tables(groups(), ledger.plan)
+    def uncut(self, config: Parameters[Config]) -> Parameters[Config]:
+        """Small totals are not suppressed, nor negative counts set to zero."""
+        settings = replace(config.config.settings, allow_negative_counts=True)
+        return replace(config, config=replace(config.config, settings=settings, zero_suppression=Fraction(0)))
 
     def tell(
         self,
@@ -139,34 +134,3 @@ class PersonsCounter(Counter[Parameters[Config], DetailedRecords, PersonCounts, 
         }
         log = {"notes": notes, "inputs": input_checksums(records.folder, records.files)}
         return Told(parameters, PERSONS.taken_as_public(config), log)
-
-    def write(
-        self,
-        folder: Path,
-        records: DetailedRecords,
-        measured: list[RowTable],
-        config: Parameters[Config],
-        plan: Plan,
-        request: RunRequest,
-    ) -> dict[str, dict[str, Any]]:
-        """T01001 and T02001 to T02003."""
-        del records, config, plan
-        return write_tables(folder, measured, request.fmt)
-
-    def observe(self, config: Parameters[Config], plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
-        """Errors by level and table, both stages drawn anew in each trial. All counts are held in memory at once."""
-        with self.open(config, data, request, Stopwatch(request.announce)) as records:
-            records.require_valid()
-            request.announce("counting")
-            exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
-        request.announce(f"adding noise, {trials} times")
-        return observed(plan, config.iterations, errors_of(config, plan, exact, whole, trials, request.entropy))
-
-
-def _counted(
-    records: DetailedRecords, tabulation: Tabulation, areas: Areas, states: frozenset[int], *, again: bool
-) -> Iterator[SliceCounts]:
-    """Count slice after slice; ``again`` if the database may hold the areas of another pass by then."""
-    if again:
-        find_areas(records.db, states)
-    yield from count_groups(records.db, tabulation, areas, states)
