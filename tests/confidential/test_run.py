@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ from real_records import PRODUCTS, Named, write_real_records
 from safetab_worlds import NAMES
 
 from yupana.cli.main import main
-from yupana.errors import InputError
+from yupana.confidential.request import Account, RunRequest
+from yupana.confidential.run import exact, run
+from yupana.errors import ConfigError, InputError
 from yupana.plan import ledger as door
 from yupana.plan.plan import Plan
+from yupana.products import PRODUCTS as PRODUCTS_BY_KEY
 from yupana.release import folder as folders
 
 RECORDS = {
@@ -220,4 +224,32 @@ def test_a_release_that_is_not_its_plans_never_appears(
     assert "fault of the program" in capsys.readouterr().err
     (fault,) = place.parent.glob("yupana-fault-*")
     assert "does not hold together" in fault.read_text()
+    assert names(place) == set()
+
+
+TAKES = {
+    "totals": (Path("T01001.csv"), {"safetab-h"}),
+    "estimator": ("full-information", {"topdown"}),
+    "spine": (Path("spine"), {"topdown"}),
+    "resume": (True, {"topdown"}),
+    "noisy_measurements": (Path("noisy"), {"topdown"}),
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_what_another_product_takes_is_refused(place: Path, product: str) -> None:
+    for name, (value, takes) in TAKES.items():
+        if product not in takes:
+            request = replace(RunRequest(), **{name: value})
+            for make in (run, exact):
+                with pytest.raises(ConfigError, match=f"{product} takes no {name}"):
+                    make(PRODUCTS_BY_KEY[product], None, place, place / "out", request)
+    assert names(place) == set()
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_exact_counts_are_charged_to_no_ledger(place: Path, product: str) -> None:
+    request = RunRequest(account=Account(place / "ledger.json", "D", {}))
+    with pytest.raises(ConfigError, match="leave the ledger out"):
+        exact(PRODUCTS_BY_KEY[product], None, place, place / "out", request)
     assert names(place) == set()
