@@ -125,6 +125,23 @@ def test_the_import_loads_nothing() -> None:
     assert [name for name in loaded if name.startswith("yupana")] == ["yupana"]
 
 
+def test_plans_and_commands_load_no_library_before_they_need_one() -> None:
+    modules = (
+        "yupana.plan.plan, yupana.products, yupana.cli.product, yupana.cli.account, yupana.cli.spine, yupana.cli.audit"
+    )
+    loaded = json.loads(in_python(f"import sys, json, {modules}; print(json.dumps(sorted(sys.modules)))"))
+    assert not {"numpy", "duckdb", "numba", "scipy", "rich"} & set(loaded)
+
+
+def test_the_version_is_told_without_the_parser() -> None:
+    code = (
+        "import sys; sys.argv = ['yupana', '--version']; import yupana.cli.start as s; s.entry(); print(*sys.modules)"
+    )
+    version, loaded = in_python(code).splitlines()
+    assert version == f"yupana {yupana.__version__}"
+    assert "argparse" not in loaded.split()
+
+
 @pytest.mark.slow
 def test_a_script_of_a_user_passes_mypy_in_strict_mode(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

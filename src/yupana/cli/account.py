@@ -6,7 +6,6 @@ from typing import Any
 
 from yupana.cli.arguments import Commands, confidence_level, positive, print_json, share
 from yupana.errors import ConfigError
-from yupana.plan.budgets import budget_for_margin
 from yupana.plan.margin import margin_of
 from yupana.plan.measurement import Mechanism, published_variance
 from yupana.plan.plan import DEFAULT_DELTA, number
@@ -86,6 +85,8 @@ def _account_pure(options: argparse.Namespace) -> None:
 
 
 def _budget(options: argparse.Namespace) -> Fraction:
+    from yupana.plan.budgets import budget_for_margin
+
     return budget_for_margin(
         options.moe, options.sensitivity, options.confidence, Mechanism(options.mechanism), options.margins
     )

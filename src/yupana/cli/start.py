@@ -25,6 +25,12 @@ for _number in (signal.SIGINT, signal.SIGTERM):
 
 def entry() -> None:
     """Run the command line and exit with its status."""
+    if sys.argv[1:] == ["--version"]:
+        from yupana import __version__
+
+        # As the parser would say it, which takes ten times as long to be made.
+        print(f"yupana {__version__}")
+        return
     from yupana.cli.main import main
 
     sys.exit(main(sys.argv[1:]))

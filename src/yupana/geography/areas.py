@@ -1,10 +1,11 @@
 """American Indian, Alaska Native and Native Hawaiian areas by type, and states whose county subdivisions govern."""
 
 from collections.abc import Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NO_AREA: Final = 9999
 """AIANNHCE of a block outside all areas."""
@@ -32,18 +33,20 @@ STRONG_MCD_STATES: Final = (9, 23, 25, 26, 27, 33, 34, 36, 42, 44, 50, 55)
 """CT, ME, MA, MI, MN, NH, NJ, NY, PA, RI, VT, WI: minor civil divisions serve as general-purpose governments."""
 
 
-def is_area_code(code: NDArray[np.int32]) -> NDArray[np.bool_]:
+def is_area_code(code: "NDArray[np.int32]") -> "NDArray[np.bool_]":
     """Which codes lie in the range of some type, or say that there is no area."""
     legal: NDArray[np.bool_] = _within(code, AREA_TYPES) | (code == NO_AREA)
     return legal
 
 
-def on_spine(code: NDArray[np.int32], types: Collection[str]) -> NDArray[np.bool_]:
+def on_spine(code: "NDArray[np.int32]", types: Collection[str]) -> "NDArray[np.bool_]":
     """Which blocks lie in an area of the types named, arrays of shape (blocks,)."""
     return _within(code, types)
 
 
-def _within(code: NDArray[np.int32], types: Collection[str]) -> NDArray[np.bool_]:
+def _within(code: "NDArray[np.int32]", types: Collection[str]) -> "NDArray[np.bool_]":
+    import numpy as np
+
     inside: NDArray[np.bool_] = np.zeros(len(code), dtype=np.bool_)
     for name in types:
         first, last = AREA_TYPES[name]

@@ -6,7 +6,6 @@ from statistics import NormalDist
 from typing import Final, Literal
 
 from yupana.plan.measurement import published_variance
-from yupana.privacy.coverage import least_bound, noise_of
 from yupana.privacy.laws import Law
 
 Margins = Literal["exact", "bureau"]
@@ -22,6 +21,8 @@ def margin_of(law: Law, cells: int, confidence: Fraction, margins: Margins) -> f
     It is of the noise alone: before counts are clamped at zero, suppressed or truncated.
     """
     if margins == "exact":
+        from yupana.privacy.coverage import least_bound, noise_of
+
         return least_bound(noise_of([(law, cells)]), confidence)
     return margin_of_error(cells * published_variance(law), confidence)
 

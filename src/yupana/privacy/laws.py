@@ -10,10 +10,12 @@ variance of the integer law are floats, for reports; the sampler reads only `exp
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 _DIRECT = 10.0
 """Up to this standard deviation the moments are summed directly; beyond, Poisson summation is exact in doubles."""
@@ -72,6 +74,8 @@ class DiscreteGaussian:
         """Variance of the integer law: slightly below sigma2 for small sigma2, equal in doubles from 1 on."""
         if self._sigma > _DIRECT:
             return float(self.sigma2)
+        import numpy as np
+
         k = np.arange(1, self._reach + 1, dtype=np.float64)
         weights = np.exp(-k * k * float(self.exponent))
         return float(2 * (k * k * weights).sum() / self._normaliser)
@@ -80,8 +84,10 @@ class DiscreteGaussian:
         """P(X = k)."""
         return math.exp(-float(k * k * self.exponent)) / self._normaliser
 
-    def pmf_array(self, reach: int) -> NDArray[np.float64]:
+    def pmf_array(self, reach: int) -> "NDArray[np.float64]":
         """P(X = k) for k = -reach .. reach, shape (2 reach + 1,)."""
+        import numpy as np
+
         k = np.arange(-reach, reach + 1, dtype=np.float64)
         return np.exp(-k * k * float(self.exponent)) / self._normaliser
 
@@ -115,6 +121,8 @@ class DiscreteGaussian:
         """P(X >= k) for k > 0, by summation so that far tails keep their relative precision."""
         if self._sigma > _SUMMED:
             return 0.5 * math.erfc((k - 0.5) / (self._sigma * math.sqrt(2)))
+        import numpy as np
+
         terms = np.arange(k, max(k, self._reach) + 2, dtype=np.float64)
         return float(np.exp(-terms * terms * float(self.exponent)).sum() / self._normaliser)
 
@@ -151,8 +159,10 @@ class TwoSidedGeometric:
         a = float(self.exponent)
         return math.tanh(a / 2) * math.exp(-a * abs(k))
 
-    def pmf_array(self, reach: int) -> NDArray[np.float64]:
+    def pmf_array(self, reach: int) -> "NDArray[np.float64]":
         """P(X = k) for k = -reach .. reach, shape (2 reach + 1,)."""
+        import numpy as np
+
         a = float(self.exponent)
         k = np.abs(np.arange(-reach, reach + 1, dtype=np.float64))
         return np.asarray(math.tanh(a / 2) * np.exp(-a * k), dtype=np.float64)
