@@ -25,9 +25,9 @@ from yupana.products.phsafe.tables import Group, groups, level_of
 from yupana.report import numbers
 from yupana.report.demonstration import Demonstration, demonstration_page
 from yupana.report.errors import chance_band, published_beside_truth
-from yupana.report.html import Html
+from yupana.report.html import TEMPLATES, Html
 from yupana.report.html import table as html_table
-from yupana.report.page import Chart, Figure, Page, Section, render
+from yupana.report.page import Chart, Figure, Page, Section, render, sections
 from yupana.report.plans import plan_sections
 
 STATES = ("02", "06")
@@ -189,6 +189,23 @@ def test_names_are_escaped() -> None:
     text = render(page)
     assert "<script" not in text
     assert '"1"' not in text
+
+
+def test_text_forges_no_figure() -> None:
+    """Figures are kept by a comment in the text of a template, which no value can write."""
+    chart = Chart("label", lambda _: {"data": {"values": [{"a": 1}]}, "mark": "point"}, {"a": [1]})
+    nasty = "<!--figure 0--><script>alert(1)</script>"
+    (section,) = sections("groups_tables.html", anchor="a", heading=nasty, words=nasty, groups=Figure((chart,)))
+    assert [isinstance(part, Figure) for part in section.content] == [False, True]
+    text = render(Page("title", "status", "", {}, (section,)))
+    assert "<script" not in text
+    assert "<!--" not in text
+    assert text.count(str(Html.escape(nasty))) == 3  # in the contents, the heading and the words
+
+
+def test_no_template_switches_escaping_off() -> None:
+    for path in TEMPLATES.glob("*.html"):
+        assert not re.search(r"\|\s*safe\b|autoescape|Markup", path.read_text()), path.name
 
 
 def test_commands_quote_the_folder() -> None:

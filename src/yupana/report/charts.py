@@ -144,7 +144,7 @@ def intervals(rows: Rows, width: int, *, axis: str) -> Spec:
     """
     categories = _categories(rows)
     reach = [float(row[end]) for row in rows for end in ("low", "high", "true")]
-    up = _category_axis(categories, grid=True)
+    up = _category_axis(categories, {**_BARE, "grid": True})
     bar = {"type": "bar", "color": BLUE, "opacity": 0.4, "height": {"band": 0.62}, "cornerRadius": 2}
     tick = {"type": "tick", "color": ORANGE, "thickness": 2.5, "height": {"band": 0.8}, "opacity": 1}
     return _layers(
@@ -174,9 +174,7 @@ def log_dots(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spe
     rows = [row for row in rows if row["value"] > 0]
     categories = _categories(rows)
     names = [mark.name for mark in marks]
-    up = _category_axis(categories, grid=True)
-    up["axis"] = {key: value for key, value in up["axis"].items() if key not in {"ticks", "domain"}}
-    up["axis"]["tickBand"] = "extent"
+    up = _category_axis(categories, {"grid": True, "tickBand": "extent"})
     layer = _layer(
         _points(55),
         x=_logarithmic("value", axis, [row["value"] for row in rows]),
@@ -535,9 +533,12 @@ def _categories(rows: Rows) -> list[str]:
     return list(dict.fromkeys(str(row["category"]) for row in rows))
 
 
-def _category_axis(categories: Sequence[str], *, grid: bool = False) -> Spec:
-    axis = {"labelLimit": 300, "ticks": False, "domain": False, "minExtent": _extent(categories)}
-    return _kind("category", sort=list(categories), title=None, axis={**axis, **({"grid": True} if grid else {})})
+_BARE: Final[Spec] = {"ticks": False, "domain": False}
+
+
+def _category_axis(categories: Sequence[str], axis: Spec = _BARE) -> Spec:
+    labels = {"labelLimit": 300, "minExtent": _extent(categories)}
+    return _kind("category", sort=list(categories), title=None, axis={**axis, **labels})
 
 
 def _extent(labels: Sequence[str]) -> float:
