@@ -3,6 +3,7 @@
 import html
 import math
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -262,6 +263,11 @@ def test_published_counts_find_their_truth() -> None:
         assert [row.group for row in rows] == list(e.groups)
         assert [row.true for row in rows] == (e.truth - e.truncation_error).tolist()
         assert [row.noisy for row in rows] == (e.truth + e.noise[0]).tolist()
+
+
+def test_templates_are_loaded_when_a_page_is_made() -> None:
+    code = "import sys, yupana.api, yupana.cli.main; print(sum(m in sys.modules for m in ('jinja2', 'vl_convert')))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"
 
 
 def test_missing_renderer_is_named(monkeypatch: pytest.MonkeyPatch, page: Page) -> None:
