@@ -136,8 +136,8 @@ def solve(
     ------
     docs/targets.md proves that both answers are optimal.
     """
-    from yupana.plan.budgets import Need
-    from yupana.products.targets import Question, answer
+    from yupana.plan.budgets import Question
+    from yupana.plan.budgets import solve as solved
 
     if (margins is None) == (total is None) or (total is None) != (sizes is None):
         raise ConfigError("solve needs either margins, or a total and sizes")
@@ -153,15 +153,7 @@ def solve(
     weighted = {name: size / by_weight.get(name, 1) for name, size in by_size.items()}
     question = Question(wanted, None if total is None else _positive("total", total), weighted, decimals)
     level = asked.confidence or asked.product.confidence
-    found = answer(
-        question,
-        {name: entry.budget for name, entry in entries.items()},
-        lambda needed: [Need(n, size, entries[n].sensitivity, entries[n].share) for n, size in needed.items()],
-        level,
-        asked.plan().mechanism,
-        lambda name: entries[name].population,
-        rule,
-    )
+    found = solved(question, entries, level, asked.plan().mechanism, rule)
     return asked.product.with_budgets(asked.config, found)
 
 

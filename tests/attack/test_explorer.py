@@ -17,9 +17,9 @@ pytest.importorskip("fastapi", reason="the explorer's server is not installed: p
 
 import httpx
 from attack_mutations import ODD, nested, value
+from yupana.explore.shelf import Shelf
 
 from yupana.explore.server import make_app
-from yupana.explore.shelf import Shelf
 
 CASES = int(os.environ.get("YUPANA_ATTACKS", "4"))
 PORT = 8080

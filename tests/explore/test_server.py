@@ -48,12 +48,12 @@ pytest.importorskip("fastapi", reason="the explorer's server is not installed: p
 
 import httpx
 
+from yupana.explore.products import Pages
 from yupana.explore.reference_topdown import blocks
 from yupana.explore.server import make_app
-from yupana.explore.shelf import Shelf
 
 PORT = 8080
-SHELF = Shelf()
+SHELF = Pages()
 APP = make_app(SHELF, PORT)
 
 
@@ -651,14 +651,14 @@ def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> N
     config.write_text(json.dumps(production_config()))
     assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
     assert main(["phsafe", "run", str(config), str(census), str(out)]) == 0
-    product = Shelf(counts=out)["phsafe"]
+    product = Pages(counts=out)["phsafe"]
     start = product.start()
     html = str(product.sections(start, product.choose(start))[3].content[0])
     assert "the release out" in html
 
 
 def test_a_configuration_of_ones_own_is_shown_too() -> None:
-    shelf = Shelf(topdown="cook-2010")
+    shelf = Pages(topdown="cook-2010")
     assert list(shelf)[-1] == "topdown-own"
     product = shelf["topdown-own"]
     assert product.choose(product.start()).plan.loss() == read_configuration("cook-2010").budget

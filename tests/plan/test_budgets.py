@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,10 +12,11 @@ from scipy.optimize import linprog
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
-from yupana.plan.budgets import Need, budget_for_margin, equal_errors, least_budgets
+from yupana.plan.budgets import Entry, Question, budget_for_margin, equal_errors, least, read_question, solve
 from yupana.plan.margin import Margins, margin_of
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import compose
+from yupana.privacy.exact import INFINITE
 from yupana.privacy.laws import TwoSidedGeometric
 from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan
@@ -26,99 +26,88 @@ from yupana.products.safetab.households.configuration import read_config as read
 from yupana.products.safetab.households.production import production_plan as production_plan_h
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.persons.configuration import read_config as read_config_p
-from yupana.products.targets import Question, answer, read_question
 from yupana.topdown.plan import make_plan as make_topdown_plan
 from yupana.topdown.reading.configuration import read_configuration
 
 NINETY, NINETY_FIVE = Fraction(9, 10), Fraction(95, 100)
 SIZES = st.fractions(Fraction(1, 100), 10**6, max_denominator=1000)
 SHARES = st.fractions(Fraction(1, 20), 1, max_denominator=20)
-ENTRIES = st.sampled_from(["a", "b", "c", "d"])
-NEEDS = st.lists(
-    st.builds(Need, ENTRIES, SIZES, st.fractions(1, 500, max_denominator=4), SHARES), min_size=1, max_size=8
+NEEDS = st.dictionaries(
+    st.sampled_from(["a", "b", "c", "d"]),
+    st.tuples(st.builds(Entry, st.just(Fraction(0)), st.fractions(1, 500, max_denominator=4), SHARES), SIZES),
+    min_size=1,
 )
+"""Entries, each with a margin or a size."""
+
+Needs = dict[str, tuple[Entry, Fraction]]
 MECHANISMS = st.sampled_from(Mechanism)
 
 
-def cell(need: Need, budget: Fraction, mechanism: Mechanism) -> Measurement:
-    sensitivity = Sensitivity(need.sensitivity, need.sensitivity)
-    return Measurement("m", "t", "l", 1, mechanism, need.sensitivity, sensitivity, sensitivity, budget * need.share)
+def split(needs: Needs) -> tuple[dict[str, Entry], dict[str, Fraction]]:
+    return {name: entry for name, (entry, _) in needs.items()}, {name: size for name, (_, size) in needs.items()}
 
 
-def margin(need: Need, budget: Fraction, mechanism: Mechanism, margins: Margins) -> float:
+def cell(entry: Entry, budget: Fraction, mechanism: Mechanism) -> Measurement:
+    sensitivity = Sensitivity(entry.sensitivity, entry.sensitivity)
+    return Measurement("m", "t", "l", 1, mechanism, entry.sensitivity, sensitivity, sensitivity, budget * entry.share)
+
+
+def margin(entry: Entry, budget: Fraction, mechanism: Mechanism, margins: Margins) -> float:
     """The margin that a plan gives the count."""
-    return margin_of(cell(need, budget, mechanism).law, 1, NINETY, margins)
+    return margin_of(cell(entry, budget, mechanism).law, 1, NINETY, margins)
 
 
 @settings(max_examples=40)
 @given(NEEDS, MECHANISMS, st.sampled_from(["exact", "bureau"]))
 def test_least_budgets_meet_every_margin_and_none_could_be_smaller(
-    needs: list[Need], mechanism: Mechanism, margins: Margins
+    needs: Needs, mechanism: Mechanism, margins: Margins
 ) -> None:
-    found = least_budgets(needs, NINETY, mechanism, margins)
-    assert set(found) == {need.entry for need in needs}
+    entries, wanted = split(needs)
+    found = least(entries, wanted, NINETY, mechanism, margins)
+    assert set(found) == set(needs)
     # Whole margins meet theirs to the last digit, those of the Bureau are doubles.
     slack = 0 if margins == "exact" else 1e-12
-    for need in needs:
-        assert margin(need, found[need.entry], mechanism, margins) <= float(need.margin) * (1 + slack)
-    for entry, budget in found.items():
-        smaller = budget * (1 - Fraction(1, 10**9))
-        assert any(
-            margin(need, smaller, mechanism, margins) > float(need.margin) * (1 + slack)
-            for need in needs
-            if need.entry == entry
-        )
+    for name, (entry, most) in needs.items():
+        assert margin(entry, found[name], mechanism, margins) <= float(most) * (1 + slack)
+        smaller = found[name] * (1 - Fraction(1, 10**9))
+        assert margin(entry, smaller, mechanism, margins) > float(most) * (1 + slack)
 
 
-@given(NEEDS, SIZES, st.sampled_from(["sum", "largest of two"]))
-def test_equal_errors_are_those_of_the_linear_program(sizes: list[Need], total: Fraction, composition: str) -> None:
-    """With u = 1 / r^2 the largest error r is least where u is largest: rho_i >= c_i u and loss(rho) <= total."""
-
-    def loss(budgets: Mapping[str, Fraction]) -> Fraction:
-        if composition == "sum":
-            return sum(budgets.values(), Fraction(0))
-        parts = [
-            sum((b for name, b in budgets.items() if (name in "ab") == first), Fraction(0)) for first in (True, False)
-        ]
-        return max(parts)
-
-    found = equal_errors(sizes, total, Mechanism.ZCDP, loss)
-    assert loss(found.budgets) == total
-    entries = sorted(found.budgets)
+@given(NEEDS, SIZES)
+def test_equal_errors_are_those_of_the_linear_program(needs: Needs, total: Fraction) -> None:
+    """With u = 1 / r^2 the largest error r is least where u is largest: rho_i >= c_i u and their sum <= total."""
+    entries, sizes = split(needs)
+    found = equal_errors(entries, sizes, total, Mechanism.ZCDP)
+    assert sum(found.budgets.values()) == total
+    names = sorted(found.budgets)
     rows, bounds = [], []
     scale = float(total)
-    for need in sizes:
+    for name, (entry, size) in needs.items():
         # rho >= u d / (2 size^2 share); all in units of the total, u in units of the answer's.
-        c = float(need.sensitivity / (2 * need.margin**2 * need.share))
-        row = [0.0] * (len(entries) + 1)
-        row[entries.index(need.entry)], row[-1] = -1.0, c / found.error**2 / scale
+        c = float(entry.sensitivity / (2 * size**2 * entry.share))
+        row = [0.0] * (len(names) + 1)
+        row[names.index(name)], row[-1] = -1.0, c / found.error**2 / scale
         rows.append(row)
         bounds.append(0.0)
-    groups = (
-        [entries] if composition == "sum" else [[e for e in entries if e in "ab"], [e for e in entries if e in "cd"]]
-    )
-    for group in groups:
-        rows.append([float(e in group) for e in entries] + [0.0])
-        bounds.append(1.0)
-    best = linprog([0.0] * len(entries) + [-1.0], A_ub=rows, b_ub=bounds, bounds=[(0, None)] * (len(entries) + 1))
+    rows.append([1.0] * len(names) + [0.0])
+    bounds.append(1.0)
+    best = linprog([0.0] * len(names) + [-1.0], A_ub=rows, b_ub=bounds, bounds=[(0, None)] * (len(names) + 1))
     assert best.status == 0
     assert -best.fun == pytest.approx(1, rel=1e-6)  # the optimum's u is ours
-    worst = {
-        e: max(cell(n, found.budgets[e], Mechanism.ZCDP).sigma / float(n.margin) for n in sizes if n.entry == e)
-        for e in entries
-    }
-    assert all(error == pytest.approx(found.error, rel=1e-9) for error in worst.values())
+    for name, (entry, size) in needs.items():
+        error = cell(entry, found.budgets[name], Mechanism.ZCDP).sigma / float(size)
+        assert error == pytest.approx(found.error, rel=1e-9)
 
 
 @settings(max_examples=25)
 @given(st.lists(SIZES, min_size=1, max_size=4), st.fractions(Fraction(1, 1000), 100, max_denominator=1000))
 def test_equal_errors_under_pure_dp_spend_the_total_and_are_equal(sizes: list[Fraction], total: Fraction) -> None:
-    needs = [Need(str(i), size, Fraction(6)) for i, size in enumerate(sizes)]
-    found = equal_errors(needs, total, Mechanism.PURE)
+    needs = {str(i): (Entry(Fraction(0), Fraction(6)), size) for i, size in enumerate(sizes)}
+    found = equal_errors(*split(needs), total, Mechanism.PURE)
     assert float(sum(found.budgets.values())) == pytest.approx(float(total), rel=1e-8)
     assert sum(found.budgets.values()) <= total
-    for need in needs:
-        error = cell(need, found.budgets[need.entry], Mechanism.PURE).sigma / float(need.margin)
+    for name, (entry, size) in needs.items():
+        error = cell(entry, found.budgets[name], Mechanism.PURE).sigma / float(size)
         assert error == pytest.approx(found.error, rel=1e-8)
 
 
@@ -126,7 +115,7 @@ def test_a_margin_must_be_positive_and_a_total_be_spent_on_something() -> None:
     with pytest.raises(ValueError, match="positive"):
         budget_for_margin(Fraction(0), Fraction(4), NINETY, Mechanism.ZCDP)
     with pytest.raises(ValueError, match="above zero"):
-        equal_errors([], Fraction(1), Mechanism.ZCDP)
+        equal_errors({}, {}, Fraction(1), Mechanism.ZCDP)
 
 
 def test_the_formula_is_the_corollary_of_the_paper() -> None:
@@ -147,9 +136,9 @@ def test_why_there_is_no_budget(margins: Margins) -> None:
         with pytest.raises(ValueError, match=r"^a margin of error must be positive$"):
             budget_for_margin(margin, Fraction(4), NINETY, Mechanism.ZCDP, margins)
     budget_for_margin(Fraction(1, 2), Fraction(4), NINETY, Mechanism.ZCDP, margins)
-    for sizes, total in ([], Fraction(1)), ([Need("a", Fraction(1), Fraction(1))], Fraction(0)):
+    for sizes, total in ({}, Fraction(1)), ({"a": Fraction(1)}, Fraction(0)):
         with pytest.raises(ValueError, match=r"^a total above zero and counts to spend it on are needed$"):
-            equal_errors(sizes, total, Mechanism.ZCDP)
+            equal_errors({"a": Entry(Fraction(0), Fraction(1))}, sizes, total, Mechanism.ZCDP)
 
 
 def test_budgets_by_the_margins_of_the_bureau() -> None:
@@ -166,45 +155,42 @@ def test_margins_are_exact_unless_said_otherwise(mechanism: Mechanism) -> None:
     asked = Fraction(7), Fraction(9), NINETY, mechanism
     exact = budget_for_margin(*asked)
     assert exact == budget_for_margin(*asked, "exact") != budget_for_margin(*asked, "bureau")
-    assert margin(Need("a", Fraction(7), Fraction(9)), exact, mechanism, "exact") == 7
-    assert margin(Need("a", Fraction(7), Fraction(9)), exact * Fraction(99, 100), mechanism, "exact") == 8
+    entry = Entry(Fraction(0), Fraction(9))
+    assert margin(entry, exact, mechanism, "exact") == 7
+    assert margin(entry, exact * Fraction(99, 100), mechanism, "exact") == 8
 
 
-def test_the_larger_need_of_an_entry_counts_by_its_share() -> None:
-    needs = [
-        Need("a", Fraction(10), Fraction(4), Fraction(1, 2)),
-        Need("a", Fraction(10), Fraction(4), Fraction(1, 10)),
-        Need("a", Fraction(20), Fraction(4)),
-        Need("b", Fraction(10), Fraction(4)),
-    ]
+def test_an_entry_pays_for_its_cells_by_their_share() -> None:
+    entries = {"a": Entry(Fraction(0), Fraction(4), Fraction(1, 10)), "b": Entry(Fraction(3), Fraction(4))}
+    margins_of = dict.fromkeys(entries, Fraction(10))
     for mechanism in Mechanism:
         for margins, other in ("exact", "bureau"), ("bureau", "exact"):
             one = budget_for_margin(Fraction(10), Fraction(4), NINETY, mechanism, margins)
-            assert least_budgets(needs, NINETY, mechanism, margins) == {"a": 10 * one, "b": one}
+            assert least(entries, margins_of, NINETY, mechanism, margins) == {"a": 10 * one, "b": one}
             assert one != budget_for_margin(Fraction(10), Fraction(4), NINETY, mechanism, other)
-        assert least_budgets(needs, NINETY, mechanism) == least_budgets(needs, NINETY, mechanism, "exact")
-    assert least_budgets([], NINETY, Mechanism.ZCDP) == {}
+        exact = least(entries, margins_of, NINETY, mechanism, "exact")
+        assert least(entries, margins_of, NINETY, mechanism) == exact
+    assert least(entries, {}, NINETY, Mechanism.ZCDP) == {}
 
 
 def test_equal_errors_under_zcdp_in_closed_form() -> None:
     """rho is d / (2 share (size r)^2): with sizes 10 and 20 as four to one."""
-    needs = [Need("a", Fraction(10), Fraction(6)), Need("b", Fraction(20), Fraction(3), Fraction(1, 2))]
-    found = equal_errors(iter(needs), Fraction(5), Mechanism.ZCDP)
+    entries = {"a": Entry(Fraction(0), Fraction(6)), "b": Entry(Fraction(0), Fraction(3), Fraction(1, 2))}
+    found = equal_errors(entries, {"a": Fraction(10), "b": Fraction(20)}, Fraction(5), Mechanism.ZCDP)
     assert found.budgets == {"a": Fraction(4), "b": Fraction(1)}
     assert found.error == pytest.approx(math.sqrt(6 / (2 * 4)) / 10, rel=1e-15)
-    largest = equal_errors(needs, Fraction(5), Mechanism.ZCDP, lambda budgets: max(budgets.values()))
-    assert largest.budgets == {"a": Fraction(5), "b": Fraction(5, 4)}
 
 
 @pytest.mark.parametrize("size", [Fraction(1, 1000), Fraction(1), Fraction(30)])
 @pytest.mark.parametrize("total", [Fraction(1, 100), Fraction(1), Fraction(40)])
 def test_equal_errors_under_pure_dp_spend_nearly_all(size: Fraction, total: Fraction) -> None:
-    found = equal_errors([Need("a", size, Fraction(6))], total, Mechanism.PURE)
+    found = equal_errors({"a": Entry(Fraction(0), Fraction(6))}, {"a": size}, total, Mechanism.PURE)
     assert 1 - 1e-10 < found.budgets["a"] / total <= 1
     deviation = math.sqrt(TwoSidedGeometric(6 / found.budgets["a"]).variance)
     assert deviation / float(size) == pytest.approx(found.error, rel=1e-12)
-    twice = equal_errors([Need("a", size, Fraction(6))], total, Mechanism.PURE, lambda b: 2 * b["a"])
-    assert twice.budgets["a"] == pytest.approx(float(total) / 2, rel=1e-10)
+    half = {name: Entry(Fraction(0), Fraction(6)) for name in "ab"}
+    both = equal_errors(half, dict.fromkeys(half, size), total, Mechanism.PURE)
+    assert both.budgets["a"] == both.budgets["b"] == pytest.approx(float(total) / 2, rel=1e-10)
 
 
 TABLE_10 = {"usa": 500, "state_*": 200, "state_H,I": 200, "state_A-G": 68}
@@ -353,43 +339,45 @@ def test_a_total_is_spent_and_what_has_no_size_keeps_its_budget(
 
 
 def test_passes_spend_the_total_each() -> None:
-    budgets = {"us a": Fraction(1), "us b": Fraction(1), "pr a": Fraction(1)}
-    question = Question(total=Fraction(3), sizes=dict.fromkeys(budgets, Fraction(10)))
-
-    def needs(margins: Mapping[str, Fraction]) -> list[Need]:
-        return [Need(name, m, Fraction(9)) for name, m in margins.items()]
-
-    found = answer(question, budgets, needs, NINETY, Mechanism.ZCDP, lambda name: name[:2])
+    names = ["us a", "us b", "pr a"]
+    entries = {name: Entry(Fraction(1), Fraction(9), population=name[:2]) for name in names}
+    question = Question(total=Fraction(3), sizes=dict.fromkeys(names, Fraction(10)))
+    found = solve(question, entries, NINETY, Mechanism.ZCDP)
     assert found == {"us a": Fraction(3, 2), "us b": Fraction(3, 2), "pr a": Fraction(3)}
+    # What a pass keeps is taken off its own total alone.
+    question = Question(total=Fraction(3), sizes={"us a": Fraction(10), "pr a": Fraction(10)})
+    found = solve(question, entries, NINETY, Mechanism.ZCDP)
+    assert found == {"us a": Fraction(2), "us b": Fraction(1), "pr a": Fraction(3)}
+
+
+def test_a_total_that_is_kept_already_leaves_nothing() -> None:
+    question = Question(total=Fraction(1), sizes={"a": Fraction(10)})
+    for kept, told in ((Fraction(1), "keep 1, which"), (INFINITE, "keep an infinite budget, which")):
+        entries = {"a": Entry(Fraction(1), Fraction(9)), "b": Entry(kept, Fraction(9))}
+        with pytest.raises(ConfigError, match=told):
+            solve(question, entries, NINETY, Mechanism.ZCDP)
 
 
 def test_rounding_keeps_a_total_and_never_leaves_a_count_out() -> None:
-    def needs(margins: Mapping[str, Fraction]) -> list[Need]:
-        return [Need(name, m, Fraction(4)) for name, m in margins.items()]
-
-    three = {"a": Fraction(1), "b": Fraction(1), "c": Fraction(1)}
+    three = {name: Entry(Fraction(1), Fraction(4)) for name in "abc"}
     question = Question(total=Fraction(1), sizes=dict.fromkeys(three, Fraction(10)), decimals=2)
-    assert answer(question, three, needs, NINETY, Mechanism.ZCDP) == dict.fromkeys(three, Fraction("0.33"))
+    assert solve(question, three, NINETY, Mechanism.ZCDP) == dict.fromkeys(three, Fraction("0.33"))
     large = Question(margins={"a": Fraction(10**6)}, decimals=6)
     for margins in ("exact", "bureau"):
-        found = answer(large, three, needs, NINETY, Mechanism.ZCDP, margins=margins)  # type: ignore[arg-type]
-        assert found["a"] == Fraction(1, 10**6)
+        found = solve(large, three, NINETY, Mechanism.ZCDP, margins)  # type: ignore[arg-type]
+        assert found == {"a": Fraction(1, 10**6), "b": Fraction(1), "c": Fraction(1)}
 
 
 def test_rounding_up_keeps_a_margin_that_is_exact() -> None:
-    def needs(margins: Mapping[str, Fraction]) -> list[Need]:
-        return [Need(name, m, Fraction(484)) for name, m in margins.items()]
-
-    one = {"a": Fraction(1)}
+    one = {"a": Entry(Fraction(1), Fraction(484))}
     for moe in range(1, 80):
         for mechanism in Mechanism:
             exact, rounded = (
-                answer(Question(margins={"a": Fraction(moe)}, decimals=d), one, needs, NINETY, mechanism)["a"]
+                solve(Question(margins={"a": Fraction(moe)}, decimals=d), one, NINETY, mechanism)["a"]
                 for d in (None, 4)
             )
             assert Fraction(exact) <= Fraction(rounded) < Fraction(exact) + Fraction(1, 10**4)
-            need = Need("a", Fraction(moe), Fraction(484))
-            assert margin(need, Fraction(rounded), mechanism, "exact") <= moe
+            assert margin(one["a"], Fraction(rounded), mechanism, "exact") <= moe
 
 
 def test_exact_margins_of_safetab_h_hold_where_those_of_the_bureau_fall_short(

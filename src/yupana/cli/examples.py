@@ -58,6 +58,7 @@ EXAMPLES: Final = {
     "topdown init": ("yupana topdown init topdown.toml --like h1-2020-us",),
     "topdown schema": ("yupana topdown schema > topdown.schema.json",),
     "topdown show": ("yupana topdown show cook-2010",),
+    "topdown validate": ("yupana topdown validate pl94-2020-us census",),
     "topdown plan": ("yupana topdown plan pl94-2020-us",),
     "topdown run": (MADE_BY["counts"],),
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),

@@ -39,15 +39,15 @@ def _port(text: str) -> int:
 
 def _explore(options: argparse.Namespace) -> None:
     try:
+        from yupana.explore.products import Pages
         from yupana.explore.serve import serve
-        from yupana.explore.shelf import Shelf
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("yupana"):
             raise
         raise ConfigError(
             f"the explorer needs the package {error.name}; install it: pip install 'yupana[explore]'"
         ) from None
-    products = Shelf(options.counts, options.parameters, options.topdown)
+    products = Pages(options.counts, options.parameters, options.topdown)
     try:
         serve(products, options.port, browser=not options.no_browser)
     except OSError as error:

@@ -21,12 +21,10 @@ from yupana.cli import (
     demo,
     explore,
     interval,
-    phsafe,
     postprocess,
-    safetab,
+    product,
     spine,
     synth,
-    topdown,
 )
 from yupana.cli.examples import add_examples
 from yupana.cli.parser import Parser
@@ -36,8 +34,9 @@ from yupana.files.temporary import temporary_folder
 _BAD_REQUEST = 2
 _FAULT = 1
 
-_PRODUCTS = (phsafe, safetab, topdown, configuration)
-_COMMANDS = (synth, *_PRODUCTS, postprocess, spine, interval, account, audit, explore, check, demo, completion)
+_COMMANDS = (
+    *(synth, product, configuration, postprocess, spine, interval, account, audit, explore, check, demo, completion),
+)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,7 +1,8 @@
 """A plan as a table for people."""
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from yupana.plan.margin import z_value
 from yupana.plan.measurement import Measurement, Mechanism
@@ -81,3 +82,27 @@ def _show(value: Budget) -> str:
 def _total(value: str) -> str:
     exact = read_exact(value)
     return f"{float(exact):.6f}" if isinstance(exact, Fraction) else "infinite"
+
+
+def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
+    """What a product promises beside its plan (`Product.promises`), line by line."""
+    lines = []
+    if kept := ", ".join(more.get("invariants", {})):
+        lines += ["", f"kept exactly, outside the guarantee: the totals of {kept}"]
+    if semantics := more.get("semantics"):
+        losses = [
+            *((f"in its {name} alone", loss) for name, loss in semantics["attributes"].items()),
+            *(
+                (name.replace("Block in", "in its block, in the same"), loss)
+                for name, loss in semantics["geolevels"].items()
+            ),
+        ]
+        lines += ["", f"epsilon where one {plan.privacy_unit} changes less:"]
+        lines += [f"{words:52} {_epsilon(loss):>12}" for words, loss in losses]
+    return lines
+
+
+def _epsilon(described: Mapping[str, Any]) -> str:
+    # Under pure DP the exact epsilon is a text, with its float beside it.
+    value = described.get("epsilon_float", described["epsilon"])
+    return "infinite" if value is None else f"{value:.6f}"

@@ -1,9 +1,11 @@
-"""What the commands of all products share: their verbs' arguments, and how answers are printed."""
+"""`yupana PRODUCT plan|validate|run|exact|accuracy`: the commands of all products, from one list of verbs."""
 
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields, replace
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -11,66 +13,350 @@ from yupana.cli.arguments import Commands, confidence_level, count, limits, prin
 from yupana.errors import ConfigError, InputError
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.plan.unit import UnitName
+from yupana.products import PRODUCTS, Listing
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from yupana.confidential.records.findings import Finding
     from yupana.confidential.request import Account, RunRequest
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import Kind
-    from yupana.plan.measurement import Mechanism
+    from yupana.plan.measurement import Accounting
     from yupana.privacy.entropy import Entropy
-    from yupana.privacy.exact import Budget
-    from yupana.products.targets import Needs
+    from yupana.products.product import Product
     from yupana.progress import Announce, Progress
+    from yupana.topdown.configuration import Configuration
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What can be asked of products.
+
+    Attributes
+    ----------
+    name, about : str
+    add : callable
+        Adds its arguments, but for the configuration.
+    do : callable
+        Does it, for the product of a key.
+    needs : str
+        What a product must take to have it (`Listing.takes`); empty where all have it.
+    """
+
+    name: str
+    about: str
+    add: Callable[[argparse.ArgumentParser, Listing], None]
+    do: Callable[[str, argparse.Namespace], None]
+    needs: str = ""
+
+
+def add(commands: Commands) -> None:
+    """Add the commands of all products with their verbs."""
+    for key in PRODUCTS:
+        listing = PRODUCTS.listing(key)
+        verbs = commands.add_parser(key, help=listing.about).add_subparsers(metavar="VERB", required=True)
+        for verb in VERBS:
+            if not verb.needs or verb.needs in listing.takes:
+                verb.add(add_verb(verbs, verb.name, verb.about, partial(verb.do, key)), listing)
 
 
 def add_verb(
     verbs: Commands, name: str, text: str, command: Callable[[argparse.Namespace], None]
 ) -> argparse.ArgumentParser:
-    """Add a verb of a product."""
+    """Add a verb of a command."""
     verb: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     verb.set_defaults(command=command)
     return verb
+
+
+def _add_source(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    """What the configuration is read from, and what changes it."""
+    verb.add_argument("config", metavar=listing.source, help=listing.reads)
+    if "codes" in listing.takes:
+        text = "the files of codes and iterations (default: in PARAMETERS)"
+        verb.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
+
+
+def _add_data(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    verb.add_argument("data", type=Path, metavar="DATA", help=listing.data)
+    if "totals" in listing.takes:
+        text = "T01001 as safetab-p wrote it (default: in DATA)"
+        verb.add_argument("--totals", type=Path, metavar="FILE", help=text)
+
+
+def _add_estimating(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    if "spine" in listing.takes:
+        text = "instead of CONFIG's: conventional, aian, optimized, or a folder that spine build made"
+        verb.add_argument("--spine", metavar="KIND|FOLDER", help=text)
+    if listing.estimators:
+        verb.add_argument("--estimator", choices=listing.estimators, help=f"({listing.estimators[0]})")
+
+
+def _add_planning(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    """What a plan says of margins of error and of sensitivities."""
+    text = f"of the margins ({listing.confidence})"
+    verb.add_argument("--confidence", type=confidence_level, metavar="C", help=text)
+    text = "the smallest whole number with the confidence (exact, default), or the Bureau's z sigma (docs/margins.md)"
+    verb.add_argument("--margins", choices=_CHOICES["margins"], help=text)
+    if listing.accountings:
+        verb.add_argument("--sensitivity", choices=_CHOICES["sensitivity"], help=listing.accountings)
+
+
+def _add_validate(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    _add_source(verb, listing)
+    _add_data(verb, listing)
+    add_memory(verb)
+    verb.add_argument("--json", action="store_true")
+    if "truncation" in listing.takes:
+        verb.add_argument("--internal", action="store_true", help="tell, too, what each tau would leave out")
+
+
+def _add_plan(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    _add_source(verb, listing)
+    text = "delta of the epsilon stated (default 1e-10)"
+    verb.add_argument("--delta", type=share, default=None, metavar="D", help=text)
+    text = "solve for budgets: margins of error, or a total (docs/targets.md)"
+    verb.add_argument("--targets", type=Path, metavar="FILE", help=text)
+    verb.add_argument("--diff", choices=("production",), help="list what differs from the 2020 run")
+    verb.add_argument("--json", action="store_true")
+    _add_planning(verb, listing)
+
+
+def _add_release(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    """Arguments of `run` and `exact`."""
+    _add_source(verb, listing)
+    _add_data(verb, listing)
+    verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
+    verb.add_argument("--format", choices=_CHOICES["format"], help="(csv)")
+    verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
+    verb.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
+    verb.add_argument("--json", action="store_true", help="print the manifest")
+    add_memory(verb)
+    _add_planning(verb, listing)
+    _add_estimating(verb, listing)
+
+
+def _add_run(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    _add_release(verb, listing)
+    add_noise_arguments(verb)
+    if "report" in listing.takes:
+        text = "an HTML page on the release: its loss, margins and tables; no truth"
+        verb.add_argument("--report", type=Path, metavar="FILE", help=text)
+    if "resume" in listing.takes:
+        verb.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
+    if "noisy_measurements" in listing.takes:
+        text = "draw and write all measurements, too"
+        verb.add_argument("--noisy-measurements", type=Path, metavar="DIR", help=text)
+
+
+def _add_exact(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    _add_release(verb, listing)
+    add_internal_argument(verb)
+
+
+def _add_accuracy(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    _add_source(verb, listing)
+    _add_data(verb, listing)
+    verb.add_argument("out", type=Path, nargs="?", metavar="OUT", help="write accuracy.csv into this folder, too")
+    verb.add_argument("--trials", type=count, default=1, metavar="N", help="how often noise is drawn (default 1)")
+    verb.add_argument("--seed", type=seed, metavar="S", help="reproducible noise")
+    verb.add_argument("--overwrite", action="store_true", help="replace an earlier output in OUT")
+    verb.add_argument("--json", action="store_true")
+    add_internal_argument(verb)
+    if listing.estimators:
+        add_memory(verb)
+        _add_estimating(verb, listing)
+    else:
+        _add_planning(verb, listing)
+
+
+def _add_estimate(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    verb.add_argument("release", type=Path, metavar="RELEASE", help="a release of PHSafe")
+    verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
+    text = "the release of Puerto Rico, for tables that show both"
+    verb.add_argument("--puerto-rico", type=Path, metavar="RELEASE", help=text)
+    text = f"of the credible intervals ({listing.confidence})"
+    level = Fraction(listing.confidence)
+    verb.add_argument("--confidence", type=confidence_level, default=level, metavar="C", help=text)
+    text = "original: round as the Census Bureau did"
+    verb.add_argument("--method", choices=("exact", "original"), default="exact", help=text)
+    text = "joint: use all measurements of the same people together (docs/phsafe-estimates.md)"
+    verb.add_argument("--combine", choices=("independent", "joint"), default="independent", help=text)
+    text = "refuse a release that is NOT FOR RELEASE; else OUT is marked so, too"
+    verb.add_argument("--publish", action="store_true", help=text)
+    verb.add_argument("--format", choices=_CHOICES["format"], default="csv")
+    verb.add_argument("--overwrite", action="store_true", help="replace earlier estimates in OUT")
+    verb.add_argument("--json", action="store_true", help="print the manifest")
+
+
+def configured(key: str, options: argparse.Namespace) -> "Configured":
+    """Read the configuration, and settle what was not given by it.
+
+    Raises
+    ------
+    ConfigError
+        Naming what is wrong with it.
+    """
+    product, listing = PRODUCTS[key], PRODUCTS.listing(key)
+    read: Callable[..., Any] = product.read
+    config = read(options.config, **({"codes": options.codes} if "codes" in listing.takes else {}))
+    if getattr(options, "spine", None) is not None:
+        config = _on_spine(config, options.spine)
+    choices = _CHOICES | {"estimator": listing.estimators}
+    settle(options, product.locate(options.config), _defaults(product, listing), choices)
+    return Configured(product, listing, config)
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A product and a configuration of it."""
+
+    product: "Product[Any]"
+    listing: Listing
+    config: Any
+
+    def plan(self, options: argparse.Namespace) -> Plan:
+        """The plan that options ask for."""
+        return self.product.plan(
+            self.config,
+            accounting=_accounting(options),
+            confidence=options.confidence,
+            margins=options.margins,
+        )
+
+
+def _defaults(product: "Product[Any]", listing: Listing) -> "Mapping[str, str | Fraction]":
+    """What options are if neither they nor a manifest say otherwise."""
+    return {
+        "margins": "exact",
+        "format": "csv",
+        "confidence": product.confidence,
+        **({"sensitivity": "published"} if listing.accountings else {}),
+        **({"estimator": listing.estimators[0]} if listing.estimators else {}),
+    }
+
+
+def _accounting(options: argparse.Namespace) -> "Accounting":
+    return "tight" if getattr(options, "sensitivity", None) == "tight" else "published"
+
+
+def _on_spine(configuration: "Configuration", spine: str) -> "Configuration":
+    from yupana.geography.disk import manifest_of, settings_of
+    from yupana.topdown.given import on_given
+
+    if (folder := spine_folder(spine)) is None:
+        return configuration.on_spine(KINDS[spine])
+    if not folder.is_dir():
+        raise ConfigError(f"--spine {spine}: neither {', '.join(KINDS)} nor a folder")
+    return on_given(configuration, settings_of(manifest_of(folder), folder), folder)
+
+
+def _validate(key: str, options: argparse.Namespace) -> None:
+    from yupana.cli import running
+
+    running.validate(configured(key, options), options)
+
+
+def _plan(key: str, options: argparse.Namespace) -> None:
+    case = configured(key, options)
+    more: dict[str, Any] = {}
+    if options.targets is not None:
+        case = _solved(case, options)
+        more = {"configuration": case.product.document(case.config)}
+    plan = case.plan(options)
+    more = case.product.promises(case.config, delta_of(options)) | more
+    production = partial(_production, case)
+    print_plan(options, plan, production, more)
+
+
+def _production(case: Configured) -> Plan:
+    return case.product.plan(case.product.production(case.config))
+
+
+def _solved(case: Configured, options: argparse.Namespace) -> Configured:
+    """The configuration with the budgets that the file of ``--targets`` asks for.
+
+    Raises
+    ------
+    ConfigError
+        If the file asks for something impossible.
+    """
+    from yupana.plan.budgets import read_question, solve
+
+    entries = case.product.entries(case.config, _accounting(options))
+    question = read_question(options.targets, entries)
+    mechanism = case.plan(options).mechanism
+    budgets = solve(question, entries, options.confidence, mechanism, options.margins)
+    return replace(case, config=case.product.with_budgets(case.config, budgets))
+
+
+def _run(key: str, options: argparse.Namespace) -> None:
+    from yupana.cli import running
+
+    running.run(configured(key, options), options)
+
+
+def _exact(key: str, options: argparse.Namespace) -> None:
+    from yupana.cli import running
+
+    running.exact(configured(key, options), options)
+
+
+def _accuracy(key: str, options: argparse.Namespace) -> None:
+    from yupana.cli import running
+
+    running.accuracy(configured(key, options), options)
+
+
+def _estimate(_: str, options: argparse.Namespace) -> None:
+    from yupana.cli.progress import stages
+    from yupana.report.final_tables import PAGE, EstimateRequest, publish_estimates
+
+    request = EstimateRequest(
+        release=options.release,
+        out=options.out,
+        puerto_rico=options.puerto_rico,
+        confidence=options.confidence,
+        method=options.method,
+        combination=options.combine,
+        fmt=options.format,
+        overwrite=options.overwrite,
+        publish=options.publish,
+    )
+    with stages("estimate", 3 + (options.puerto_rico is not None)) as announce:
+        manifest = publish_estimates(request, announce)
+    print_release(options, manifest)
+    if not options.json:
+        print(f"browse the tables: {options.out / PAGE}")
+
+
+VERBS: Final = (
+    Verb("validate", "check the records; the report is confidential", _add_validate, _validate),
+    Verb("plan", "what a run would measure, and what it costs; needs no data", _add_plan, _plan),
+    Verb("run", "make a release", _add_run, _run),
+    Verb("exact", "the same without noise: synthetic data, or --internal", _add_exact, _exact),
+    Verb(
+        "accuracy",
+        "experimental against expected error: synthetic data, or --internal",
+        _add_accuracy,
+        _accuracy,
+    ),
+    Verb(
+        "estimate",
+        "from noisy measurements to published tables with intervals",
+        _add_estimate,
+        _estimate,
+        "estimate",
+    ),
+)
+"""In the order of help pages."""
 
 
 def add_memory(verb: argparse.ArgumentParser) -> None:
     """Let a verb be told how much memory to use."""
     text = "to get along with (default: 3/4 of the machine's, at most 12GB)"
     verb.add_argument("--memory", type=size, metavar="4GB", help=text)
-
-
-def add_plan_arguments(verb: argparse.ArgumentParser) -> None:
-    """Arguments of `plan` alone."""
-    verb.add_argument(
-        "--delta", type=share, default=None, metavar="D", help="delta of the epsilon stated (default 1e-10)"
-    )
-    verb.add_argument(
-        "--targets", type=Path, metavar="FILE", help="solve for budgets: margins of error, or a total (docs/targets.md)"
-    )
-    verb.add_argument("--diff", choices=("production",), help="list what differs from the 2020 run")
-    verb.add_argument("--json", action="store_true")
-
-
-def add_planning_arguments(verb: argparse.ArgumentParser, confidence: "Fraction") -> None:
-    """What a plan says of margins of error."""
-    text = f"of the margins ({float(confidence):g})"
-    verb.add_argument("--confidence", type=confidence_level, metavar="C", help=text)
-    text = "the smallest whole number with the confidence (exact, default), or the Bureau's z sigma (docs/margins.md)"
-    verb.add_argument("--margins", choices=_CHOICES["margins"], help=text)
-
-
-def add_release_arguments(verb: argparse.ArgumentParser) -> None:
-    """Arguments of `run` and `exact`."""
-    verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
-    verb.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
-    verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
-    verb.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
-    verb.add_argument("--json", action="store_true", help="print the manifest")
-    add_memory(verb)
 
 
 def add_internal_argument(verb: argparse.ArgumentParser) -> None:
@@ -100,21 +386,6 @@ def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--household-cap", type=count, metavar="K", help="with --unit household: the most persons in one")
     text = "largest loss the ledger may reach for the data: L of the plan's own, or KIND=L,... as unbounded=3,bounded=6"
     verb.add_argument("--limit", type=limits, metavar="L", help=text)
-
-
-def add_report_argument(verb: argparse.ArgumentParser) -> None:
-    """Let `run` write a page on what it released."""
-    text = "an HTML page on the release: its loss, margins and tables; no truth"
-    verb.add_argument("--report", type=Path, metavar="FILE", help=text)
-
-
-def add_accuracy_arguments(verb: argparse.ArgumentParser) -> None:
-    """Arguments of `accuracy` alone."""
-    verb.add_argument("out", type=Path, nargs="?", metavar="OUT", help="write accuracy.csv into this folder, too")
-    verb.add_argument("--trials", type=count, default=1, metavar="N", help="how often noise is drawn (default 1)")
-    verb.add_argument("--seed", type=seed, metavar="S", help="reproducible noise")
-    verb.add_argument("--overwrite", action="store_true", help="replace an earlier output in OUT")
-    verb.add_argument("--json", action="store_true")
 
 
 def request_of(options: argparse.Namespace, announce: "Announce", progress: "Progress | None" = None) -> "RunRequest":
@@ -171,7 +442,12 @@ def _account_of(options: argparse.Namespace) -> "Account | None":
     return Account(file, dataset, limit or {}, whose)
 
 
-def settle(options: argparse.Namespace, config: Path, defaults: "Mapping[str, str | Fraction]") -> None:
+def settle(
+    options: argparse.Namespace,
+    config: Path,
+    defaults: "Mapping[str, str | Fraction]",
+    choices: Mapping[str, Sequence[str]],
+) -> None:
     """Give options that were not given the values of the release that CONFIG is the manifest of, or else defaults.
 
     How that release was made is kept as ``options.repeats``, None where CONFIG is no manifest.
@@ -194,19 +470,15 @@ def settle(options: argparse.Namespace, config: Path, defaults: "Mapping[str, st
                 value = share(value) if name == "confidence" else value
             except argparse.ArgumentTypeError as error:
                 raise ConfigError(f"config {config}: options.confidence: {error}") from None
-            if name in _CHOICES and value not in _CHOICES[name]:
-                raise ConfigError(f"config {config}: options.{name}: must be {' or '.join(map(repr, _CHOICES[name]))}")
+            if name in choices and value not in choices[name]:
+                raise ConfigError(f"config {config}: options.{name}: must be {' or '.join(map(repr, choices[name]))}")
         setattr(options, name, value)
 
 
-PLANNED: Final = {"margins": "exact", "format": "csv"}
-"""What every product's options are if neither they nor a manifest say otherwise."""
-
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+_CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "format": ("csv", "parquet"),
     "margins": ("exact", "bureau"),
     "sensitivity": ("published", "tight"),
-    "estimator": ("topdown", "full-information"),
 }
 
 
@@ -240,22 +512,21 @@ def print_plan(
     options: argparse.Namespace,
     plan: Plan,
     production: Callable[[], Plan],
-    more: Mapping[str, Any] | None = None,
-    more_text: Sequence[str] = (),
+    more: Mapping[str, Any],
 ) -> None:
     """Print a plan, and what differs from the 2020 run if that was asked; with what else a product has to say."""
     delta = delta_of(options)
     differences = plan.differences(production()) if options.diff else []
     if options.json:
-        answer = plan.as_json(delta) | dict(more or {})
+        answer = plan.as_json(delta) | dict(more)
         if options.diff:
             rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
             answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
         print_json(answer)
         return
-    from yupana.cli.plan_text import plan_text
+    from yupana.cli.plan_text import plan_text, promises_text
 
-    print("\n".join([plan_text(plan, delta), *more_text]))
+    print("\n".join([plan_text(plan, delta), *promises_text(plan, more)]))
     if options.diff:
         print()
         if not differences:
@@ -264,27 +535,6 @@ def print_plan(
         for d in differences:
             here, there = d.here or "not measured", d.there or "not measured"
             print(f"{d.measurement:{width}} {d.value:12} here {here:>14}   production {there:>14}")
-
-
-def solve_targets(
-    options: argparse.Namespace,
-    budgets: "Mapping[str, Budget]",
-    needs: "Needs",
-    confidence: "Fraction",
-    mechanism: "Mechanism",
-    pass_of: Callable[[str], str] = lambda _: "",
-) -> "dict[str, Budget]":
-    """The budgets that the file of ``--targets`` asks for.
-
-    Raises
-    ------
-    ConfigError
-        If the file asks for something impossible.
-    """
-    from yupana.products.targets import answer, read_question
-
-    question = read_question(options.targets, budgets)
-    return answer(question, budgets, needs, confidence, mechanism, pass_of, options.margins)
 
 
 def delta_of(options: argparse.Namespace) -> float:

@@ -1,26 +1,35 @@
 """PHSafe on the page."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
 
-from yupana.explore.numbers import MARGINS, between, budget_of, choice, confidence_of, margins_of, whole
-from yupana.explore.product import Chosen, Field, Form, Row
+from yupana.explore.form import (
+    MARGINS,
+    Chosen,
+    Field,
+    Form,
+    Row,
+    between,
+    budget_of,
+    choice,
+    confidence_of,
+    margins_of,
+    understood,
+    whole,
+)
 from yupana.explore.reference import PhsafeReference
-from yupana.explore.scenario import Entry, Fault, RefusedError, Settings
-from yupana.explore.shelf import TITLES
-from yupana.plan.budgets import Need
+from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.plan.measurement import Accounting
 from yupana.privacy.exact import show_exact
-from yupana.products import PRODUCTS
 from yupana.products.census import MECHANISMS, STATES
 from yupana.products.phsafe.configuration import LARGEST_TAU, Config
-from yupana.products.phsafe.plan import make_plan
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import TABLES
-from yupana.products.phsafe.targets import config_document, needs
+from yupana.products.product import Product
+from yupana.products.safetab.parameters import CONFIG
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.report.errors import CELLS, cost_section, relative_section, typical_sizes
 from yupana.report.page import Section
@@ -30,13 +39,12 @@ AREAS: Final = {"us": "States, DC and nation", "pr": "Puerto Rico"}
 MECHANISM_WORDS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
 ACCOUNTING_WORDS: Final = {"published": "as published: 2τ + 2", "tight": "tight: least proven"}
 
-_WORDS: Final = PRODUCTS["phsafe"].words
 _SHOWN: Final = {f"{name} {cell}": f"{name}: {words}" for name, cells in CELLS.items() for cell, words in cells.items()}
 
 _FORM: Final = Form(
-    title=TITLES["phsafe"],
+    title=PHSAFE.words.title,
     intro="How much noise should the tables on households carry? Type a budget ρ, or the margin of error you want; "
-    "each follows the other. Clear a box to leave a count out. You start from the production settings of 2020.",
+    "each follows the other. Clear a box to leave a count out. You start from the production filled of 2020.",
     fields=(
         Field("area", "Area", "the run, and what it is compared with", choices=AREAS),
         Field("confidence", "Confidence, percent", "90 in 2020"),
@@ -48,9 +56,10 @@ _FORM: Final = Form(
         *(Field(f"tau.{name}", "τ", "most persons counted per household") for name in TAUS),
     ),
     rows=tuple(
-        Row(t.name, t.name, _WORDS.tables[t.name], (f"tau.{t.name}",) if t.persons is not None else ()) for t in TABLES
+        Row(t.name, t.name, PHSAFE.words.tables[t.name], (f"tau.{t.name}",) if t.persons is not None else ())
+        for t in TABLES
     ),
-    columns=_WORDS.levels,
+    columns=PHSAFE.words.levels,
     cells={(t.name, level.key): f"{t.name}/{level.key}" for t in TABLES for level in t.levels},
     corner="Table",
     solving="the median count of each table and level among the counts shown below",
@@ -58,25 +67,27 @@ _FORM: Final = Form(
 
 
 @dataclass(frozen=True, slots=True)
-class Phsafe:
+class PhsafePage:
     """PHSafe, with the counts its errors are set against."""
 
     reference: PhsafeReference
-    key: str = "phsafe"
+    key: str = PHSAFE.key
+    product: Product[Config] = PHSAFE
     form: Form = _FORM
+    filename: str = CONFIG
 
-    def start(self) -> Settings:
+    def start(self) -> Filled:
         """The run of 2020 for the United States."""
         return _production(puerto_rico=False)
 
-    def production(self, settings: Settings) -> Settings:
+    def production(self, filled: Filled) -> Filled:
         """The run of 2020 for the area chosen."""
-        return _production(puerto_rico=settings.fields["area"] == "pr")
+        return _production(puerto_rico=filled.fields["area"] == "pr")
 
-    def choose(self, settings: Settings) -> Chosen:
-        """Understand settings."""
+    def choose(self, filled: Filled) -> Chosen:
+        """Understand filled."""
         faults: list[Fault] = []
-        fields = settings.fields
+        fields = filled.fields
         area = choice("area", fields["area"], AREAS, faults)
         percent = confidence_of("confidence", fields["confidence"], faults)
         delta = between("delta", fields["delta"], "δ", faults)
@@ -91,7 +102,7 @@ class Phsafe:
         for t in TABLES:
             for level in t.levels:
                 name = f"{t.name}/{level.key}"
-                entry = settings.entries[name]
+                entry = filled.entries[name]
                 found[t.name, level.key] = Fraction(0)
                 if not entry.on:
                     continue
@@ -100,25 +111,18 @@ class Phsafe:
                 sensitivity = t.sensitivity(known.get(t.name), mechanism, accounting).unbounded
                 budget = budget_of(name, entry, sensitivity, confidence, mechanism, margins, faults)
                 found[t.name, level.key] = budget or Fraction(0)
-        if not any(entry.on for entry in settings.entries.values()):
+        if not any(entry.on for entry in filled.entries.values()):
             faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
         if faults or confidence is None or delta is None:
             raise RefusedError(faults)
         states = (PUERTO_RICO,) if area == "pr" else STATES
         config = Config(found, known, states, mechanism)
-        plan = make_plan(config, accounting=accounting, confidence=confidence, margins=margins)
-        return Chosen(
-            plan,
-            config,
-            {m.name: Fraction(m.budget) for m in plan.measurements},
-            {m.name: plan.margin(m) for m in plan.measurements},
-            {m.name: m.sigma for m in plan.measurements},
-            delta,
-        )
+        plan = PHSAFE.plan(config, accounting=accounting, confidence=confidence, margins=margins)
+        return understood(PHSAFE, config, plan, delta)
 
-    def sections(self, settings: Settings, chosen: Chosen) -> Sequence[Section]:
+    def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Loss, budgets, margins, relative errors, and what truncation costs."""
-        name, cell = settings.fields["shown"].split()
+        name, cell = filled.fields["shown"].split()
         reference = self.reference
         known = set(chosen.config.states) & {code for of in reference.counts[name][int(cell)].values() for code in of}
         counts = reference.counts if known else None
@@ -128,29 +132,15 @@ class Phsafe:
             cost_section(chosen.config.taus, reference.households, reference.households_source),
         )
 
-    def needs(self, chosen: Chosen, margins: Mapping[str, Fraction]) -> Iterable[Need]:
-        """The counts that entries pay for."""
-        return needs(chosen.config, margins, cast("Accounting", chosen.plan.accounting))
-
-    def pass_of(self, entry: str) -> str:
-        """There is one pass."""
-        del entry
-        return ""
-
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
         """The median count of each table and level."""
         del chosen
         return {f"{t}/{level}": Fraction(size) for (t, level), size in typical_sizes(self.reference.counts).items()}
 
-    def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
-        """The Bureau's config.json."""
-        del settings
-        return "config.json", json.dumps(config_document(chosen.config), indent=1) + "\n"
 
-
-def _production(*, puerto_rico: bool) -> Settings:
+def _production(*, puerto_rico: bool) -> Filled:
     rho = budgets(puerto_rico=puerto_rico)
-    return Settings(
+    return Filled(
         {
             "area": "pr" if puerto_rico else "us",
             "confidence": "90",
@@ -163,7 +153,7 @@ def _production(*, puerto_rico: bool) -> Settings:
         },
         {
             # What is off keeps the budget it had with everybody, ready to be switched on.
-            f"{t.name}/{level.key}": Entry(
+            f"{t.name}/{level.key}": Typed(
                 on=rho[t.name, level.key] > 0,
                 by="budget",
                 value=_decimal(rho[t.name, level.key] or budgets(puerto_rico=False)[t.name, level.key]),

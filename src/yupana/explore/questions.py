@@ -4,20 +4,19 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from yupana.errors import ConfigError
-from yupana.explore.numbers import positive
-from yupana.explore.product import Chosen, Product
-from yupana.explore.scenario import Fault, RefusedError, Settings
+from yupana.explore.form import Chosen, ProductPage, positive
+from yupana.explore.scenario import Fault, Filled, RefusedError
 from yupana.explore.view import solved
-from yupana.products.targets import Question, answer
+from yupana.plan.budgets import Question, solve
 
 
-def least(product: Product, settings: Settings, chosen: Chosen, targets: Mapping[str, str]) -> Settings:
+def least(page: ProductPage, settings: Filled, chosen: Chosen, targets: Mapping[str, str]) -> Filled:
     """The least total that meets margins of error by column of the grid; what has none keeps its budget."""
     faults: list[Fault] = []
     read = {c: positive(f"target.{c}", text, "a margin of error", faults) for c, text in targets.items() if text}
     wanted = {
         entry: margin
-        for (_, column), entry in product.form.cells.items()
+        for (_, column), entry in page.form.cells.items()
         if entry in chosen.budgets and (margin := read.get(column)) is not None
     }
     if not faults and not wanted:
@@ -29,10 +28,10 @@ def least(product: Product, settings: Settings, chosen: Chosen, targets: Mapping
     ]
     if faults:
         raise RefusedError(faults)
-    return _answered(product, settings, chosen, Question(margins=wanted))
+    return _answered(settings, chosen, Question(margins=wanted))
 
 
-def equal(product: Product, settings: Settings, chosen: Chosen, total: str, weights: Mapping[str, str]) -> Settings:
+def equal(page: ProductPage, settings: Filled, chosen: Chosen, total: str, weights: Mapping[str, str]) -> Filled:
     """The budgets of a total whose relative errors are equal, or in the proportion of weights by column."""
     faults: list[Fault] = []
     spend = positive("total", total, "the total", faults)
@@ -44,20 +43,20 @@ def equal(product: Product, settings: Settings, chosen: Chosen, total: str, weig
         for column, weight in read.items()
         if weight is not None and not Fraction(1, 10**4) <= weight <= 10**4
     ]
-    sizes = product.sizes(chosen)
+    sizes = page.sizes(chosen)
     if unknown := [entry for entry in chosen.budgets if entry not in sizes]:
         message = f"no count is known to set the error of {unknown[0]} against; switch it off"
         faults.append(Fault("total", message))
     if faults or spend is None:
         raise RefusedError(faults)
-    column_of = {entry: column for (_, column), entry in product.form.cells.items()}
+    column_of = {entry: column for (_, column), entry in page.form.cells.items()}
     weighted = {entry: sizes[entry] / (read.get(column_of[entry]) or 1) for entry in chosen.budgets}
-    return _answered(product, settings, chosen, Question(total=spend, sizes=weighted))
+    return _answered(settings, chosen, Question(total=spend, sizes=weighted))
 
 
-def scaled(product: Product, settings: Settings, chosen: Chosen, total: str) -> Settings:
+def scaled(page: ProductPage, settings: Filled, chosen: Chosen, total: str) -> Filled:
     """Every budget times the same, so that each pass costs at most the total, and the dearest exactly that."""
-    del product
+    del page
     faults: list[Fault] = []
     spend = positive("total", total, "the total", faults)
     if spend is not None and not Fraction(1, 10**6) <= spend <= 10**9:
@@ -68,11 +67,11 @@ def scaled(product: Product, settings: Settings, chosen: Chosen, total: str) -> 
     return solved(settings, {name: budget * factor for name, budget in chosen.budgets.items()})
 
 
-def shared(product: Product, settings: Settings, chosen: Chosen, shares: Mapping[str, str]) -> Settings:
+def shared(page: ProductPage, settings: Filled, chosen: Chosen, shares: Mapping[str, str]) -> Filled:
     """The same total with other shares of columns; columns without one share the rest as they did."""
     faults: list[Fault] = []
     total = Fraction(chosen.plan.loss())
-    column_of = {entry: column for (_, column), entry in product.form.cells.items()}
+    column_of = {entry: column for (_, column), entry in page.form.cells.items()}
     old: dict[str, Fraction] = {}
     for name, budget in chosen.budgets.items():
         old[column_of[name]] = old.get(column_of[name], Fraction(0)) + budget
@@ -97,18 +96,10 @@ def shared(product: Product, settings: Settings, chosen: Chosen, shares: Mapping
     return solved(settings, {n: budget * new[column_of[n]] / old[column_of[n]] for n, budget in chosen.budgets.items()})
 
 
-def _answered(product: Product, settings: Settings, chosen: Chosen, question: Question) -> Settings:
+def _answered(settings: Filled, chosen: Chosen, question: Question) -> Filled:
     plan = chosen.plan
     try:
-        found = answer(
-            question,
-            chosen.budgets,
-            lambda margins: product.needs(chosen, margins),
-            plan.confidence,
-            plan.mechanism,
-            product.pass_of,
-            plan.margins,
-        )
+        found = solve(question, chosen.entries, plan.confidence, plan.mechanism, plan.margins)
     except ConfigError as error:
         raise RefusedError([Fault("total", str(error))]) from None
     wanted = question.sizes or question.margins

@@ -1,35 +1,46 @@
 """SafeTab-P and SafeTab-H on the page."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final, cast
 
-from yupana.explore.numbers import MARGINS, between, budget_of, choice, confidence_of, margins_of, share, whole
-from yupana.explore.product import Chosen, Field, Form, Row
+from yupana.explore.form import (
+    MARGINS,
+    Chosen,
+    Field,
+    Form,
+    Row,
+    between,
+    budget_of,
+    choice,
+    confidence_of,
+    margins_of,
+    share,
+    understood,
+    whole,
+)
 from yupana.explore.reference_safetab import SafetabReference
-from yupana.explore.scenario import Entry, Fault, RefusedError, Settings
-from yupana.explore.shelf import TITLES
-from yupana.plan.budgets import Need
+from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import show_exact
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.products.census import MECHANISMS, STATES
+from yupana.products.product import Product
 from yupana.products.safetab.configuration import Settings as Common
 from yupana.products.safetab.households import configuration as config_h
 from yupana.products.safetab.households import plan as plan_h
 from yupana.products.safetab.households import production as production_h
-from yupana.products.safetab.households import targets as targets_h
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
+from yupana.products.safetab.parameters import CONFIG
 from yupana.products.safetab.persons import configuration as config_p
 from yupana.products.safetab.persons import plan as plan_p
 from yupana.products.safetab.persons import production as production_p
-from yupana.products.safetab.persons import targets as targets_p
 from yupana.products.safetab.plan import sensitivity
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level, Run
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, QUESTIONS, TENURE
 from yupana.report.groups import (
@@ -74,7 +85,7 @@ _DEPTHS: Final = {1: "regional groups", 2: "detailed groups"}
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The settings that both products share, understood."""
+    """The filled that both products share, understood."""
 
     common: Common
     accounting: Accounting
@@ -83,9 +94,9 @@ class _Read:
     delta: Fraction
 
 
-def _read(settings: Settings, on: Iterable[Level], faults: list[Fault]) -> _Read | None:
+def _read(filled: Filled, on: Iterable[Level], faults: list[Fault]) -> _Read | None:
     """Read the common fields; the passes are those of the levels that are on."""
-    fields = settings.fields
+    fields = filled.fields
     codes = whole("race_codes", fields["race_codes"], "the number of race codes", 1, MOST_RACE_CODES, faults)
     percent = confidence_of("confidence", fields["confidence"], faults)
     delta = between("delta", fields["delta"], "δ", faults)
@@ -151,13 +162,14 @@ _H_THRESHOLDS: Final = {
     "t3": (3, "Thresholds: persons from which a group gets 2, 4 and 5 household types"),
     "t4": (1, "Thresholds: persons from which a group gets tenure"),
 }
+_NAMES_H: Final = {plan_h.measurement_name(q, level): (q, level) for level in LEVELS for q in QUESTIONS}
 _P_THRESHOLDS: Final = "Thresholds: noisy totals from which a group gets 4, 9 and 23 ages"
 
 _FORM_H: Final = Form(
-    title=TITLES["safetab-h"],
+    title=HOUSEHOLDS.words.title,
     intro="How much noise should the tables of households by detailed race and ethnicity carry? Type a budget ρ, or "
     "the margin of error you want; each follows the other. Clear a box to leave a level out. You start from the "
-    "production settings of 2020.",
+    "production filled of 2020.",
     fields=(*_COMMON, *(f for key, (_, words) in _H_THRESHOLDS.items() for f in _threshold_fields(key, words))),
     rows=_rows(),
     columns={
@@ -176,10 +188,10 @@ _FORM_H: Final = Form(
 )
 
 _FORM_P: Final = Form(
-    title=TITLES["safetab-p"],
+    title=PERSONS.words.title,
     intro="How much noise should the tables of persons by detailed race and ethnicity carry? Type a budget ρ for a "
     "level, or the margin of error of its cells; each follows the other. Clear a box to leave a level out. You start "
-    "from the production settings of 2020.",
+    "from the production filled of 2020.",
     fields=(
         *_COMMON,
         Field("stage_1", "Share of a budget for choosing tables", "stage 1; 0.1 in 2020"),
@@ -196,74 +208,62 @@ _FORM_P: Final = Form(
 
 
 @dataclass(frozen=True, slots=True)
-class SafetabH:
+class HouseholdsPage:
     """SafeTab-H, with its groups and what is known of their sizes."""
 
     iterations: CharacteristicIterations
     reference: SafetabReference
-    key: str = "safetab-h"
+    key: str = HOUSEHOLDS.key
+    product: Product[Parameters[config_h.Config]] = HOUSEHOLDS
     form: Form = _FORM_H
+    filename: str = CONFIG
 
-    def start(self) -> Settings:
+    def start(self) -> Filled:
         """The runs of 2020, the United States and Puerto Rico."""
         rho, thresholds = production_h.budgets(), production_h.thresholds()
-        return Settings(
+        return Filled(
             _common_fields()
             | {f"{k}.{level.name}": _listed(thresholds[k, level]) for k in _H_THRESHOLDS for level in LEVELS},
             {
-                name: Entry(on=rho[f.key, level] > 0, by="budget", value=_value(rho[f.key, level] or _REGIONAL_H))
-                for name, (f, level) in targets_h.NAMES.items()
+                name: Typed(on=rho[f.key, level] > 0, by="budget", value=_value(rho[f.key, level] or _REGIONAL_H))
+                for name, (f, level) in _NAMES_H.items()
             },
         )
 
-    def production(self, settings: Settings) -> Settings:
+    def production(self, filled: Filled) -> Filled:
         """The same."""
-        del settings
+        del filled
         return self.start()
 
-    def choose(self, settings: Settings) -> Chosen:
-        """Understand settings."""
+    def choose(self, filled: Filled) -> Chosen:
+        """Understand filled."""
         faults: list[Fault] = []
-        on = {name: pair for name, pair in targets_h.NAMES.items() if settings.entries[name].on}
-        read = _read(settings, (level for _, level in on.values()), faults)
+        on = {name: pair for name, pair in _NAMES_H.items() if filled.entries[name].on}
+        read = _read(filled, (level for _, level in on.values()), faults)
         thresholds = {
-            (key, level): _thresholds(f"{key}.{level.name}", settings.fields[f"{key}.{level.name}"], number, faults)
+            (key, level): _thresholds(f"{key}.{level.name}", filled.fields[f"{key}.{level.name}"], number, faults)
             for key, (number, _) in _H_THRESHOLDS.items()
             for level in LEVELS
         }
-        budgets: dict[tuple[str, Level], Fraction] = {
-            (f.key, level): Fraction(0) for f, level in targets_h.NAMES.values()
-        }
+        budgets: dict[tuple[str, Level], Fraction] = {(f.key, level): Fraction(0) for f, level in _NAMES_H.values()}
         if read is not None:
             for name, (family, level) in on.items():
                 s = sensitivity(self.iterations, level, read.common.max_race_codes, read.accounting).unbounded
-                entry, mechanism = settings.entries[name], read.common.mechanism
+                entry, mechanism = filled.entries[name], read.common.mechanism
                 budget = budget_of(name, entry, s, read.confidence, mechanism, read.margins, faults)
                 budgets[family.key, level] = budget or Fraction(0)
         if faults or read is None:
             raise RefusedError(faults)
-        config = config_h.Config(read.common, budgets, thresholds)
-        plan = plan_h.make_plan(
-            config, self.iterations, accounting=read.accounting, confidence=read.confidence, margins=read.margins
-        )
-        by_name = {m.name: m for m in plan.measurements}
-        return Chosen(
-            plan,
-            config,
-            {name: Fraction(m.budget) for name, m in by_name.items()},
-            {name: plan.margin(m) for name, m in by_name.items()},
-            {name: m.sigma for name, m in by_name.items()},
-            read.delta,
-        )
+        config = Parameters(config_h.Config(read.common, budgets, thresholds), self.iterations)
+        plan = HOUSEHOLDS.plan(config, accounting=read.accounting, confidence=read.confidence, margins=read.margins)
+        return understood(HOUSEHOLDS, config, plan, read.delta)
 
-    def sections(self, settings: Settings, chosen: Chosen) -> Sequence[Section]:
+    def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Budgets, margins, tables by size, relative errors."""
-        del settings
-        plan, config = chosen.plan, chosen.config
-        kinds = {"T03": "household type", "T04": "tenure"}
-        of_family = {
-            q: {targets_h.NAMES[m.name][1]: m for m in plan.measurements if m.table == q.name} for q in QUESTIONS
-        }
+        del filled
+        plan, config = chosen.plan, chosen.config.config
+        kinds = HOUSEHOLDS.words.kinds
+        of_family = {q: {_NAMES_H[m.name][1]: m for m in plan.measurements if m.table == q.name} for q in QUESTIONS}
         names = {HOUSEHOLD_TYPE: ("a total", "2 types", "4 types", "5 types"), TENURE: ("a total", "3 tenures")}
         words = (
             f"The published total of persons decides which table a group gets. The groups are those of "
@@ -290,28 +290,14 @@ class SafetabH:
             ),
         )
 
-    def needs(self, chosen: Chosen, margins: Mapping[str, Fraction]) -> Iterable[Need]:
-        """The counts that entries pay for."""
-        accounting = cast("Accounting", chosen.plan.accounting)
-        return targets_h.needs(chosen.config, self.iterations, margins, accounting)
-
-    def pass_of(self, entry: str) -> str:
-        """The United States or Puerto Rico."""
-        return targets_h.pass_of(entry)
-
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
         """The median number of households of a group."""
         del chosen
         return {
             name: median_size(found)
-            for name, (_, level) in targets_h.NAMES.items()
+            for name, (_, level) in _NAMES_H.items()
             if (found := self.reference.households.get(us_level(level)))
         }
-
-    def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
-        """The Bureau's config.json."""
-        del settings
-        return "config.json", json.dumps(targets_h.config_document(chosen.config), indent=1) + "\n"
 
 
 _REGIONAL_H: Final = Fraction("0.006915")
@@ -320,72 +306,64 @@ _REGIONAL_P: Final = Fraction("0.008")
 
 
 @dataclass(frozen=True, slots=True)
-class SafetabP:
+class PersonsPage:
     """SafeTab-P, with its groups and what is known of their sizes."""
 
     iterations: CharacteristicIterations
     reference: SafetabReference
-    key: str = "safetab-p"
+    key: str = PERSONS.key
+    product: Product[Parameters[config_p.Config]] = PERSONS
     form: Form = _FORM_P
+    filename: str = CONFIG
 
-    def start(self) -> Settings:
+    def start(self) -> Filled:
         """The runs of 2020, the United States and Puerto Rico."""
         rho, thresholds = production_p.budgets(), production_p.thresholds()
-        return Settings(
+        return Filled(
             _common_fields()
             | {"stage_1": "0.1", "zero": "0.9999"}
             | {f"t.{level.name}": _listed(thresholds[level]) for level in LEVELS},
             {
-                level.name: Entry(on=rho[level] > 0, by="budget", value=_value(rho[level] or _REGIONAL_P))
+                level.name: Typed(on=rho[level] > 0, by="budget", value=_value(rho[level] or _REGIONAL_P))
                 for level in LEVELS
             },
         )
 
-    def production(self, settings: Settings) -> Settings:
+    def production(self, filled: Filled) -> Filled:
         """The same."""
-        del settings
+        del filled
         return self.start()
 
-    def choose(self, settings: Settings) -> Chosen:
-        """Understand settings."""
+    def choose(self, filled: Filled) -> Chosen:
+        """Understand filled."""
         faults: list[Fault] = []
-        on = [level for level in LEVELS if settings.entries[level.name].on]
-        read = _read(settings, on, faults)
-        stage_1 = share("stage_1", settings.fields["stage_1"], "the share", faults, zero=False)
-        zero = share("zero", settings.fields["zero"], "the chance", faults, zero=True)
+        on = [level for level in LEVELS if filled.entries[level.name].on]
+        read = _read(filled, on, faults)
+        stage_1 = share("stage_1", filled.fields["stage_1"], "the share", faults, zero=False)
+        zero = share("zero", filled.fields["zero"], "the chance", faults, zero=True)
         thresholds = {
-            level: _thresholds(f"t.{level.name}", settings.fields[f"t.{level.name}"], 3, faults) for level in LEVELS
+            level: _thresholds(f"t.{level.name}", filled.fields[f"t.{level.name}"], 3, faults) for level in LEVELS
         }
         if faults or read is None or stage_1 is None or zero is None:
             raise RefusedError(faults)
-        empty = config_p.Config(read.common, dict.fromkeys(LEVELS, Fraction(0)), stage_1, thresholds, zero)
+        none = config_p.Config(read.common, dict.fromkeys(LEVELS, Fraction(0)), stage_1, thresholds, zero)
+        empty = Parameters(none, self.iterations)
         budgets = {}
-        for level in on:
-            s = sensitivity(self.iterations, level, read.common.max_race_codes, read.accounting).unbounded
-            of_cells = s / targets_p.share_of_cells(empty, self.iterations, level)
-            entry, mechanism = settings.entries[level.name], read.common.mechanism
-            budget = budget_of(level.name, entry, of_cells, read.confidence, mechanism, read.margins, faults)
-            budgets[level.name] = budget or Fraction(0)
+        for name, of_level in PERSONS.entries(empty, read.accounting).items():
+            entry, mechanism = filled.entries[name], read.common.mechanism
+            if entry.on:
+                of_cells = of_level.sensitivity / of_level.share
+                budgets[name] = budget_of(name, entry, of_cells, read.confidence, mechanism, read.margins, faults)
         if faults:
             raise RefusedError(faults)
-        config = targets_p.with_budgets(empty, budgets)
-        plan = plan_p.make_plan(
-            config, self.iterations, accounting=read.accounting, confidence=read.confidence, margins=read.margins
-        )
-        cells = {level.name: m for level, m in _cells(plan).items()}
-        return Chosen(
-            plan,
-            config,
-            budgets,
-            {name: plan.margin(m) for name, m in cells.items()},
-            {name: m.sigma for name, m in cells.items()},
-            read.delta,
-        )
+        config = PERSONS.with_budgets(empty, {name: budget or Fraction(0) for name, budget in budgets.items()})
+        plan = PERSONS.plan(config, accounting=read.accounting, confidence=read.confidence, margins=read.margins)
+        return understood(PERSONS, config, plan, read.delta)
 
-    def sections(self, settings: Settings, chosen: Chosen) -> Sequence[Section]:
+    def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Budgets, margins, tables by size, relative errors."""
-        del settings
-        plan, config = chosen.plan, chosen.config
+        del filled
+        plan, config = chosen.plan, chosen.config.config
         stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(plan_p.STAGE_1)}
         rows = {
             level: expected_tables(self.reference.persons[level.name], config.thresholds[level], _noise(m))
@@ -404,26 +382,12 @@ class SafetabP:
             sizes_section(plan, _cells(plan), self.reference.persons, self.reference.source),
         )
 
-    def needs(self, chosen: Chosen, margins: Mapping[str, Fraction]) -> Iterable[Need]:
-        """The counts that entries pay for."""
-        accounting = cast("Accounting", chosen.plan.accounting)
-        return targets_p.needs(chosen.config, self.iterations, margins, accounting)
-
-    def pass_of(self, entry: str) -> str:
-        """The United States or Puerto Rico."""
-        return targets_p.pass_of(entry)
-
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
         """The median number of persons of a group."""
         del chosen
         return {
             level.name: median_size(found) for level in LEVELS if (found := self.reference.persons.get(us_level(level)))
         }
-
-    def export(self, settings: Settings, chosen: Chosen) -> tuple[str, str]:
-        """The Bureau's config.json."""
-        del settings
-        return "config.json", json.dumps(targets_p.config_document(chosen.config), indent=1) + "\n"
 
 
 _LEVELS: Final = {level.name: level for level in LEVELS}

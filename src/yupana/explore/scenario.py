@@ -25,7 +25,7 @@ class Fault:
 
 
 class RefusedError(Exception):
-    """Settings that no plan can be made of, with every fault."""
+    """Filled that no plan can be made of, with every fault."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
@@ -33,7 +33,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Typed:
     """One budget, given as it is or by the margin of error it is to buy.
 
     Attributes
@@ -51,21 +51,21 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Filled:
     """Everything that can be set for one product.
 
     Attributes
     ----------
     fields : mapping of key to str
         As typed.
-    entries : mapping of name to Entry
+    entries : mapping of name to Typed
         In the order of the page.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, Typed] = field(default_factory=dict)
 
-    def with_entries(self, changed: Mapping[str, Entry]) -> "Settings":
+    def with_entries(self, changed: Mapping[str, Typed]) -> "Filled":
         """The same with some entries replaced."""
         return replace(self, entries={name: changed.get(name, entry) for name, entry in self.entries.items()})
 
@@ -79,12 +79,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Settings with a name.
+    """Filled with a name.
 
     Attributes
     ----------
     product, name : str
-    settings : Settings
+    settings : Filled
     total : str
         The exact total that its file says; empty where it says none.
     version : str
@@ -93,7 +93,7 @@ class Scenario:
 
     product: str
     name: str
-    settings: Settings
+    settings: Filled
     total: str = ""
     version: str = yupana.__version__
 
@@ -109,7 +109,7 @@ class Scenario:
         }
 
 
-def read_settings(value: object, known: Settings) -> Settings:
+def read_settings(value: object, known: Filled) -> Filled:
     """Read settings that must have exactly the keys of others.
 
     Raises
@@ -128,7 +128,7 @@ def read_settings(value: object, known: Settings) -> Settings:
     read = {name: _entry(name, entry, faults) for name, entry in entries.items()}
     if faults:
         raise RefusedError(faults)
-    return Settings({key: fields[key] for key in known.fields}, {name: read[name] for name in known.entries})
+    return Filled({key: fields[key] for key in known.fields}, {name: read[name] for name in known.entries})
 
 
 def _keyed(what: str, value: object, known: tuple[str, ...], faults: list[Fault]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _keyed(what: str, value: object, known: tuple[str, ...], faults: list[Fault]
     return {key: item for key, item in value.items() if key in known}
 
 
-def _entry(name: str, value: object, faults: list[Fault]) -> Entry:
+def _entry(name: str, value: object, faults: list[Fault]) -> Typed:
     if (
         isinstance(value, dict)
         and set(value) == {"on", "by", "value"}
@@ -156,9 +156,9 @@ def _entry(name: str, value: object, faults: list[Fault]) -> Entry:
         and value["by"] in ("budget", "margin")
         and _is_text(value["value"])
     ):
-        return Entry(value["on"], value["by"], value["value"])
+        return Typed(value["on"], value["by"], value["value"])
     faults.append(Fault(name, "must have on (true or false), by ('budget' or 'margin') and value (a text)"))
-    return Entry(on=False, by="budget", value="")
+    return Typed(on=False, by="budget", value="")
 
 
 def _is_text(value: object) -> bool:
@@ -178,7 +178,7 @@ def read_name(value: object) -> str:
     return value.strip()
 
 
-def read_scenario(text: str, known: Collection[str], start: Callable[[str], Settings]) -> Scenario:
+def read_scenario(text: str, known: Collection[str], start: Callable[[str], Filled]) -> Scenario:
     """Read the file of a scenario.
 
     Parameters

@@ -7,8 +7,8 @@ import webbrowser
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from yupana.explore.products import Pages
 from yupana.explore.server import HOST, make_app
-from yupana.explore.shelf import Shelf
 
 
 def _in_a_line(app: ASGIApp) -> ASGIApp:
@@ -23,7 +23,7 @@ def _in_a_line(app: ASGIApp) -> ASGIApp:
     return answer
 
 
-def serve(products: Shelf, port: int, *, browser: bool) -> None:
+def serve(products: Pages, port: int, *, browser: bool) -> None:
     """Serve until interrupted. The address goes to stdout as soon as it can be asked.
 
     Raises

@@ -17,10 +17,10 @@ from starlette.requests import ClientDisconnect
 import yupana
 from yupana.errors import ConfigError
 from yupana.explore.bundle import make_bundle
-from yupana.explore.product import Chosen, Product
+from yupana.explore.form import Chosen, ProductPage
+from yupana.explore.products import Pages
 from yupana.explore.questions import equal, least, scaled, shared
-from yupana.explore.scenario import Fault, RefusedError, Scenario, Settings, read_name, read_scenario, read_settings
-from yupana.explore.shelf import Shelf
+from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
 from yupana.explore.view import as_csv, to_six_decimals, view
 from yupana.privacy.exact import show_exact
 from yupana.report.numbers import percent
@@ -55,12 +55,12 @@ _LARGEST: Final = 1 << 20
 Call = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(products: Shelf, port: int) -> FastAPI:
+def make_app(products: Pages, port: int) -> FastAPI:
     """Make the application.
 
     Parameters
     ----------
-    products : Shelf
+    products : Pages
     port : int
         Under which it will be asked: part of the host that requests must name.
     """
@@ -165,19 +165,19 @@ def _faults(faults: tuple[Fault, ...] | list[Fault]) -> Response:
     return JSONResponse({"faults": [{"field": f.field, "message": f.message} for f in faults]})
 
 
-def _product(products: Mapping[str, Product], body: dict[str, Any]) -> Product:
+def _product(products: Mapping[str, ProductPage], body: dict[str, Any]) -> ProductPage:
     key = body.get("product")
     if not isinstance(key, str) or key not in products:
         raise RefusedError([Fault("product", f"must be one of {', '.join(products)}")])
     return products[key]
 
 
-def _chosen(product: Product, body: dict[str, Any]) -> tuple[Settings, Chosen]:
+def _chosen(product: ProductPage, body: dict[str, Any]) -> tuple[Filled, Chosen]:
     settings = read_settings(body.get("settings"), product.start())
     return settings, product.choose(settings)
 
 
-def _view(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, Any]:
+def _view(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
     product = _product(products, body)
     settings, chosen = _chosen(product, body)
     given = body.get("against")
@@ -202,7 +202,7 @@ def _texts(body: dict[str, Any], key: str) -> dict[str, str]:
     return {str(name): text.strip() for name, text in found.items()}
 
 
-def _solve(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, Any]:
+def _solve(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
     product = _product(products, body)
     settings, chosen = _chosen(product, body)
     question = body.get("question")
@@ -242,7 +242,7 @@ def show(chosen: Chosen) -> str:
     return f"{'ρ' if chosen.plan.mechanism.value == 'zcdp' else 'ε'} = {float(chosen.plan.loss()):.6f}"
 
 
-def _save(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, Any]:
+def _save(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
     product = _product(products, body)
     settings, chosen = _chosen(product, body)
     name = read_name(body.get("name"))
@@ -253,7 +253,7 @@ def _save(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, An
     }
 
 
-def _load(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, Any]:
+def _load(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
     text = body.get("text")
     if not isinstance(text, str):
         raise RefusedError([Fault("file", "must be the text of a scenario")])
@@ -277,14 +277,14 @@ def _load(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, An
     }
 
 
-def _export(products: Mapping[str, Product], body: dict[str, Any]) -> dict[str, Any]:
+def _export(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
     product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+    _, chosen = _chosen(product, body)
     if body.get("form") == "csv":
         name = _file_name(read_name(body.get("name")))
         return {"filename": f"{name}.{product.key}.csv", "content": as_csv(chosen.plan)}
-    filename, content = product.export(settings, chosen)
-    return {"filename": filename, "content": content}
+    content = json.dumps(product.product.document(chosen.config), indent=1, ensure_ascii=False) + "\n"
+    return {"filename": product.filename, "content": content}
 
 
 def _file_name(name: str) -> str:

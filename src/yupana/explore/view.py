@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from yupana.explore.product import Chosen, Product
-from yupana.explore.scenario import Entry, Settings
+from yupana.explore.form import Chosen, ProductPage
+from yupana.explore.scenario import Filled, Typed
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan, compose
 from yupana.privacy.exact import Budget, show_exact
@@ -30,33 +30,34 @@ _DIGITS: Final = 6
 
 
 def view(
-    product: Product, settings: Settings, chosen: Chosen, against: tuple[str, Settings, Chosen], *, narrow: bool
+    page: ProductPage, settings: Filled, chosen: Chosen, against: tuple[str, Filled, Chosen], *, narrow: bool
 ) -> dict[str, Any]:
     """Everything the page shows.
 
     Parameters
     ----------
-    product : Product
-    settings : Settings
+    page : ProductPage
+    settings : Filled
     chosen : Chosen
         The same, understood.
-    against : (name, Settings, Chosen)
+    against : (name, Filled, Chosen)
         The scenario beside it.
     narrow : bool
         Whether charts are drawn for a telephone.
     """
     of_pass: defaultdict[str, Fraction] = defaultdict(Fraction)
-    for name, budget in chosen.budgets.items():
-        of_pass[product.pass_of(name)] += budget
+    for entry in chosen.entries.values():
+        of_pass[entry.population] += Fraction(entry.budget)
+    population = {name: entry.population for name, entry in chosen.entries.items()}
     return {
         "total": show_exact(chosen.plan.loss()),
         "numbers": totals(chosen),
         "entries": {
-            name: _entry(entry, chosen, name, of_pass[product.pass_of(name)])
-            for name, entry in settings.entries.items()
+            name: _entry(typed, chosen, name, of_pass[population.get(name, "")])
+            for name, typed in settings.entries.items()
         },
         "sections": [
-            *(_section(section, narrow=narrow) for section in product.sections(settings, chosen)),
+            *(_section(section, narrow=narrow) for section in page.sections(settings, chosen)),
             _comparison(chosen, against),
         ],
     }
@@ -97,7 +98,7 @@ def _number(label: str, shown: str, exact: str, note: str) -> dict[str, str]:
     return {"label": label, "shown": shown, "exact": exact, "note": note}
 
 
-def _entry(entry: Entry, chosen: Chosen, name: str, of_pass: Fraction) -> dict[str, Any]:
+def _entry(entry: Typed, chosen: Chosen, name: str, of_pass: Fraction) -> dict[str, Any]:
     budget = chosen.budgets.get(name)
     if not entry.on or budget is None:
         return {"on": entry.on, "budget": "", "budget_exact": "", "margin": "", "margin_exact": "", "share": ""}
@@ -144,7 +145,7 @@ def _figure(figure: Figure, *, narrow: bool) -> dict[str, Any]:
     }
 
 
-def _comparison(chosen: Chosen, against: tuple[str, Settings, Chosen]) -> dict[str, Any]:
+def _comparison(chosen: Chosen, against: tuple[str, Filled, Chosen]) -> dict[str, Any]:
     """Two scenarios side by side: totals, then every budget and margin that differs."""
     name, _, other = against
     rows = list(_differences(chosen, other))
@@ -253,20 +254,20 @@ def as_csv(plan: Plan) -> str:
     return text.getvalue()
 
 
-def solved(settings: Settings, budgets: Mapping[str, Fraction]) -> Settings:
-    """Settings with the budgets of an answer."""
+def solved(settings: Filled, budgets: Mapping[str, Fraction]) -> Filled:
+    """Filled with the budgets of an answer."""
     return settings.with_entries(
-        {name: Entry(on=True, by="budget", value=show_exact(budget)) for name, budget in budgets.items()}
+        {name: Typed(on=True, by="budget", value=show_exact(budget)) for name, budget in budgets.items()}
     )
 
 
-def to_six_decimals(settings: Settings, chosen: Chosen) -> Settings:
-    """Settings whose budgets are rounded as those of 2020 were, to the nearest; but none becomes 0."""
+def to_six_decimals(settings: Filled, chosen: Chosen) -> Filled:
+    """Filled whose budgets are rounded as those of 2020 were, to the nearest; but none becomes 0."""
     least = Fraction(1, 10**_DIGITS)
     rounded_budgets = {name: max(round(budget, _DIGITS), least) for name, budget in chosen.budgets.items()}
     return settings.with_entries(
         {
-            name: Entry(on=True, by="budget", value=f"{float(budget):.{_DIGITS}f}")
+            name: Typed(on=True, by="budget", value=f"{float(budget):.{_DIGITS}f}")
             for name, budget in rounded_budgets.items()
         }
     )

@@ -1,20 +1,22 @@
 """Solve for budgets: the least that meets margins of error, or those that spend a total on equal relative errors.
 
-Both answers are optimal under every composition of `Plan.loss` (docs/targets.md): the loss grows with each budget, and
-in proportion where all grow alike.
+Both answers are optimal (docs/targets.md): the loss grows with each budget, and in proportion where all grow alike.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Final
 
+from yupana.errors import ConfigError
+from yupana.files.document import Number, check_keys, read_document, refuse
 from yupana.plan.margin import Margins, margin_of_error, rho_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.coverage import covers, noise_of
-from yupana.privacy.exact import Budget
+from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.privacy.laws import TwoSidedGeometric
 
 _DIGITS: Final = 12
@@ -22,6 +24,12 @@ _DIGITS: Final = 12
 
 _STEP: Final = Fraction(1, 10**15)
 """By how much a budget under pure DP, which has no exact solution, is first raised, relative to itself."""
+
+_LEAST: Final = Fraction(1, 10**6)
+_MOST: Final = Fraction(10**12)
+"""Margins, sizes and totals beyond are slips of the pen: no noise of use has them."""
+
+_MOST_DECIMALS: Final = 15
 
 _NEAR: Final = Fraction(1, 10**12)
 """How near to the largest relative error that could be had the search stops, relative to it."""
@@ -50,30 +58,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """A published count, and the entry of a configuration that pays for its noise.
-
-    Attributes
-    ----------
-    entry : str
-        The budget's name. Several counts may need the same one.
-    margin : Fraction
-        The largest margin of error, above zero; or a size, where errors are to be equal.
-    sensitivity : Fraction
-        What the noise of the measurement is scaled to: squared L2 under zCDP, L1 under pure DP.
-    share : Fraction
-        The part of the entry's budget that the measurement gets.
-    """
-
-    entry: str
-    margin: Fraction
-    sensitivity: Fraction
-    share: Fraction = Fraction(1)
-
-
-@dataclass(frozen=True, slots=True)
 class EqualErrors:
-    """How a total is spent so that relative errors are equal: standard deviations over sizes.
+    """Budgets of a total whose relative errors are equal: standard deviations over sizes.
 
     Attributes
     ----------
@@ -152,68 +138,241 @@ def _epsilon_for_sigma(sigma: Fraction, sensitivity: Fraction) -> Fraction:
     return epsilon
 
 
-def least_budgets(
-    needs: Iterable[Need], confidence: Fraction, mechanism: Mechanism, margins: Margins = "exact"
+def least(
+    entries: Mapping[str, Entry],
+    margins: Mapping[str, Fraction],
+    confidence: Fraction,
+    mechanism: Mechanism,
+    definition: Margins = "exact",
 ) -> dict[str, Fraction]:
-    """The least budget of every entry whose counts all meet their margins.
+    """The least budget of every entry that is given a margin.
 
-    Each entry needs the largest of what its counts need, whatever the others have. So these budgets are the least one
-    by one, and as no loss falls when a budget grows, their total is the least of all that meet the margins.
+    It does not depend on the others. As no loss falls when a budget grows, the total is the least of all that meet the
+    margins.
+
+    Parameters
+    ----------
+    entries : mapping of name to Entry
+    margins : mapping of name to Fraction
+        The largest margins of error of the published cells, above zero.
+    confidence : Fraction
+    mechanism : Mechanism
+    definition : "exact" or "bureau"
+        How margins of error are computed.
     """
-    return _largest(needs, lambda n: budget_for_margin(n.margin, n.sensitivity, confidence, mechanism, margins))
+    return {
+        name: budget_for_margin(margin, entries[name].sensitivity, confidence, mechanism, definition)
+        / entries[name].share
+        for name, margin in margins.items()
+    }
 
 
-def _largest(needs: Iterable[Need], budget: Callable[[Need], Fraction]) -> dict[str, Fraction]:
+def spend(
+    entries: Mapping[str, Entry], total: Fraction, sizes: Mapping[str, Fraction], mechanism: Mechanism
+) -> dict[str, Fraction]:
+    """The budgets of the entries with a size, so that each population spends the total on equal relative errors.
+
+    Entries without a size keep their budgets, which are taken off the total of their population.
+
+    Raises
+    ------
+    ConfigError
+        If that leaves nothing.
+    """
     found: dict[str, Fraction] = {}
-    for need in needs:
-        found[need.entry] = max(budget(need) / need.share, found.get(need.entry, Fraction(0)))
+    for population in dict.fromkeys(entries[name].population for name in sizes):
+        here = {name: entry for name, entry in entries.items() if entry.population == population}
+        kept = sum((entry.budget for name, entry in here.items() if name not in sizes), Fraction(0))
+        if not isinstance(kept, Fraction) or kept >= total:
+            spent = f"{float(kept):g}" if isinstance(kept, Fraction) else "an infinite budget"
+            raise ConfigError(
+                f"total: entries without a size keep {spent}, which leaves nothing; give them sizes, or budgets of 0"
+            )
+        of_these = {name: size for name, size in sizes.items() if name in here}
+        found |= equal_errors(here, of_these, total - kept, mechanism).budgets
     return found
 
 
 def equal_errors(
-    sizes: Iterable[Need],
-    total: Fraction,
-    mechanism: Mechanism,
-    loss: Callable[[Mapping[str, Fraction]], Fraction] | None = None,
+    entries: Mapping[str, Entry], sizes: Mapping[str, Fraction], total: Fraction, mechanism: Mechanism
 ) -> EqualErrors:
-    """The budgets of a given total loss with the least largest relative error, that of every entry being the same.
+    """The budgets of a given sum with the least largest relative error, that of every entry being the same.
 
     Parameters
     ----------
-    sizes : iterable of Need
-        With the size of the count in place of its margin: the error is the standard deviation over this size. Divided
-        by a weight, a size makes an error count for so much more. Margins are steps where they are whole; standard
-        deviations are not.
+    entries : mapping of name to Entry
+    sizes : mapping of name to Fraction
+        What standard deviations are divided by. Divided by a weight, a size makes an error count for so much more.
+        Margins are steps where they are whole; standard deviations are not.
     total : Fraction
         Above zero.
     mechanism : Mechanism
-    loss : callable, optional
-        The total loss of budgets by entry; by default their sum. No budget that grows may lower it, and under zCDP it
-        must grow in proportion with all of them, as `Plan.loss` does.
 
     Raises
     ------
     ValueError
         If the total is not positive, or there is nothing to spend it on.
     """
-    sizes, spent = list(sizes), loss or (lambda budgets: sum(budgets.values(), Fraction(0)))
     if not sizes or not total > 0:
         raise ValueError("a total above zero and counts to spend it on are needed")
 
     def budgets(error: Fraction) -> dict[str, Fraction]:
-        return _largest(sizes, lambda n: _budget_for_sigma(n.margin * error, n.sensitivity, mechanism))
+        return {
+            name: _budget_for_sigma(size * error, entries[name].sensitivity, mechanism) / entries[name].share
+            for name, size in sizes.items()
+        }
 
-    whole = budgets(Fraction(1))
+    def spent(error: Fraction) -> Fraction:
+        return sum(budgets(error).values(), Fraction(0))
+
     if mechanism is Mechanism.ZCDP:
         # rho goes with the inverse square of the error, so all are scaled alike.
-        factor = total / spent(whole)
-        return EqualErrors({entry: rho * factor for entry, rho in whole.items()}, 1 / math.sqrt(factor))
+        factor = total / spent(Fraction(1))
+        return EqualErrors({name: rho * factor for name, rho in budgets(Fraction(1)).items()}, 1 / math.sqrt(factor))
     low, high = Fraction(1), Fraction(1)  # the total is passed at low, and not at high
-    while spent(budgets(low)) <= total:
+    while spent(low) <= total:
         low /= 2
-    while spent(budgets(high)) > total:
+    while spent(high) > total:
         high *= 2
     while high - low > high * _NEAR:
         middle = (low + high) / 2
-        low, high = (middle, high) if spent(budgets(middle)) > total else (low, middle)
+        low, high = (middle, high) if spent(middle) > total else (low, middle)
     return EqualErrors(budgets(high), float(high))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Either margins of error, or a total with sizes.
+
+    Attributes
+    ----------
+    margins : mapping of entry to Fraction
+        The largest margin of error of a count that the entry pays for. Entries without one keep their budget.
+    total : Fraction or None
+        What all budgets together may cost, those that are kept included; of each population, where there are several.
+    sizes : mapping of entry to Fraction
+        What the standard deviation of each entry is divided by. Divided by a weight, a size makes an error count more.
+    decimals : int or None
+        To how many digits after the point budgets are rounded: up for margins that are exact; to the nearest for those
+        of the Bureau, as in 2020, so that they may be missed by as much; down for a total, which is kept.
+    """
+
+    margins: Mapping[str, Fraction] = field(default_factory=dict)
+    total: Fraction | None = None
+    sizes: Mapping[str, Fraction] = field(default_factory=dict)
+    decimals: int | None = None
+
+
+def solve(
+    question: Question,
+    entries: Mapping[str, Entry],
+    confidence: Fraction,
+    mechanism: Mechanism,
+    definition: Margins = "exact",
+) -> dict[str, Budget]:
+    """All budgets of a configuration, with the least that do what is asked.
+
+    Raises
+    ------
+    ConfigError
+        If the total is spent already on entries without a size, or a budget would be rounded to 0.
+    """
+    kept: dict[str, Budget] = {name: entry.budget for name, entry in entries.items()}
+    if question.total is None:
+        rounded = _nearest if definition == "bureau" else _up
+        found = least(entries, question.margins, confidence, mechanism, definition)
+    else:
+        rounded, found = _down, spend(entries, question.total, question.sizes, mechanism)
+    return {**kept, **{name: rounded(budget, question.decimals) for name, budget in found.items()}}
+
+
+def _nearest(budget: Fraction, decimals: int | None) -> Fraction:
+    """The nearest, but never 0, which would leave the count out."""
+    if decimals is None:
+        return budget
+    return max(round(budget, decimals), Fraction(1, 10**decimals))
+
+
+def _up(budget: Fraction, decimals: int | None) -> Fraction:
+    return budget if decimals is None else Fraction(math.ceil(budget * 10**decimals), 10**decimals)
+
+
+def _down(budget: Fraction, decimals: int | None) -> Fraction:
+    if decimals is None:
+        return budget
+    down = Fraction(budget * 10**decimals // 1, 10**decimals)
+    if not down:
+        raise ConfigError(f"decimals: a budget of {float(budget):.3g} would be rounded down to 0; use more digits")
+    return down
+
+
+def read_question(path: Path, entries: Collection[str]) -> Question:
+    """Read a file of targets, JSON.
+
+    ``{"margins": {"PH1_num/usa_*": 500}}`` or ``{"total": "1.25", "sizes": {...}, "weights": {...}}``, each with
+    ``"decimals"`` where budgets are to be rounded.
+
+    Parameters
+    ----------
+    path : Path
+    entries : collection of str
+        The names of the entries there are. One of budget 0 may be given a margin or a size like others.
+
+    Raises
+    ------
+    ConfigError
+        Naming the file, the key and what is wrong with it. All faults are named at once.
+    """
+    document, faults = read_document(path)
+    if not isinstance(document, dict) or ("margins" in document) == ("total" in document):
+        raise refuse(path, [*faults, 'must be an object with either "margins", or "total" and "sizes"'])
+    if "margins" in document:
+        check_keys("", document, ("margins",), faults, optional=("decimals",))
+    else:
+        check_keys("", document, ("total", "sizes"), faults, optional=("weights", "decimals"))
+    margins, sizes, weights = (
+        _by_entry(key, document.get(key, {}), entries, faults) for key in ("margins", "sizes", "weights")
+    )
+    faults += [f"weights.{name}: has no size" for name in weights if name not in sizes]
+    total = _positive("total", document["total"], faults) if "total" in document else None
+    decimals = _decimals(document["decimals"], faults) if "decimals" in document else None
+    for key, found in (("margins", margins), ("sizes", sizes)):
+        if key in document and not found and not faults:
+            faults.append(f"{key}: names no entry, so there is nothing to solve")
+    if faults:
+        raise refuse(path, faults)
+    weighted = {name: size / weights.get(name, Fraction(1)) for name, size in sizes.items()}
+    return Question(margins, total, weighted, decimals)
+
+
+def _by_entry(key: str, value: object, entries: Collection[str], faults: list[str]) -> dict[str, Fraction]:
+    if not isinstance(value, dict):
+        faults.append(f"{key}: must be an object of numbers by entry")
+        return {}
+    found = {}
+    for name, number in value.items():
+        if name not in entries:
+            some = ", ".join(list(entries)[:3])
+            faults.append(f"{key}: {name!r} is no entry of this configuration; there are {some}, ...")
+        elif (read := _positive(f"{key}.{name}", number, faults)) is not None:
+            found[name] = read
+    return found
+
+
+def _positive(place: str, value: object, faults: list[str]) -> Fraction | None:
+    try:
+        number = read_exact(value) if isinstance(value, str) else INFINITE
+    except ValueError as error:
+        faults.append(f"{place}: {error}")
+        return None
+    if not isinstance(number, Fraction) or not _LEAST <= number <= _MOST:
+        faults.append(f"{place}: must be a number between 1e-6 and 1e12")
+        return None
+    return number
+
+
+def _decimals(value: object, faults: list[str]) -> int | None:
+    if isinstance(value, Number) and value.isdecimal() and 0 < int(value) <= _MOST_DECIMALS:
+        return int(value)
+    faults.append(f"decimals: must be a whole number from 1 to {_MOST_DECIMALS}")
+    return None

@@ -2,17 +2,103 @@
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from yupana.products.product import Product
     from yupana.products.tables import Family
 
-_PLACES: Final = {
-    "phsafe": ("phsafe", "PHSAFE", "the Supplemental Demographic and Housing Characteristics File"),
-    "safetab-p": ("safetab", "PERSONS", "the Detailed Demographic and Housing Characteristics File A: persons"),
-    "safetab-h": ("safetab", "HOUSEHOLDS", "the Detailed Demographic and Housing Characteristics File B: households"),
-    "topdown": ("topdown", "TOPDOWN", "the TopDown Algorithm: consistent counts for a hierarchy of geounits"),
+
+class Listing(NamedTuple):
+    """What the command line tells of a product before it is imported.
+
+    Attributes
+    ----------
+    folder, name : str
+        Where it stands: a folder of `yupana.products`, and its name in `product.py` there.
+    about : str
+        What it makes, in a line.
+    confidence : str
+        Of its margins, unless asked otherwise.
+    source, reads, data : str
+        What its configuration is called, what that may be, and what its records are.
+    accountings : str
+        What the choice between published and tight sensitivities is; empty where they are the same.
+    estimators : tuple of str
+        How consistent counts may be estimated, the default first; empty where noisy counts are published.
+    takes : frozenset of str
+        Options and verbs that not every product has.
+    """
+
+    folder: str
+    name: str
+    about: str
+    confidence: str
+    source: str
+    reads: str
+    data: str
+    accountings: str
+    estimators: tuple[str, ...]
+    takes: frozenset[str]
+
+
+_BOUND_OF_CODES: Final = (
+    "scale the noise to the originals' bound (published), or to the least the code files allow "
+    "(docs/safetab-privacy.md)"
+)
+_FOLDER: Final = "a parameter folder, a release's manifest, or a built-in name"
+_WITH_AREAS: Final = "a folder with the records and GRF-C.txt"
+
+_LISTINGS: Final = {
+    "phsafe": Listing(
+        "phsafe",
+        "PHSAFE",
+        "the Supplemental Demographic and Housing Characteristics File",
+        "0.9",
+        "CONFIG",
+        "config.json or .toml, a release's manifest, or a built-in name: s-dhc-2020-us",
+        "a folder with persons, units and geo (CSV, Parquet or CEF)",
+        "scale the noise to the paper's 2 tau + 2 (published), or to the tight bound (docs/phsafe-privacy.md)",
+        (),
+        frozenset({"truncation", "report", "estimate"}),
+    ),
+    "safetab-p": Listing(
+        "safetab",
+        "PERSONS",
+        "the Detailed Demographic and Housing Characteristics File A: persons",
+        "0.95",
+        "PARAMETERS",
+        _FOLDER,
+        _WITH_AREAS,
+        _BOUND_OF_CODES,
+        (),
+        frozenset({"codes", "report"}),
+    ),
+    "safetab-h": Listing(
+        "safetab",
+        "HOUSEHOLDS",
+        "the Detailed Demographic and Housing Characteristics File B: households",
+        "0.95",
+        "PARAMETERS",
+        _FOLDER,
+        _WITH_AREAS,
+        _BOUND_OF_CODES,
+        (),
+        frozenset({"codes", "report", "totals"}),
+    ),
+    "topdown": Listing(
+        "topdown",
+        "TOPDOWN",
+        "the TopDown Algorithm: consistent counts for a hierarchy of geounits",
+        "0.9",
+        "CONFIG",
+        # Which names there are is told by docs/topdown.md and by the error on a file that is not there.
+        "a file in TOML or JSON, a release's manifest, or a built-in name: pl94-2020-us",
+        "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
+        "",
+        ("topdown", "full-information"),
+        frozenset({"spine", "resume", "noisy_measurements"}),
+    ),
 }
 
 
@@ -21,25 +107,26 @@ class Products(Mapping[str, "Product[Any]"]):
 
     def __getitem__(self, key: str) -> "Product[Any]":
         """A product, or KeyError."""
-        folder, name, _ = _PLACES[key]
-        found: Product[Any] = getattr(import_module(f"yupana.products.{folder}.product"), name)
+        listing = _LISTINGS[key]
+        module = import_module(f"yupana.products.{listing.folder}.product")
+        found: Product[Any] = getattr(module, listing.name)
         return found
 
     def __iter__(self) -> Iterator[str]:
         """The keys, in the order of help pages."""
-        return iter(_PLACES)
+        return iter(_LISTINGS)
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(_PLACES)
+        return len(_LISTINGS)
 
     def __contains__(self, key: object) -> bool:
         """Whether there is such a product; it is not imported for the asking."""
-        return key in _PLACES
+        return key in _LISTINGS
 
-    def about(self, key: str) -> str:
-        """What a product makes, in a line, without importing it."""
-        return _PLACES[key][2]
+    def listing(self, key: str) -> Listing:
+        """What the command line tells of a product, without importing it."""
+        return _LISTINGS[key]
 
 
 PRODUCTS: Final = Products()

@@ -39,6 +39,21 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A configuration that Yupana brings along.
+
+    Attributes
+    ----------
+    title : str
+    page : str
+        The key of its page in the explorer; empty where it has none.
+    """
+
+    title: str
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     """What a check of a release found.
 
@@ -76,8 +91,8 @@ class Product(Protocol[C]):
         ...
 
     @property
-    def built_in(self) -> Mapping[str, str]:
-        """What the configurations that Yupana brings along are called, by the names that `read` takes."""
+    def built_in(self) -> Mapping[str, BuiltIn]:
+        """The configurations that Yupana brings along, by the names that `read` takes."""
         ...
 
     @property
@@ -141,6 +156,10 @@ class Product(Protocol[C]):
 
     def with_budgets(self, config: C, budgets: Mapping[str, Budget]) -> C:
         """The configuration with other budgets, named as by `entries`."""
+        ...
+
+    def promises(self, config: C, delta: float) -> dict[str, Any]:
+        """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""
         ...
 
     def taken_as_public(self, config: C) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from yupana.plan.measurement import (
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Plan, number
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.topdown.configuration import Configuration
+from yupana.topdown.configuration import Configuration, Passes
 from yupana.topdown.queries import Query
 from yupana.topdown.schema import Attribute
 
@@ -120,6 +120,34 @@ def _is_occupancy(attribute: Attribute) -> bool:
 
 _OF_OTHERS: Final = frozenset({"relgq", "relship", "relationship"})
 """Attributes of a person's record that change when another person of the household does, such as its householder."""
+
+
+def with_budgets(configuration: Configuration, budgets: Mapping[str, Fraction]) -> Configuration:
+    """The configuration with these budgets, all finite and named as by `entries`.
+
+    Their sum is the new budget, and shares of geolevels and queries are their parts. What has nothing leaves its
+    estimation pass; what had nothing joins the last.
+    """
+    total = sum(budgets.values(), Fraction(0))
+    shares, queries, passes = {}, {}, {}
+    for level, old in configuration.queries.items():
+        of_query = {query: budgets[measurement_name(level, query)] for query, _ in old}
+        of_level = sum(of_query.values(), Fraction(0))
+        shares[level] = of_level / total
+        queries[level] = tuple((query, of_query[query] / of_level) for query, _ in old) if of_level else old
+        measured = [query for query, share in queries[level] if share > 0]
+        passes[level] = replace(configuration.passes[level], estimate=_estimate(configuration.passes[level], measured))
+    spine = replace(configuration.spine, shares=tuple(shares[level] for level in configuration.levels))
+    return replace(configuration, budget=total, queries=queries, passes=passes, spine=spine)
+
+
+def _estimate(passes: Passes, measured: list[Query]) -> tuple[tuple[Query, ...], ...]:
+    kept = [tuple(query for query in queries if query in measured) for queries in passes.estimate]
+    new = tuple(query for query in measured if not any(query in queries for queries in kept))
+    kept = [queries for queries in kept if queries]
+    if not new:
+        return tuple(kept)
+    return (*kept[:-1], (*kept[-1], *new)) if kept else (new,)
 
 
 @dataclass(frozen=True, slots=True)

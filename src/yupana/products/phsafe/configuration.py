@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from yupana.files.document import Number, check_keys, located, read_budget, read_document, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
-from yupana.products.census import STATES, check_reader, read_mechanism, read_states
+from yupana.products.census import MECHANISMS, STATES, check_reader, exact_number, read_mechanism, read_states
 from yupana.products.phsafe.specification import LEVELS, TABLES
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.recipe import configuration_in
@@ -93,6 +93,21 @@ def locate(source: str | Path) -> Path:
         If there is none.
     """
     return located(source, "yupana.products.phsafe", BUILT_IN)
+
+
+def config_document(config: Config) -> dict[str, Any]:
+    """A configuration as its config.json, which is read back exactly."""
+    return {
+        "privacy_budget": {
+            t.name: {level.key: exact_number(config.budgets[t.name, level.key]) for level in t.levels} for t in TABLES
+        },
+        "tau": dict(config.taus),
+        "state_filter": list(config.states),
+        "reader": "csv",
+        "privacy_defn": next(name for name, mechanism in MECHANISMS.items() if mechanism is config.mechanism),
+        **({"truncation_key": config.truncation_key} if config.truncation_key else {}),
+        **({"consistency": dict(config.consistency)} if config.consistency else {}),
+    }
 
 
 def without_noise(config: Config) -> Config:

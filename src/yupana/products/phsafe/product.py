@@ -1,6 +1,7 @@
 """PHSafe as a product: the S-DHC, tables of persons and households in person records."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -11,13 +12,12 @@ from yupana.plan.measurement import Accounting, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
-from yupana.products.phsafe import targets
-from yupana.products.phsafe.configuration import Config, read_config
+from yupana.products.phsafe.configuration import Config, config_document, locate, read_config
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import FAMILIES, table
 from yupana.products.phsafe.verify import verify_release
-from yupana.products.product import Checked, Product, Words
+from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.safetab.regions import PUERTO_RICO
 
 WORDS: Final = Words(
@@ -52,20 +52,23 @@ class PhsafeProduct(Product[Config]):
     key: Final = "phsafe"
     words: Final = WORDS
     confidence: Final = DEFAULT_CONFIDENCE
-    built_in: Final[Mapping[str, str]] = {}
+    built_in: Final[Mapping[str, BuiltIn]] = {
+        "s-dhc-2020-us": BuiltIn("the United States"),
+        "s-dhc-2020-pr": BuiltIn("Puerto Rico"),
+    }
     families: Final = FAMILIES
 
     def locate(self, source: Path | str) -> Path:
-        """The file itself."""
-        return Path(source)
+        """A built-in configuration, or a file as it is."""
+        return locate(source)
 
     def read(self, source: Path | str) -> Config:
-        """Read a config.json, or the manifest of a release."""
-        return read_config(Path(source))
+        """Read a config.json or .toml, a built-in configuration, or the manifest of a release."""
+        return read_config(locate(source))
 
     def document(self, config: Config) -> dict[str, Any]:
         """The configuration as config.json."""
-        return targets.config_document(config)
+        return config_document(config)
 
     def production(self, config: Config) -> Config:
         """The run of 2020: of Puerto Rico for a configuration of Puerto Rico, else of the United States."""
@@ -96,7 +99,13 @@ class PhsafeProduct(Product[Config]):
 
     def with_budgets(self, config: Config, budgets: Mapping[str, Budget]) -> Config:
         """The configuration with some budgets replaced."""
-        return targets.with_budgets(config, budgets)
+        changed = {(name.partition("/")[0], name.partition("/")[2]): budget for name, budget in budgets.items()}
+        return replace(config, budgets={**config.budgets, **changed})
+
+    def promises(self, config: Config, delta: float) -> dict[str, Any]:
+        """Nothing but the plan."""
+        del config, delta
+        return {}
 
     def taken_as_public(self, config: Config) -> tuple[str, ...]:
         """The list of units, and what is published at all."""

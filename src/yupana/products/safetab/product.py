@@ -12,20 +12,18 @@ from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
-from yupana.products.product import Checked, Product, Words
+from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.safetab.households import configuration as households
 from yupana.products.safetab.households import plan as households_plan
 from yupana.products.safetab.households import production as households_production
-from yupana.products.safetab.households import targets as households_targets
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import CONFIG, read_iterations
+from yupana.products.safetab.parameters import locate, read_iterations
 from yupana.products.safetab.persons import configuration as persons
 from yupana.products.safetab.persons import plan as persons_plan
 from yupana.products.safetab.persons import production as persons_production
-from yupana.products.safetab.persons import targets as persons_targets
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, sensitivity
 from yupana.products.safetab.regions import LEVELS, Level
-from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, TENURE, TOTALS
+from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, QUESTIONS, TENURE, TOTALS
 from yupana.products.safetab.verify import verify_release
 
 K = TypeVar("K")
@@ -48,6 +46,7 @@ def level_name(level: Level) -> str:
     return f"{passing}{_KINDS[level.region.base]}, {_DEPTHS[level.iteration_level]}"
 
 
+_LEVELS: Final = {level.name: level for level in LEVELS}
 _LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
 
 _WORDS_P: Final = Words(
@@ -97,12 +96,14 @@ class SafetabProduct(Product[Parameters[K]]):
     """What both products do alike."""
 
     confidence: Final = DEFAULT_CONFIDENCE
-    built_in: Final[Mapping[str, str]] = {}
+    built_in: Final[Mapping[str, BuiltIn]] = {
+        "ddhc-2020-us": BuiltIn("the United States"),
+        "ddhc-2020-pr": BuiltIn("Puerto Rico"),
+    }
 
     def locate(self, source: Path | str) -> Path:
-        """The config.json of a parameter folder; a file, which may be the manifest of a release, as it is."""
-        path = Path(source)
-        return path if path.is_file() else path / CONFIG
+        """The configuration of a parameter folder, a built-in one, or a file as it is."""
+        return locate(source)
 
     def read(self, source: Path | str, codes: Path | None = None) -> Parameters[K]:
         """Read a parameter folder, or the manifest of a release and the files of codes.
@@ -119,6 +120,11 @@ class SafetabProduct(Product[Parameters[K]]):
     @abstractmethod
     def read_config(self, path: Path) -> K:
         """Read a config.json, or the manifest of a release."""
+
+    def promises(self, config: Parameters[K], delta: float) -> dict[str, Any]:
+        """Nothing but the plan."""
+        del config, delta
+        return {}
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare tables with each other and with the plan, as far as postprocessing leaves them to be compared."""
@@ -143,7 +149,7 @@ class PersonsProduct(SafetabProduct[persons.Config]):
 
     def document(self, config: Parameters[persons.Config]) -> dict[str, Any]:
         """The configuration as config.json."""
-        return persons_targets.config_document(config.config)
+        return persons.config_document(config.config)
 
     def production(self, config: Parameters[persons.Config]) -> Parameters[persons.Config]:
         """The run of 2020 for the same passes."""
@@ -169,22 +175,23 @@ class PersonsProduct(SafetabProduct[persons.Config]):
     def entries(self, config: Parameters[persons.Config], accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget of the passes that are run by its level, such as ``COUNTY 2``, where there are groups."""
         settings, iterations = config.config.settings, config.iterations
-        return {
-            name: Entry(
-                budget,
-                sensitivity(iterations, level, settings.max_race_codes, accounting).unbounded,
-                persons_targets.share_of_cells(config.config, iterations, level),
-                level.region.run,
-            )
-            for name, budget in persons_targets.entries(config.config, iterations).items()
-            for level in (persons_targets.NAMES[name],)
-        }
+        found = {}
+        for level in settings.levels:
+            eligible = iterations.eligible(level.iteration_level, level.region.granularity).iterations
+            if eligible:
+                # Stage 1 takes the rest, but not of iterations of which only totals are made: these have the whole,
+                # so that where there are others, they decide.
+                share = 1 - config.config.stage_1 if any(not i.detailed_only for i in eligible) else Fraction(1)
+                one = sensitivity(iterations, level, settings.max_race_codes, accounting).unbounded
+                found[level.name] = Entry(config.config.budgets[level], one, share, level.region.run)
+        return found
 
     def with_budgets(
         self, config: Parameters[persons.Config], budgets: Mapping[str, Budget]
     ) -> Parameters[persons.Config]:
         """The configuration with some budgets replaced."""
-        return replace(config, config=persons_targets.with_budgets(config.config, budgets))
+        changed = {_LEVELS[name]: budget for name, budget in budgets.items()}
+        return replace(config, config=replace(config.config, budgets={**config.config.budgets, **changed}))
 
     def taken_as_public(self, config: Parameters[persons.Config]) -> tuple[str, ...]:
         """Areas, codes and what may be published at all."""
@@ -209,7 +216,7 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
 
     def document(self, config: Parameters[households.Config]) -> dict[str, Any]:
         """The configuration as config.json."""
-        return households_targets.config_document(config.config)
+        return households.config_document(config.config)
 
     def production(self, config: Parameters[households.Config]) -> Parameters[households.Config]:
         """The run of 2020 for the same passes."""
@@ -238,20 +245,27 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
         """Every budget of the passes that are run by its measurement, such as ``T03/COUNTY 2``."""
         settings, iterations = config.config.settings, config.iterations
         return {
-            name: Entry(
-                budget,
+            households_plan.measurement_name(family, level): Entry(
+                config.config.budgets[family.key, level],
                 sensitivity(iterations, level, settings.max_race_codes, accounting).unbounded,
                 population=level.region.run,
             )
-            for name, budget in households_targets.entries(config.config, iterations).items()
-            for _, level in (households_targets.NAMES[name],)
+            for level in settings.levels
+            if iterations.eligible(level.iteration_level, level.region.granularity).iterations
+            for family in QUESTIONS
         }
 
     def with_budgets(
         self, config: Parameters[households.Config], budgets: Mapping[str, Budget]
     ) -> Parameters[households.Config]:
         """The configuration with some budgets replaced."""
-        return replace(config, config=households_targets.with_budgets(config.config, budgets))
+        changed: dict[tuple[str, Level], Budget] = {
+            (family.key, level): budgets[name]
+            for family in QUESTIONS
+            for level in LEVELS
+            if (name := households_plan.measurement_name(family, level)) in budgets
+        }
+        return replace(config, config=replace(config.config, budgets={**config.config.budgets, **changed}))
 
     def taken_as_public(self, config: Parameters[households.Config]) -> tuple[str, ...]:
         """Areas and codes; what the totals of persons are is told by the run, which reads them."""

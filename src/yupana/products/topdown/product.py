@@ -5,17 +5,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import OutputError
+from yupana.errors import ConfigError, OutputError
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import Budget
-from yupana.products.product import Checked, Product, Words
+from yupana.privacy.exact import INFINITE, Budget
+from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
-from yupana.topdown import targets
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan
+from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, semantics_of, with_budgets
 from yupana.topdown.production import production_configuration
 from yupana.topdown.reading.configuration import path_of, read_configuration
 from yupana.topdown.reading.document import configuration_document
@@ -29,12 +28,12 @@ class TopdownProduct(Product[Configuration]):
     words: Final = Words(title="TopDown")
     confidence: Final = DEFAULT_CONFIDENCE
     families: Final = ()
-    built_in: Final[Mapping[str, str]] = {
-        "pl94-2020-us": "TopDown, persons",
-        "h1-2020-us": "TopDown, housing units",
-        "pl94-2020-pr": "TopDown, Puerto Rico, persons",
-        "h1-2020-pr": "TopDown, Puerto Rico, housing units",
-        "cook-2010": "TopDown, one county of 2010",
+    built_in: Final[Mapping[str, BuiltIn]] = {
+        "pl94-2020-us": BuiltIn("TopDown, persons", "topdown"),
+        "h1-2020-us": BuiltIn("TopDown, housing units", "topdown-h1"),
+        "pl94-2020-pr": BuiltIn("Puerto Rico, persons", "topdown-pr"),
+        "h1-2020-pr": BuiltIn("Puerto Rico, housing units", "topdown-h1-pr"),
+        "cook-2010": BuiltIn("one county of 2010"),
     }
 
     def locate(self, source: Path | str) -> Path:
@@ -68,11 +67,33 @@ class TopdownProduct(Product[Configuration]):
     def entries(self, config: Configuration, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """The budget of every query of every geolevel, such as ``State total``."""
         del accounting
-        return {name: Entry(budget, SENSITIVITY.bounded) for name, budget in targets.entries(config).items()}
+        return {
+            # An infinite budget leaves what has no share at zero.
+            measurement_name(level, query): Entry(
+                config.budget * whole if (whole := of_level * share) else Fraction(0), SENSITIVITY.bounded
+            )
+            for level, of_level in config.shares.items()
+            for query, share in config.queries[level]
+        }
 
     def with_budgets(self, config: Configuration, budgets: Mapping[str, Budget]) -> Configuration:
-        """The configuration whose shares follow from all these budgets, which are finite."""
-        return targets.with_budgets(config, {name: Fraction(budget) for name, budget in budgets.items()})
+        """The configuration whose shares follow from all these budgets.
+
+        Raises
+        ------
+        ConfigError
+            If one is infinite.
+        """
+        if INFINITE in budgets.values():
+            raise ConfigError("--targets: the configuration's budget is infinite; there is nothing to solve")
+        return with_budgets(config, {name: Fraction(budget) for name, budget in budgets.items()})
+
+    def promises(self, config: Configuration, delta: float) -> dict[str, Any]:
+        """Which totals are kept exactly, and what single attributes and moves within a geounit cost."""
+        return {
+            "invariants": {level: [query.name for query in queries] for level, queries in config.invariants.items()},
+            "semantics": semantics_of(config).as_json(config.mechanism, delta),
+        }
 
     def taken_as_public(self, config: Configuration) -> tuple[str, ...]:
         """Blocks, invariants and structural zeros; what the data add is told by the run, which reads them."""

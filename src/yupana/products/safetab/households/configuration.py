@@ -3,10 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from yupana.files.document import refuse
 from yupana.privacy.exact import INFINITE, Budget
-from yupana.products.safetab.configuration import BUDGET_KEYS_H, KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
+from yupana.products.census import exact_number
+from yupana.products.safetab.configuration import (
+    BUDGET_KEYS_H,
+    KEYS_H,
+    KEYS_P,
+    OPTIONAL_P,
+    Settings,
+    open_document,
+    settings_document,
+)
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import QUESTIONS
 
@@ -54,6 +64,25 @@ def read_config(path: Path) -> Config:
         for level in LEVELS
     }
     return Config(settings, by_level, thresholds)
+
+
+def config_document(config: Config) -> dict[str, Any]:
+    """A configuration as its config.json, which is read back exactly."""
+    return {
+        **settings_document(config.settings),
+        **{
+            f"privacy_budget_h_{family}_{level.budget_key}": exact_number(budget)
+            for (family, level), budget in config.budgets.items()
+        },
+        **{
+            f"thresholds_h_{q.key}": {
+                level.threshold_key: list(numbers)
+                for (family, level), numbers in config.thresholds.items()
+                if family == q.key
+            }
+            for q in QUESTIONS
+        },
+    }
 
 
 def without_noise(config: Config) -> Config:

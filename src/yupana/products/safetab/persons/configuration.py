@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from yupana.files.document import refuse
 from yupana.privacy.exact import INFINITE, Budget
-from yupana.products.safetab.configuration import KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document
+from yupana.products.census import exact_number
+from yupana.products.safetab.configuration import KEYS_H, KEYS_P, OPTIONAL_P, Settings, open_document, settings_document
 from yupana.products.safetab.regions import LEVELS, Level
 
 
@@ -55,6 +57,17 @@ def read_config(path: Path) -> Config:
         raise refuse(path, document.faults)
     by_level = {level: budgets[f"privacy_budget_p_{level.budget_key}"] for level in LEVELS}
     return Config(settings, by_level, stage_1, thresholds, zero or Fraction(0))
+
+
+def config_document(config: Config) -> dict[str, Any]:
+    """A configuration as its config.json, which is read back exactly."""
+    return {
+        **settings_document(config.settings),
+        **{f"privacy_budget_p_{level.budget_key}": exact_number(budget) for level, budget in config.budgets.items()},
+        "privacy_budget_p_stage_1_fraction": exact_number(config.stage_1),
+        "thresholds_p": {level.threshold_key: list(numbers) for level, numbers in config.thresholds.items()},
+        "zero_suppression_chance": exact_number(config.zero_suppression),
+    }
 
 
 def without_noise(config: Config) -> Config:

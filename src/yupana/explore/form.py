@@ -1,0 +1,303 @@
+"""The form of a product on the page: its fields and grid, what is typed into them, and what it is understood as."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final, Protocol, cast
+
+from yupana.explore.scenario import Fault, Filled, Typed
+from yupana.plan.budgets import Entry, budget_for_margin
+from yupana.plan.margin import Margins, margin_of
+from yupana.plan.measurement import Accounting, Mechanism, published_variance
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import Budget, read_exact
+from yupana.products.product import Product
+from yupana.report.page import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A setting with a label; a choice where it has choices, else a text. Those of a group are folded away together."""
+
+    key: str
+    label: str
+    hint: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """As the page reads it."""
+        return {"key": self.key, "label": self.label, "hint": self.hint, "choices": dict(self.choices)} | (
+            {"group": self.group} if self.group else {}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the grid of budgets, with the settings that belong to it."""
+
+    key: str
+    label: str
+    note: str = ""
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What can be set: fields, and a grid of budgets.
+
+    Attributes
+    ----------
+    title, intro : str
+    fields : tuple of Field
+        Those of rows included.
+    rows : tuple of Row
+    columns : mapping of key to label
+    cells : mapping of (row, column) to entry
+        Not every place of the grid has an entry.
+    corner : str
+        Heading of the rows.
+    solving : str
+        Which size the relative errors of "spend a total" refer to.
+    shares : bool
+        Whether columns can be given shares of the total.
+    """
+
+    title: str
+    intro: str
+    fields: tuple[Field, ...]
+    rows: tuple[Row, ...]
+    columns: Mapping[str, str]
+    cells: Mapping[tuple[str, str], str]
+    corner: str
+    solving: str
+    shares: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """As the page reads it."""
+        of_rows = {key for row in self.rows for key in row.fields}
+        return {
+            "title": self.title,
+            "intro": self.intro,
+            "fields": {f.key: f.as_json() for f in self.fields},
+            "general": [f.key for f in self.fields if f.key not in of_rows and not f.group],
+            "groups": {
+                group: [f.key for f in self.fields if f.group == group]
+                for group in dict.fromkeys(f.group for f in self.fields if f.group)
+            },
+            "corner": self.corner,
+            "solving": self.solving,
+            "shares": self.shares,
+            "columns": [{"key": key, "label": label} for key, label in self.columns.items()],
+            "rows": [
+                {
+                    "key": row.key,
+                    "label": row.label,
+                    "note": row.note,
+                    "fields": list(row.fields),
+                    "cells": {column: self.cells.get((row.key, column)) for column in self.columns},
+                }
+                for row in self.rows
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A form that has been understood.
+
+    Attributes
+    ----------
+    plan : Plan
+    config : object
+        The product's own configuration, of which the plan was made.
+    entries : mapping of name to Entry
+        Those that are on.
+    margins : mapping of name to float
+        Margin of error of a published count of each of them.
+    sigmas : mapping of name to float
+        Its standard deviation.
+    delta : Fraction
+    """
+
+    plan: Plan
+    config: Any
+    entries: Mapping[str, Entry]
+    margins: Mapping[str, float]
+    sigmas: Mapping[str, float]
+    delta: Fraction
+
+    @property
+    def budgets(self) -> dict[str, Fraction]:
+        """The budgets of the entries that are on."""
+        return {name: Fraction(entry.budget) for name, entry in self.entries.items()}
+
+
+def understood(product: Product[Any], config: object, plan: Plan, delta: Fraction) -> Chosen:
+    """What the page shows of a configuration and its plan."""
+    entries = product.entries(config, cast("Accounting", plan.accounting))
+    on = {name: entry for name, entry in entries.items() if entry.budget > 0}
+    laws = {name: plan.mechanism.law(e.sensitivity, e.budget * e.share) for name, e in on.items()}
+    return Chosen(
+        plan,
+        config,
+        on,
+        {name: margin_of(law, 1, plan.confidence, plan.margins) for name, law in laws.items()},
+        {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
+        delta,
+    )
+
+
+class ProductPage(Protocol):
+    """A product on the page, with the counts its errors are set against. Nothing here reads a record."""
+
+    @property
+    def key(self) -> str:
+        """Its name in scenarios and addresses."""
+        ...
+
+    @property
+    def product(self) -> Product[Any]:
+        """What the page is of."""
+        ...
+
+    @property
+    def form(self) -> Form:
+        """What can be set."""
+        ...
+
+    @property
+    def filename(self) -> str:
+        """What the file of a configuration is called."""
+        ...
+
+    def start(self) -> Filled:
+        """The form the page opens with."""
+        ...
+
+    def production(self, filled: Filled) -> Filled:
+        """That of 2020, for the same area."""
+        ...
+
+    def choose(self, filled: Filled) -> Chosen:
+        """Understand a form, or raise RefusedError with a fault by the field."""
+        ...
+
+    def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
+        """What to show of it."""
+        ...
+
+    def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
+        """How large a typical count of each entry is."""
+        ...
+
+
+_LEAST: Final = Fraction(1, 10**15)
+"""Smaller budgets, and larger than its inverse, are refused by every configuration: the noise would not fit."""
+
+
+def positive(field: str, text: str, what: str, faults: list[Fault]) -> Fraction | None:
+    """A finite number above zero."""
+    try:
+        value = read_exact(text)
+    except ValueError:
+        faults.append(Fault(field, f"{what} must be a number such as 0.25, 1e-6 or 3/8"))
+        return None
+    if not isinstance(value, Fraction):
+        faults.append(Fault(field, f"{what} must be finite: without noise nobody is protected"))
+    elif value <= 0:
+        faults.append(Fault(field, f"{what} must be above 0; to leave it out, switch it off"))
+    else:
+        return value
+    return None
+
+
+def between(field: str, text: str, what: str, faults: list[Fault]) -> Fraction | None:
+    """A number strictly between 0 and 1, and not so near to them that a double could not tell."""
+    value = _exact_or(text, Fraction(-1))
+    if isinstance(value, Fraction) and 0 < value < 1 and 0.0 < float(value) < 1.0:
+        return value
+    faults.append(Fault(field, f"{what} must be a number above 0 and below 1, such as 1e-10"))
+    return None
+
+
+def confidence_of(field: str, text: str, faults: list[Fault]) -> Fraction | None:
+    """A confidence level in percent, as such."""
+    value = _exact_or(text.strip().removesuffix("%"), Fraction(-1))
+    if isinstance(value, Fraction) and 1 <= value <= Fraction("99.999999"):
+        return value
+    faults.append(Fault(field, "confidence must be a percentage from 1 to 99.999999"))
+    return None
+
+
+def _exact_or(text: str, other: Fraction) -> Budget:
+    try:
+        return read_exact(text)
+    except ValueError:
+        return other
+
+
+def whole(field: str, text: str, what: str, low: int, high: int, faults: list[Fault]) -> int | None:
+    """A whole number, ends included."""
+    digits = text.strip()
+    if digits.isascii() and digits.isdecimal() and len(digits) <= 9 and low <= int(digits) <= high:
+        return int(digits)
+    faults.append(Fault(field, f"{what} must be a whole number from {low} to {high:,}"))
+    return None
+
+
+def choice(field: str, text: str, choices: Mapping[str, str], faults: list[Fault]) -> str:
+    """One of several keys."""
+    if text not in choices:
+        faults.append(Fault(field, f"must be one of {', '.join(choices)}"))
+        return next(iter(choices))
+    return text
+
+
+MARGINS: Final[Mapping[str, str]] = {"exact": "whole, by the exact law", "bureau": "z times σ, as in 2020"}
+"""How margins of error are computed, as the page says it."""
+
+
+def margins_of(field: str, text: str, faults: list[Fault]) -> Margins:
+    """The choice of margins."""
+    return "bureau" if choice(field, text, MARGINS, faults) == "bureau" else "exact"
+
+
+def budget_of(
+    name: str,
+    entry: Typed,
+    sensitivity: Fraction,
+    confidence: Fraction,
+    mechanism: Mechanism,
+    margins: Margins,
+    faults: list[Fault],
+) -> Fraction | None:
+    """The budget of an entry, by itself or by its margin of error."""
+    symbol = mechanism.symbol
+    if entry.by == "budget":
+        budget = positive(name, entry.value, symbol, faults)
+    else:
+        margin = positive(name, entry.value, "a margin of error", faults)
+        budget = None
+        if margin is not None and not _LEAST <= margin <= 1 / _LEAST:
+            faults.append(Fault(name, "no noise has this margin of error: it must be between 1e-15 and 1e15"))
+        elif margin is not None:
+            budget = budget_for_margin(margin, sensitivity, confidence, mechanism, margins)
+    if budget is not None and not _LEAST <= budget <= 1 / _LEAST:
+        which = "this" if entry.by == "budget" else f"the {symbol} of this margin, {float(budget):.3g},"
+        faults.append(Fault(name, f"{which} is out of reach: {symbol} must be between 1e-15 and 1e15"))
+        return None
+    return budget
+
+
+def share(field: str, text: str, what: str, faults: list[Fault], *, zero: bool) -> Fraction | None:
+    """A decimal below 1, and above 0 or, where ``zero``, at least 0. It must be one that a configuration can hold."""
+    value = _exact_or(text, Fraction(-1))
+    if not isinstance(value, Fraction) or not 0 <= value < 1 or (value == 0 and not zero):
+        faults.append(Fault(field, f"{what} must be a number {'from' if zero else 'above'} 0 and below 1"))
+        return None
+    if Fraction(repr(float(value))) != value:
+        faults.append(Fault(field, f"{what} must be a decimal of at most 15 digits"))
+        return None
+    return value
