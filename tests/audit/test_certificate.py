@@ -236,7 +236,7 @@ def test_topdown_is_certified_with_its_invariants_and_attributes() -> None:
         "schema": {a.name: list(a.labels) for a in configuration.schema.attributes},
         "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
     }
-    found = certificate(manifest(make_plan(configuration), parameters=parameters))
+    found = certificate(manifest(make_plan(configuration), system="topdown", parameters=parameters))
     assert found["invariants"] == ["total of every US", "total of every State"]
     ours = {row["attribute"]: Fraction(row["loss"]) for row in found["by_attribute"]}
     exact = semantics_of(configuration).attributes

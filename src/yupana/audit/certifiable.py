@@ -6,7 +6,7 @@ from typing import Any, Final
 from yupana.errors import OutputError
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import read_exact
-from yupana.products.phsafe.specification import TABLES
+from yupana.products import PRODUCTS
 
 CHANGES: Final = {
     "unbounded": "one {unit} is added or left out",
@@ -49,15 +49,9 @@ def _check_parameters(parameters: Mapping[str, Any], plan: Plan) -> None:
             raise _strange(f"parameters.{key} is no {_KINDS[dict]}")
     if not all(isinstance(queries, list) for queries in parameters.get("invariants", {}).values()):
         raise _strange("parameters.invariants holds something other than lists")
-    if plan.product != "phsafe":
-        return
-    taus, known = parameters.get("tau", {}), {table.name: table for table in TABLES}
-    for m in plan.measurements:
-        table = known.get(m.table)
-        if table is None or m.level not in {level.key for level in table.levels}:
-            raise _strange("a measurement is none of phsafe's")
-        if table.persons is not None and type(taus.get(m.table)) is not int:
-            raise _strange(f"parameters.tau has no whole number for {m.table}")
+    product = PRODUCTS.get(plan.product)
+    if product is not None and (faults := product.faults(plan, parameters)):
+        raise _strange(faults[0])
 
 
 def _check_totals(totals: Mapping[str, Any], plan: Plan) -> None:

@@ -4,7 +4,7 @@ A manifest holds nothing that depends on the records without noise, so neither d
 why it holds, is told in docs/certificate.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
@@ -19,13 +19,12 @@ from yupana.audit.tradeoff import (
     zcdp_missed,
 )
 from yupana.errors import OutputError
-from yupana.plan.measurement import Measurement, Mechanism
+from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan, number
 from yupana.plan.read import read_plan
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
-from yupana.products.phsafe.specification import TABLES, MeasuredTable
-from yupana.products.phsafe.tables import level_of
+from yupana.products import PRODUCTS
 from yupana.release.status import refuse_confidential
 
 DELTAS: Final = (1e-6, 1e-8, 1e-10, 1e-12)
@@ -33,27 +32,8 @@ DELTAS: Final = (1e-6, 1e-8, 1e-10, 1e-12)
 TYPE_1: Final = tuple(sorted({0.0, 0.001, 0.005, *(i / 100 for i in range(101)), 0.995, 0.999}))
 """Errors of type I at which a trade-off curve is told."""
 
-ADAPTIVE: Final = frozenset({"safetab-p"})
-"""Products some of whose measurements are chosen by the results of others."""
-
 _MOST_RATIO: Final = 4
 """No neighbours are farther apart, in squared distance, than four times the calibration (docs/phsafe-privacy.md)."""
-
-_SEEN: Final = {
-    "Sex": {"HHT", "HHT2", "CPLT"},
-    "Age": {"QAGE", "HHT2"},
-    "Race": {"CENRACE", "HHRACE"},
-    "Ethnicity": {"CENHISP", "HHSPAN"},
-    "Relation": {"RELSHIP", "HHT", "HHT2", "CPLT"},
-    "Tenure": {"TEN"},
-}
-"""The columns of the S-DHC that an attribute of one person can change, with those that follow from it."""
-
-_OF_DETAIL: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
-    "safetab-p": {"Sex": frozenset({"T01001-T02003"}), "Age": frozenset({"T01001-T02003"})},
-    "safetab-h": {"Household type": frozenset({"T03"}), "Tenure": frozenset({"T04"})},
-}
-"""The tables of SafeTab that tell values of an attribute apart."""
 
 
 def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,15 +122,13 @@ def plan_in(manifest: Mapping[str, Any]) -> Plan:
     OutputError
         If there is none.
     """
+    *names, last = PRODUCTS
     try:
         plan = read_plan(manifest["plan"])
     except (KeyError, ValueError):
         raise OutputError(
-            "the manifest holds no plan: a certificate is made for a release of phsafe, safetab-p, safetab-h or topdown"
+            f"the manifest holds no plan: a certificate is made for a release of {', '.join(names)} or {last}"
         ) from None
-    places = {(t.name, level.key) for t in TABLES for level in t.levels}
-    if plan.product == "phsafe" and not {(m.table, m.level) for m in plan.measurements} <= places:
-        raise OutputError("the plan of the manifest has a table or a level that PHSafe does not have")
     return plan
 
 
@@ -178,9 +156,14 @@ def _stated(plan: Plan, loss: Budget) -> dict[str, Any]:
 
 def _gaussian(plan: Plan, loss: Budget) -> Gaussian | None:
     """The plan as one shift of a normal law; None where it is adaptive, or noise is missing or too small."""
-    if plan.mechanism is Mechanism.PURE or plan.product in ADAPTIVE or not plan.is_finite or loss == INFINITE:
+    if plan.mechanism is Mechanism.PURE or _is_adaptive(plan) or not plan.is_finite or loss == INFINITE:
         return None
     return composed(loss, *_scale(plan))
+
+
+def _is_adaptive(plan: Plan) -> bool:
+    """Whether some of its measurements are chosen by the results of others."""
+    return plan.product in PRODUCTS and PRODUCTS[plan.product].adaptive
 
 
 def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
@@ -261,67 +244,9 @@ def _shares(plan: Plan, groups: Mapping[str, str], kind: str) -> list[dict[str, 
 
 def _by_attribute(plan: Plan, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The most that is lost where one privacy unit differs in one attribute: of the measurements that can tell."""
-    if plan.product == "phsafe":
-        taus = manifest.get("parameters", {}).get("tau", {})
-        if missing := {m.table for m in plan.measurements if _persons(m.table)} - set(taus):
-            raise OutputError(f"the manifest holds no tau of {', '.join(sorted(missing))}")
-        return [
-            {
-                "attribute": name,
-                **number("loss", plan.loss_of(*_telling(plan, columns, taus))),
-            }
-            for name, columns in _SEEN.items()
-        ]
-    if plan.product in _OF_DETAIL:
-        whole = sorted({"Race", "Ethnicity"})
-        seen: dict[str, Iterable[Measurement]] = {
-            name: [m for m in plan.measurements if m.table in tables]
-            for name, tables in _OF_DETAIL[plan.product].items()
-        }
-        seen |= dict.fromkeys(whole, plan.measurements)
-        seen["Place"] = [m for m in plan.measurements if not m.level.startswith("USA ")]
-        # One record changed is one left out and one added.
-        return [
-            {"attribute": name, **number("loss", plan.loss_of(tuple(chosen), lambda m: 2 * m.calibration))}
-            for name, chosen in seen.items()
-        ]
-    schema = manifest.get("parameters", {}).get("schema", {})
-    return [
-        {
-            "attribute": name,
-            **number("loss", plan.loss_of([m for m in plan.measurements if _asks(m.table, name, schema)])),
-        }
-        for name in schema
-    ]
-
-
-def _persons(table: str) -> bool:
-    return any(t.name == table and t.persons is not None for t in TABLES)
-
-
-def _telling(plan: Plan, columns: set[str], taus: Mapping[str, int]) -> tuple[list[Measurement], Any]:
-    """The measurements of the S-DHC whose tables or iterations read a column, and how far they move."""
-    tables = {table.name: table for table in TABLES}
-
-    def distance(m: Measurement) -> Fraction:
-        table = tables[m.table]
-        tight = table.sensitivity(taus.get(m.table), m.mechanism, "tight").same_household
-        return m.calibration if tight is None else tight
-
-    return [m for m in plan.measurements if columns & _columns(tables[m.table], m.level)], distance
-
-
-def _columns(table: MeasuredTable, level: str) -> set[str]:
-    """Every column that decides whether and where a table counts at a level."""
-    wheres = [table.units, *table.cells.values(), *(table.iteration(code) for code in level_of(level).iterations)]
-    wheres += [table.persons] if table.persons is not None else []
-    return {column for where in wheres for column, _ in where.columns} - {"RTYPE"}
-
-
-def _asks(query: str, attribute: str, schema: Mapping[str, Any]) -> bool:
-    """Whether a query of TopDown can tell values of an attribute apart; a recode is taken to be of any attribute."""
-    names = [name.strip() for name in query.split("*")]
-    return "detailed" in names or attribute in names or any(n not in schema and n != "total" for n in names)
+    product = PRODUCTS.of(manifest)
+    losses = {} if product is None else product.by_attribute(plan, manifest.get("parameters", {}))
+    return [{"attribute": name, **number("loss", loss)} for name, loss in losses.items()]
 
 
 def _invariants(manifest: Mapping[str, Any]) -> list[str]:

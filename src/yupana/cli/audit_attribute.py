@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,36 +54,30 @@ def add(verbs: Commands) -> None:
 def _attribute(options: argparse.Namespace) -> None:
     if options.individuals is not None and options.example:
         raise ConfigError("name a file of INDIVIDUALS or an --example, not both")
-    path = Path(options.config)
-    product = _product(path, options.config)
-    if product != "phsafe" and (options.individuals is not None or options.example or options.classes):
+    ask = _asker(Path(options.config), options.config)
+    if ask is not _phsafe and (options.individuals is not None or options.example or options.classes):
         raise ConfigError("individuals and their households are for PHSafe; other products are answered for any record")
-    if product == "phsafe":
-        _phsafe(options, path)
-    elif product == "safetab":
-        _safetab(options, path if path.is_dir() else path.parent)
-    else:
-        _topdown(options)
+    ask(options)
 
 
-def _product(path: Path, name: str) -> str:
-    """Which system a configuration is of, by its keys."""
+def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
+    """What answers for a configuration, by its keys."""
     from yupana.files.document import read_document
 
     if name in (_PRODUCTION, _SLIDES):
-        return "phsafe"
+        return _phsafe
     if path.is_dir():
-        return "safetab"
+        return _safetab
     if not path.is_file():
-        return "topdown"
+        return _topdown
     document, _ = read_document(path)
     keys = set(document) if isinstance(document, dict) else set()
     if {"privacy_budget", "tau"} & keys:
-        return "phsafe"
-    return "safetab" if any(key.startswith(_SAFETAB_KEYS) for key in keys) else "topdown"
+        return _phsafe
+    return _safetab if any(key.startswith(_SAFETAB_KEYS) for key in keys) else _topdown
 
 
-def _phsafe(options: argparse.Namespace, path: Path) -> None:
+def _phsafe(options: argparse.Namespace) -> None:
     from yupana.audit.attribute.answers import answers
     from yupana.audit.attribute.classes import comparisons
     from yupana.audit.attribute.contribution import costs_of
@@ -90,7 +85,7 @@ def _phsafe(options: argparse.Namespace, path: Path) -> None:
     from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
     from yupana.cli.progress import stages
 
-    taus, plan = _plan_of(options.config, path, options.sensitivity)
+    taus, plan = _plan_of(options.config, Path(options.config), options.sensitivity)
     example = options.individuals is None
     question = AttributeQuestion(INDIVIDUALS, SECRETS) if example else read_individuals(options.individuals)
     costs = costs_of(plan, taus)
@@ -201,38 +196,30 @@ def _print_conclusions(compared: "list[ClassComparison]") -> None:
         print(f"  {c.division.name} beside {c.division.others}, {c.column}: {verdict} ({counts})")
 
 
-def _safetab(options: argparse.Namespace, folder: Path) -> None:
-    from yupana.audit.attribute.detailed import ATTRIBUTES, detailed_loss
+def _safetab(options: argparse.Namespace) -> None:
+    from yupana.audit.attribute.detailed import detailed_loss
     from yupana.files.document import read_document
     from yupana.plan.plan import number
-    from yupana.products.safetab.households import configuration as config_h
-    from yupana.products.safetab.households import plan as plan_h
-    from yupana.products.safetab.parameters import locate, read_iterations
-    from yupana.products.safetab.persons import configuration as config_p
-    from yupana.products.safetab.persons import plan as plan_p
+    from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 
-    path = locate(folder)
+    source = Path(options.config)
+    folder = source if source.is_dir() else source.parent
+    path = PERSONS.locate(folder)
     document, _ = read_document(path)
     keys = set(document) if isinstance(document, dict) else set()
-    planned: list[tuple[Plan, int]] = []
-    iterations = read_iterations(folder)
-    if any(key.startswith("privacy_budget_p_") for key in keys):
-        of_p = config_p.read_config(path)
-        planned.append(
-            (plan_p.make_plan(of_p, iterations, accounting=options.sensitivity), of_p.settings.max_race_codes)
-        )
-    if any(key.startswith("privacy_budget_h_") for key in keys):
-        of_h = config_h.read_config(path)
-        planned.append(
-            (plan_h.make_plan(of_h, iterations, accounting=options.sensitivity), of_h.settings.max_race_codes)
-        )
-    if not planned:
-        raise ConfigError(f"config {path}: has no budgets of SafeTab")
     rows: list[dict[str, Any]] = []
-    for plan, codes in planned:
-        names = ATTRIBUTES[plan.product]
+    symbols = []
+    for product, prefix in ((PERSONS, "privacy_budget_p_"), (HOUSEHOLDS, "privacy_budget_h_")):
+        if not any(key.startswith(prefix) for key in keys):
+            continue
+        read: Callable[[Path], Any] = product.read
+        parameters, names = read(folder), product.attributes
+        planned: Callable[..., Plan] = product.plan
+        plan = planned(parameters, accounting=options.sensitivity)
+        symbols.append(plan.mechanism.budget_name)
+        codes = parameters.config.settings.max_race_codes
         for chosen in [*((name,) for name in names), ("Race", "Ethnicity"), names]:
-            value = detailed_loss(plan, iterations, codes, chosen)
+            value = detailed_loss(product, plan, parameters.iterations, codes, chosen)
             rows.append(
                 {
                     "product": plan.product,
@@ -241,11 +228,12 @@ def _safetab(options: argparse.Namespace, folder: Path) -> None:
                     **number("loss", value),
                 }
             )
+    if not rows:
+        raise ConfigError(f"config {path}: has no budgets of SafeTab")
     if options.json:
         print_json(rows)
         return
-    symbol = "epsilon" if planned[0][0].mechanism.value == "pure" else "rho"
-    print(f"{'product':10} {'a record differs only in':48} {symbol + ', at most':>14}")
+    print(f"{'product':10} {'a record differs only in':48} {symbols[0] + ', at most':>14}")
     for row in rows:
         shown = "infinite" if row["loss_float"] is None else f"{row['loss_float']:.6f}"
         print(f"{row['product']:10} {', '.join(row['attributes']):48} {shown:>14}")

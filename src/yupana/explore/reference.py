@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from yupana.errors import InputError
+from yupana.products.phsafe.product import PHSAFE
 from yupana.report.errors import Counts, published_counts
 
 
@@ -46,7 +47,7 @@ def phsafe_reference(release: Path | None = None) -> PhsafeReference:
     OutputError, InputError
         If the folder holds no release of PHSafe, or one that does not hold together.
     """
-    invented = document("phsafe")
+    invented = document(PHSAFE.key)
     source = invented["source"]
     counts: Counts = {
         table: {int(cell): of_cell for cell, of_cell in of_table.items()}
@@ -69,6 +70,6 @@ def _counts_of(release: Path) -> Counts:
     refuse_confidential(manifest, str(release))
     if wrong:
         raise InputError(f"{release} does not hold together: {'; '.join(wrong)}")
-    if manifest.get("product") != "phsafe":
+    if manifest.get("product") != PHSAFE.key:
         raise InputError(f"{release} is a release of {manifest.get('product')}, and counts of phsafe are needed")
     return published_counts(tables)

@@ -28,6 +28,8 @@ class Listing(NamedTuple):
         How consistent counts may be estimated, the default first; empty where noisy counts are published.
     takes : frozenset of str
         Options and verbs that not every product has.
+    outputs : tuple of str
+        What manifests of its outputs name as the system, or else as the product.
     """
 
     folder: str
@@ -40,6 +42,7 @@ class Listing(NamedTuple):
     accountings: str
     estimators: tuple[str, ...]
     takes: frozenset[str]
+    outputs: tuple[str, ...]
 
 
 _BOUND_OF_CODES: Final = (
@@ -61,6 +64,7 @@ _LISTINGS: Final = {
         "scale the noise to the paper's 2 tau + 2 (published), or to the tight bound (docs/phsafe-privacy.md)",
         (),
         frozenset({"truncation", "report", "estimate"}),
+        ("phsafe",),
     ),
     "safetab-p": Listing(
         "safetab",
@@ -73,6 +77,8 @@ _LISTINGS: Final = {
         _BOUND_OF_CODES,
         (),
         frozenset({"codes", "report"}),
+        # A table that was postprocessed without its manifest is of the product "tables".
+        ("safetab-p", "tables"),
     ),
     "safetab-h": Listing(
         "safetab",
@@ -85,6 +91,7 @@ _LISTINGS: Final = {
         _BOUND_OF_CODES,
         (),
         frozenset({"codes", "report", "totals"}),
+        ("safetab-h",),
     ),
     "topdown": Listing(
         "topdown",
@@ -98,6 +105,7 @@ _LISTINGS: Final = {
         "",
         ("topdown", "full-information"),
         frozenset({"spine", "resume", "noisy_measurements"}),
+        ("topdown", "topdown, noisy measurements"),
     ),
 }
 
@@ -127,6 +135,11 @@ class Products(Mapping[str, "Product[Any]"]):
     def listing(self, key: str) -> Listing:
         """What the command line tells of a product, without importing it."""
         return _LISTINGS[key]
+
+    def of(self, manifest: "Mapping[str, Any]") -> "Product[Any] | None":
+        """The product whose output a manifest is of; None if it is of none."""
+        made = manifest.get("system", manifest.get("product"))
+        return next((self[key] for key, listing in _LISTINGS.items() if made in listing.outputs), None)
 
 
 PRODUCTS: Final = Products()

@@ -158,6 +158,31 @@ class Product(Protocol[C]):
         """The configuration with other budgets, named as by `entries`."""
         ...
 
+    @property
+    def adaptive(self) -> bool:
+        """Whether some measurements are chosen by the results of others."""
+        ...
+
+    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
+        """The most that is lost where one privacy unit differs in one attribute only.
+
+        Parameters
+        ----------
+        plan : Plan
+        parameters : mapping
+            Of the manifest of a release under the plan.
+
+        Raises
+        ------
+        OutputError
+            If they lack what that depends on.
+        """
+        ...
+
+    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
+        """What a plan and the parameters of a manifest have that no release of the product has."""
+        ...
+
     def promises(self, config: C, delta: float) -> dict[str, Any]:
         """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""
         ...

@@ -7,7 +7,7 @@ needed, only the most groups that a record can leave and enter (docs/attribute-l
 from collections.abc import Collection
 from fractions import Fraction
 from itertools import combinations
-from typing import Final
+from typing import Any
 
 import numpy as np
 
@@ -15,38 +15,29 @@ from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
+from yupana.products.safetab.product import SafetabProduct
 from yupana.products.safetab.regions import LEVELS
-from yupana.products.safetab.specification import QUESTIONS
-
-ATTRIBUTES: Final = {
-    "safetab-p": ("Sex", "Age", "Race", "Ethnicity", "Place"),
-    "safetab-h": ("Household type", "Tenure", "Race", "Ethnicity", "Place"),
-}
-"""Attributes of a record of each product; the place is its block."""
-
-_OF_CELLS: Final = {
-    "safetab-p": {"T01001-T02003": frozenset({"Sex", "Age"})},
-    "safetab-h": dict(
-        zip((q.name for q in QUESTIONS), (frozenset({"Household type"}), frozenset({"Tenure"})), strict=True)
-    ),
-}
-"""By the table of a measurement, the attributes that decide which cell of a group a record is in."""
 
 
 def detailed_loss(
-    plan: Plan, iterations: CharacteristicIterations, race_codes: int, attributes: Collection[str]
+    product: SafetabProduct[Any],
+    plan: Plan,
+    iterations: CharacteristicIterations,
+    race_codes: int,
+    attributes: Collection[str],
 ) -> Budget:
     """The most that a plan of SafeTab loses where any record changes in some attributes, in any way.
 
     Parameters
     ----------
+    product : SafetabProduct
     plan : Plan
-        Of SafeTab-P or SafeTab-H.
+        Of the product.
     iterations : CharacteristicIterations
     race_codes : int
         How many race codes of a record count.
     attributes : collection of str
-        Of `ATTRIBUTES`. More attributes never lose less.
+        Of `product.attributes`. More attributes never lose less.
     """
     levels = {level.name: level for level in LEVELS}
     chosen = frozenset(attributes)
@@ -54,7 +45,7 @@ def detailed_loss(
     def distance(m: Measurement) -> Fraction:
         level = levels[m.level]
         eligible = iterations.eligible(level.iteration_level, level.region.granularity)
-        moves = bool(chosen & _OF_CELLS[plan.product].get(m.table, frozenset()))
+        moves = not chosen.isdisjoint(product.of_cells.get(m.table, ()))
         moves = moves or ("Place" in chosen and level.region.base != "nation")
         return Fraction(
             cells_moved(eligible, race_codes, race="Race" in chosen, ethnicity="Ethnicity" in chosen, moves=moves)

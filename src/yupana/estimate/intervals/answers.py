@@ -19,10 +19,10 @@ from yupana.estimate.intervals.tree import open_tree, schema_of
 from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database
 from yupana.plan.margin import z_value
+from yupana.products import PRODUCTS
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.topdown.tree.intervals import INTERVALS
 
-_TABLES: Final = ("phsafe", "safetab-p", "safetab-h", "tables")
 _WITHOUT_PLAN: Final = Fraction(95, 100)
 """Of single tables, which are of SafeTab."""
 
@@ -134,7 +134,7 @@ def _evidence(
 ) -> Evidence:
     if manifest.get("system") is not None:
         return _of_topdown(db, release, manifest, noisy)
-    if manifest.get("product") not in _TABLES:
+    if PRODUCTS.of(manifest) is None:
         raise OutputError(f"{release} is of {manifest.get('product')!r}, which has no noisy cells to give intervals of")
     if noisy is not None:
         raise ConfigError("--noisy-measurements is for releases of TopDown; the tables of others are noisy themselves")

@@ -9,6 +9,7 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import OutputError
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import TABLES, cell_column
 from yupana.products.phsafe.tables import Group
 from yupana.products.phsafe.verify import verify_release
@@ -58,7 +59,7 @@ def read_measured(release: Path) -> Measured:
         of its plan, or if a variance is not positive: everything that is wrong is named.
     """
     manifest, tables, wrong = check_files(release)
-    if manifest.get("product") != "phsafe":
+    if manifest.get("product") != PHSAFE.key:
         raise OutputError(
             f"{release} is a release of {manifest.get('product')!r}; estimates are made from one of PHSafe"
         )

@@ -16,6 +16,7 @@ from yupana.errors import OutputError
 from yupana.estimate.coterminous.areas import Area
 from yupana.plan.plan import Plan
 from yupana.products.safetab.iterations import CharacteristicIterations
+from yupana.products.safetab.product import PERSONS
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import AGE_TABLES, TOTALS
 
@@ -35,7 +36,7 @@ def refuse_suppressed(manifest: Mapping[str, Any], name: str) -> None:
     """
     parameters = manifest.get("parameters")
     chance = parameters.get(CHANCE_OF_RUN) if isinstance(parameters, dict) else None
-    if manifest.get("product") != "safetab-p" or chance != "0":
+    if manifest.get("product") != PERSONS.key or chance != "0":
         raise OutputError(
             f"{name}: zero suppression after combining needs a release of SafeTab-P that was made with "
             f"{CHANCE_OF_RUN} 0 and still has its manifest"

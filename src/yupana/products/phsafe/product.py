@@ -12,6 +12,7 @@ from yupana.plan.measurement import Accounting, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
+from yupana.products.phsafe.attributes import faults_of, losses_by_attribute
 from yupana.products.phsafe.configuration import Config, config_document, locate, read_config
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import TAUS, budgets
@@ -52,6 +53,7 @@ class PhsafeProduct(Product[Config]):
     key: Final = "phsafe"
     words: Final = WORDS
     confidence: Final = DEFAULT_CONFIDENCE
+    adaptive: Final = False
     built_in: Final[Mapping[str, BuiltIn]] = {
         "s-dhc-2020-us": BuiltIn("the United States"),
         "s-dhc-2020-pr": BuiltIn("Puerto Rico"),
@@ -101,6 +103,14 @@ class PhsafeProduct(Product[Config]):
         """The configuration with some budgets replaced."""
         changed = {(name.partition("/")[0], name.partition("/")[2]): budget for name, budget in budgets.items()}
         return replace(config, budgets={**config.budgets, **changed})
+
+    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
+        """Of the tables and iterations that read a column of the attribute."""
+        return losses_by_attribute(plan, parameters)
+
+    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
+        """Tables, levels and thresholds that are none."""
+        return faults_of(plan, parameters)
 
     def promises(self, config: Config, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting
+from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.product import BuiltIn, Checked, Product, Words
@@ -24,6 +24,7 @@ from yupana.products.safetab.persons import production as persons_production
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, sensitivity
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, QUESTIONS, TENURE, TOTALS
+from yupana.products.safetab.specification import PERSONS as CELLS_OF_PERSONS
 from yupana.products.safetab.verify import verify_release
 
 K = TypeVar("K")
@@ -76,6 +77,10 @@ _WORDS_H: Final = Words(
 )
 
 
+_OF_GROUPS: Final = ("Race", "Ethnicity")
+"""The attributes that decide which groups a record is in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameters(Generic[K]):
     """What a parameter folder of SafeTab holds.
@@ -96,6 +101,9 @@ class SafetabProduct(Product[Parameters[K]]):
     """What both products do alike."""
 
     confidence: Final = DEFAULT_CONFIDENCE
+    adaptive: bool = False
+    of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
+    """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
     built_in: Final[Mapping[str, BuiltIn]] = {
         "ddhc-2020-us": BuiltIn("the United States"),
         "ddhc-2020-pr": BuiltIn("Puerto Rico"),
@@ -121,6 +129,30 @@ class SafetabProduct(Product[Parameters[K]]):
     def read_config(self, path: Path) -> K:
         """Read a config.json, or the manifest of a release."""
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Attributes of a record; the place is its block."""
+        return (*dict.fromkeys(name for names in self.of_cells.values() for name in names), *_OF_GROUPS, "Place")
+
+    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
+        """One record changed is one left out and one added, where a table or a level depends on the attribute."""
+        del parameters
+
+        def asks(name: str, m: Measurement) -> bool:
+            if name == "Place":
+                return not m.level.startswith("USA ")
+            return name in _OF_GROUPS or name in self.of_cells.get(m.table, ())
+
+        return {
+            name: plan.loss_of([m for m in plan.measurements if asks(name, m)], lambda m: 2 * m.calibration)
+            for name in self.attributes
+        }
+
+    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
+        """None: what a plan of SafeTab may hold is told by the code files."""
+        del plan, parameters
+        return []
+
     def promises(self, config: Parameters[K], delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
         del config, delta
@@ -141,6 +173,8 @@ class PersonsProduct(SafetabProduct[persons.Config]):
 
     key: Final = "safetab-p"
     families: Final = FAMILIES["safetab-p"]
+    adaptive = True
+    of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {CELLS_OF_PERSONS.name: ("Sex", "Age")}
     words: Final = _WORDS_P
 
     def read_config(self, path: Path) -> persons.Config:
@@ -208,6 +242,10 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
 
     key: Final = "safetab-h"
     families: Final = FAMILIES["safetab-h"]
+    of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        HOUSEHOLD_TYPE.name: ("Household type",),
+        TENURE.name: ("Tenure",),
+    }
     words: Final = _WORDS_H
 
     def read_config(self, path: Path) -> households.Config:

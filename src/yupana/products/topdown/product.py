@@ -28,6 +28,7 @@ class TopdownProduct(Product[Configuration]):
     words: Final = Words(title="TopDown")
     confidence: Final = DEFAULT_CONFIDENCE
     families: Final = ()
+    adaptive: Final = False
     built_in: Final[Mapping[str, BuiltIn]] = {
         "pl94-2020-us": BuiltIn("TopDown, persons", "topdown"),
         "h1-2020-us": BuiltIn("TopDown, housing units", "topdown-h1"),
@@ -88,6 +89,16 @@ class TopdownProduct(Product[Configuration]):
             raise ConfigError("--targets: the configuration's budget is infinite; there is nothing to solve")
         return with_budgets(config, {name: Fraction(budget) for name, budget in budgets.items()})
 
+    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
+        """Of the queries that can tell values of the attribute apart."""
+        schema = parameters.get("schema", {})
+        return {name: plan.loss_of([m for m in plan.measurements if _asks(m.table, name, schema)]) for name in schema}
+
+    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
+        """Any plan can be one of TopDown."""
+        del plan, parameters
+        return []
+
     def promises(self, config: Configuration, delta: float) -> dict[str, Any]:
         """Which totals are kept exactly, and what single attributes and moves within a geounit cost."""
         return {
@@ -123,6 +134,12 @@ class TopdownProduct(Product[Configuration]):
         except (KeyError, ValueError, IndexError):
             wrong = ["the manifest does not hold the schema and geolevels of TopDown"]
         return Checked(tuple(wrong), against=against)
+
+
+def _asks(query: str, attribute: str, schema: Mapping[str, Any]) -> bool:
+    """Whether a query of TopDown can tell values of an attribute apart; a recode is taken to be of any attribute."""
+    names = [name.strip() for name in query.split("*")]
+    return "detailed" in names or attribute in names or any(n not in schema and n != "total" for n in names)
 
 
 TOPDOWN: Final = TopdownProduct()
