@@ -1,4 +1,4 @@
-"""What validation finds: rules by name, how often each is broken, and where. Confidential, for it counts records."""
+"""What validation finds: rules by name, how often each is broken, and where."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""SafeTab-P's two stages: totals that choose each group's table, then the table itself. Confidential."""
+"""SafeTab-P's two stages: totals that choose each group's table, then the table itself."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Exact answers to queries, from the counts of geounits that are not zero. Confidential."""
+"""Exact answers to queries, from the counts of geounits that are not zero."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""How many units have how many persons of a universe: what a truncation threshold would leave out. Confidential."""
+"""How many units have how many persons of a universe: what a truncation threshold would leave out."""
 
 from collections.abc import Sequence
 

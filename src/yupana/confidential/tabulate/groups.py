@@ -1,4 +1,4 @@
-"""Records to exact counts of population groups: areas times characteristic iterations. Confidential.
+"""Records to exact counts of population groups: areas times characteristic iterations.
 
 Count first, map after. The records of a slice of the country are counted by piece of geography, by what they say of
 race and ethnicity, and by category; each distinct set of codes is mapped to its iterations once; and every count of a

@@ -11,9 +11,8 @@ import yupana
 from yupana.confidential.counter import Counter, Observed, Told
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest, charge
-from yupana.confidential.topdown.accuracy import accuracy_table
+from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
-from yupana.confidential.topdown.trials import trials as observe
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
 from yupana.errors import ConfigError
 from yupana.files.regular import real
@@ -254,7 +253,7 @@ class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
 
     def observe(self, config: Configuration, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors of counts in all kinds of areas, by query and population."""
-        rows = observe(config, data, trials, request)
+        rows = observe_runs(config, data, trials, request)
         told = {"reasons": ["it compares with the truth"], "trials": trials}
         return Observed(plan.product, rows, rows, [accuracy_table(rows)], told)
 

@@ -1,4 +1,4 @@
-"""The door of TopDown: exact answers go in, noisy answers come out, each once. Confidential."""
+"""The door of TopDown: exact answers go in, noisy answers come out, each once."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What a TopDown run knows before it measures: geography, spine, exact counts. Confidential."""
+"""What a TopDown run knows before it measures: geography, spine, exact counts."""
 
 from dataclasses import dataclass
 from pathlib import Path
