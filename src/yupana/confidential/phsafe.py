@@ -20,6 +20,7 @@ from yupana.confidential.tabulate.joined import Tabulation, tabulate
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
 from yupana.products.phsafe.configuration import LARGEST_TAU, RULES_OF_CONSISTENCY, Config, without_noise
 from yupana.products.phsafe.errors import Accuracy, CellError, summarize
 from yupana.products.phsafe.product import PHSAFE
@@ -41,8 +42,8 @@ _AROUND: Final = 3
 """How many thresholds to either side of the configured one are tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExactCounts:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExactCounts(Sealed):
     """Counts by measurement, with what truncation left out of each table.
 
     Attributes

@@ -13,6 +13,7 @@ from yupana.arrays import Floats
 from yupana.errors import InputError
 from yupana.files.regular import read_json
 from yupana.privacy.laws import Law
+from yupana.privacy.sealed import Sealed
 
 _MILLIONS: Final = 1 << 22
 
@@ -20,8 +21,8 @@ FEWEST: Final = 30
 """Fewer residuals say nothing about a density."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Residuals:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Residuals(Sealed):
     """Noisy minus exact counts, each distinct value once. Made by `residuals_of`.
 
     Attributes
@@ -125,8 +126,8 @@ _KEY: Final = re.compile(r"(tc|sc)_privacy_loss_(state|county|enum_dist)_(\d+)_(
 _QUERY_OF_1940: Final = {"tc": TOTAL, "sc": DETAILED}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Series:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Series(Sealed):
     """Counts with noise of one kind.
 
     Attributes

@@ -27,6 +27,7 @@ from yupana.confidential.records.reader import (
 )
 from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
 from yupana.files.database import STOPS
+from yupana.privacy.sealed import Sealed
 
 FILES: Final = (PERSONS, UNITS, GEO)
 
@@ -166,8 +167,8 @@ _NO_BLOCK: Final = "OIDTB is not among the OIDTABBLK of the reference files"
 _KEYS_AT_A_TIME: Final = 30_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
+@dataclass(frozen=True, slots=True, repr=False)
+class Census(Sealed):
     """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``record``, and findings.
 
     The relation ``dropped_units`` holds the MAFIDs that a policy drops.

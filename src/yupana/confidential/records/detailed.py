@@ -22,6 +22,7 @@ from yupana.confidential.records.detailed_rules import BLOCK, BLOCK_CODE, check_
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.records.reader import Source, require_folder
 from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, PERSON_RECORDS, REFERENCE, RecordFile
+from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE
 
 Kind: TypeAlias = Literal["person-records", "household-records"]
@@ -47,8 +48,8 @@ NOTES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DetailedRecords:
+@dataclass(frozen=True, slots=True, repr=False)
+class DetailedRecords(Sealed):
     """Opened records, and the findings about them.
 
     If there are no findings, the database holds two relations, in which all values are whole numbers:

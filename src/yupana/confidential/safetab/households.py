@@ -33,6 +33,7 @@ from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.households.configuration import Config, without_noise
 from yupana.products.safetab.households.plan import measurement_name
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
@@ -110,8 +111,8 @@ class Households:
         return list_groups(self.records, self.config, self.totals.totals)
 
 
-@dataclass(frozen=True, eq=False)
-class HouseholdCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class HouseholdCounts(Sealed):
     """Exact counts of the groups listed, and how many records are in no iteration."""
 
     listed: "Listed"

@@ -14,6 +14,7 @@ from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.persons.configuration import Config
 from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2, measurement_name
@@ -32,8 +33,8 @@ _CELLS = np.array([choice.measured for choice in PERSONS.choices])
 """Measured cells of a group by its statistics level."""
 
 
-@dataclass(frozen=True, eq=False)
-class PersonCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class PersonCounts(Sealed):
     """Exact counts, pass after pass.
 
     Attributes

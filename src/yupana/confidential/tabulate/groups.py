@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
+from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
 from yupana.products.safetab.regions import ITERATION_LEVELS, NO_AIANNH, NO_PLACE, Granularity
 
@@ -297,8 +298,8 @@ def _joined(parts: Sequence[_Pairs]) -> _Pairs:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class SliceCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class SliceCounts(Sealed):
     """Exact counts of the records of some states.
 
     Attributes

@@ -26,6 +26,7 @@ from yupana.confidential.records.quarters import QUARTERS, type_quarters
 from yupana.confidential.records.reader import Source, find_source, forms, place_finding, require_folder
 from yupana.errors import InputError
 from yupana.files.delimited import positions
+from yupana.privacy.sealed import Sealed
 from yupana.topdown.constraints import MOST_PERSONS
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.schema import Schema
@@ -60,8 +61,8 @@ _BLOCK: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BlockCounts:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockCounts(Sealed):
     """Confidential counts of blocks.
 
     Attributes

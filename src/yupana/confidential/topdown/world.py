@@ -22,6 +22,7 @@ from yupana.geography.build import make
 from yupana.geography.given import read_given
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, ROOT, SCHOOLS
 from yupana.geography.spine import Spine, check_spine
+from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum
@@ -36,8 +37,8 @@ GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
 FACILITIES: Final = "group_quarters.csv"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class World:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class World(Sealed):
     """What a run knows before it measures. Confidential.
 
     Attributes

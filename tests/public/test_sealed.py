@@ -1,0 +1,42 @@
+"""What holds records or true counts shows nothing of them and cannot be pickled."""
+
+import copy
+import pickle
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+
+from yupana.audit.empirical.series import Residuals, Series
+from yupana.confidential.phsafe import ExactCounts
+from yupana.confidential.records.census import Census
+from yupana.confidential.records.detailed import DetailedRecords
+from yupana.confidential.safetab.households import HouseholdCounts
+from yupana.confidential.safetab.measure_persons import PersonCounts
+from yupana.confidential.tabulate.groups import SliceCounts
+from yupana.confidential.tabulate.histograms import BlockCounts
+from yupana.confidential.topdown.world import World
+from yupana.privacy.sealed import Sealed
+
+SEALED = (
+    *(Series, Residuals, ExactCounts, Census, DetailedRecords, HouseholdCounts, PersonCounts, SliceCounts),
+    *(BlockCounts, World),
+)
+TRUTH = 8_675_309
+
+
+@pytest.mark.parametrize("kind", SEALED)
+def test_a_holder_of_truth_is_sealed(kind: type[Sealed]) -> None:
+    assert is_dataclass(kind)
+    held = object.__new__(kind)
+    for field in fields(kind):
+        object.__setattr__(held, field.name, np.array([TRUTH]))
+    for shown in (repr(held), str(held), f"{held!r}", repr([held])):
+        assert str(TRUTH) not in shown
+        assert "confidential" in shown
+    assert not hasattr(held, "_repr_html_")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="not copied or pickled"):
+            pickle.dumps(held, protocol)
+    with pytest.raises(TypeError, match="not copied or pickled"):
+        copy.deepcopy(held)
