@@ -87,15 +87,12 @@ class RecordFile:
         In file order.
     endings : tuple of str
         How the file's name may end; only one of these files may be there.
-    others : bool
-        Whether other columns may stand among these, in any order.
     """
 
     name: str
     row: str
     columns: tuple[Column, ...]
     endings: tuple[str, ...] = ("csv", "parquet")
-    others: bool = False
 
     def __getitem__(self, name: str) -> Column:
         """Find a column by name, or raise KeyError."""
@@ -215,7 +212,7 @@ HOUSEHOLD_RECORDS = RecordFile(
 )
 """household-records.txt of SafeTab-H: one row per occupied housing unit, with the codes of its householder."""
 
-REFERENCE = RecordFile("GRF-C", "block", (*_BLOCK, GEO["PLACEFP"], GEO["AIANNHCE"]), ("txt", "csv"), others=True)
+REFERENCE = RecordFile("GRF-C", "block", (*_BLOCK, GEO["PLACEFP"], GEO["AIANNHCE"]), ("txt", "csv"))
 """GRF-C.txt, the reference file of SafeTab: one row per block, whether or not anyone lives there."""
 
 HOUSING_UNITS = RecordFile(

@@ -13,9 +13,9 @@ from typing import Final
 import duckdb
 
 from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
-from yupana.errors import InputError
+from yupana.errors import InputError, nearest
 from yupana.files.columns import Column, RecordFile
-from yupana.files.database import STOPS, quoted
+from yupana.files.database import STOPS, quoted, source_of
 from yupana.files.delimited import (
     NO_SEPARATOR,
     PARQUET,
@@ -154,24 +154,20 @@ def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
     return Source(tuple(path for path, _ in parts), tuple(name for _, name in parts)), []
 
 
-def check_header(file: str, header: tuple[str, ...], schema: RecordFile) -> list[Finding]:
-    """Compare column names with the schema: missing, twice, unexpected, or out of order."""
-    expected = schema.header
-    # A name that is not ours could be a record where the header is missing, so unexpected names are placed, not shown.
-    unexpected = [str(place) for place, name in enumerate(header, 1) if name not in expected]
-    missing = [name for name in expected if name not in header]
+def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[Finding]:
+    """Compare column names with the schema: missing, or twice. Order, case and other columns do not matter."""
+    lower = [name.lower() for name in header]
+    missing = [name for name in schema.header if name.lower() not in lower]
+    twice = [name for name in schema.header if lower.count(name.lower()) > 1]
     findings = []
     if missing:
-        findings.append(Finding("columns_present", file, f"missing column {', '.join(missing)} in the header"))
-    if schema.others:
-        twice = [name for name in expected if header.count(name) > 1]
-        return findings + [Finding("columns_present", file, f"column {name} is there twice") for name in twice]
-    if unexpected:
-        text = f"unexpected column at position {', '.join(unexpected)} of the header; expected {', '.join(expected)}"
-        findings.append(Finding("no_other_columns", file, text))
-    if not findings and header != expected:
-        findings.append(Finding("column_order", file, f"columns out of order; expected {', '.join(expected)}"))
-    return findings
+        text = f"missing column {', '.join(missing)} in the header"
+        # Without a name of ours the line may be a record, which is not shown.
+        if len(missing) < len(schema.columns):
+            ours = {name.lower() for name in schema.header}
+            text += nearest(missing[0], [name for name in header if name.lower() not in ours])
+        findings.append(Finding("columns_present", file, text))
+    return findings + [Finding("columns_present", file, f"column {name} is there twice") for name in twice]
 
 
 def require_folder(folder: Path) -> None:
@@ -195,8 +191,9 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> 
     header = found.names
     if findings := check_header(path.name, header, schema):
         return findings
+    ours = {name.lower(): name for name in schema.header}
     # Names that are not ours may be empty, or differ by case alone, which the database does not see.
-    names = [name if name in schema.header else f"column {place}" for place, name in enumerate(header, 1)]
+    names = [ours.get(name.lower(), f"column {place}") for place, name in enumerate(header, 1)]
     typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
     return load_text(db, path, schema.relation, found.separator, names, typed)
 
@@ -306,24 +303,37 @@ def stored_types(
     """SQL types of the columns, on which all parts of Parquet must agree, or what keeps them from being read so."""
     findings: list[Finding] = []
     types: dict[str, str] = {}
-    first = ""
+    first, order = "", list[str]()
+    ours = {name.lower(): name for name in schema.header}
     for path, name in zip(source.paths, source.names, strict=True):
         try:
             found = column_types(db, parquet_rows([path]))
+            header = _stored_names(db, path, found)
         except STOPS:
             raise
         except duckdb.Error:
             findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
             continue
-        wrong = check_header(name, tuple(found), schema) or _check_types(name, found, schema)
-        if not wrong and types and found != types:
+        kinds = {ours[column.lower()]: kind for column, kind in found.items() if column.lower() in ours}
+        wrong = check_header(name, header, schema) or _check_types(name, kinds, schema)
+        if not wrong and types and [column.lower() for column in header] != order:
+            # The database takes columns of later parts by their position.
+            wrong = [Finding("column_order", name, f"the columns are not those of {first} in their order")]
+        elif not wrong and types and kinds != types:
             # The database would cast one to the other, and an integer would lose its leading zeros.
-            columns = ", ".join(column for column, kind in found.items() if kind != types[column])
+            columns = ", ".join(column for column, kind in kinds.items() if kind != types[column])
             wrong = [Finding("column_type", name, f"column {columns} has another type than in {first}; all must agree")]
         elif not wrong and not types:
-            types, first = found, name
+            types, first, order = kinds, name, [column.lower() for column in header]
         findings += wrong
     return types, findings
+
+
+def _stored_names(db: duckdb.DuckDBPyConnection, path: Path, found: Mapping[str, str]) -> list[str]:
+    """Names of the columns of Parquet; the database renames one that is there before but for its case."""
+    query = f"SELECT DISTINCT name FROM parquet_schema({source_of(path)})"
+    written = {str(row[0]) for row in db.execute(query).fetchall()}
+    return [name if name in written else name.rpartition("_")[0] for name in found]
 
 
 def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
