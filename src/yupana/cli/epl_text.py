@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 
 from yupana.audit.empirical.loss import LossFinding, describe
 from yupana.audit.empirical.series import PublishedLoss, counterpart
-from yupana.report.empirical import number
+from yupana.report.numbers import epl
 
 
 def epl_text(findings: Sequence[LossFinding], notes: Sequence[str], beside: Sequence[PublishedLoss]) -> Iterator[str]:
     """Lines of text: each series, what to know of all, and the results of 1940."""
     width = max(len(finding.series.name) for finding in findings)
     for finding in findings:
-        yield f"{finding.series.name:{width}}  EPL {number(finding.loss):>8}  {_how(finding)}"
+        yield f"{finding.series.name:{width}}  EPL {epl(finding.loss):>8}  {_how(finding)}"
         if finding.replicates is not None:
             r = finding.replicates
-            yield f"{'':{width}}  mean {number(r.mean)} [{number(r.lower)}, {number(r.upper)}], {r.number} x {r.what}"
+            yield f"{'':{width}}  mean {epl(r.mean)} [{epl(r.lower)}, {epl(r.upper)}], {r.number} x {r.what}"
         for warning in (*finding.warnings, *([finding.problem] if finding.problem else [])):
             yield f"{'':{width}}  warning: {warning}"
         yield from _of_1940(finding, findings, beside)
@@ -26,8 +26,8 @@ def _how(finding: LossFinding) -> str:
     if finding.known is not None:
         parts.append(f"by the law ({describe(finding.series.law)})")
     if estimate is not None:
-        ends = f"[{number(estimate.lower)}, {number(estimate.upper)}] at {estimate.confidence:.0%}"
-        first = f"estimated {number(estimate.loss)} {ends}" if finding.known is not None else ends
+        ends = f"[{epl(estimate.lower)}, {epl(estimate.upper)}] at {estimate.confidence:.0%}"
+        first = f"estimated {epl(estimate.loss)} {ends}" if finding.known is not None else ends
         by = "neighbouring counts" if estimate.method == "neighbours" else f"bandwidth {estimate.bandwidth:.3g}"
         parts.append(f"{first}, {by}, range {estimate.low:.4g} to {estimate.high:.4g}")
     if finding.curve is not None:

@@ -25,7 +25,7 @@ from yupana.report.charts import (
     dots_about_zero,
     histogram_with_law,
 )
-from yupana.report.numbers import whole
+from yupana.report.numbers import epl, whole
 from yupana.report.page import Chart, Figure, read_page, render
 
 _DOTS: Final = DISTRICTS
@@ -69,7 +69,7 @@ def epl_page(
     page = read_page(
         "empirical.html",
         mode=findings[0].request.mode,
-        key_numbers=[(f.series.name, number(f.loss), _interval(f)) for f in told[:_KEY_NUMBERS]],
+        key_numbers=[(f.series.name, epl(f.loss), _interval(f)) for f in told[:_KEY_NUMBERS]],
         notes=notes,
         warnings=_warnings(findings),
         summary=_summary(findings, printed),
@@ -81,25 +81,16 @@ def epl_page(
     return render(page)
 
 
-def number(value: float | None) -> str:
-    """A loss to three decimals, or four digits where it is small."""
-    if value is None or math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "infinite"
-    return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
-
-
 def _interval(finding: LossFinding) -> str:
     estimate = finding.estimate
     if finding.known is not None:
-        seen = f"; estimated {number(estimate.loss)}" if estimate is not None else ""
+        seen = f"; estimated {epl(estimate.loss)}" if estimate is not None else ""
         return f"by the law: {describe(finding.series.law)}{seen}"
     if estimate is not None:
-        return f"{number(estimate.lower)} to {number(estimate.upper)} at {estimate.confidence:.0%} confidence"
+        return f"{epl(estimate.lower)} to {epl(estimate.upper)} at {estimate.confidence:.0%} confidence"
     replicates = finding.replicates
     if replicates is not None:
-        return f"{number(replicates.lower)} to {number(replicates.upper)} over {replicates.number} {replicates.what}"
+        return f"{epl(replicates.lower)} to {epl(replicates.upper)} over {replicates.number} {replicates.what}"
     return ""
 
 
@@ -116,13 +107,13 @@ def _summary(findings: Sequence[LossFinding], printed: Sequence[float | None]) -
     return {
         "Counts": [f.series.name for f in findings],
         "Residuals": [whole(f.residuals.number) if f.residuals is not None else "–" for f in findings],
-        "EPL": [number(f.loss) for f in findings],
+        "EPL": [epl(f.loss) for f in findings],
         **({"Printed": ["–" if value is None else f"{value:g}" for value in printed]} if printed else {}),
         "Interval": [_interval(f) or "–" for f in findings],
         "Bandwidth": [f"{f.request.factor:g} sd" for f in findings],
         "Range": [f"{f.estimate.low:.4g} to {f.estimate.high:.4g}" if f.estimate else "–" for f in findings],
         "Replicates": [
-            f"{number(r.mean)} ({number(r.lower)} to {number(r.upper)}), {r.number} × {r.what}" if r else "–"
+            f"{epl(r.mean)} ({epl(r.lower)} to {epl(r.upper)}), {r.number} × {r.what}" if r else "–"
             for r in (f.replicates for f in findings)
         ],
     }
@@ -144,7 +135,7 @@ def _beside(rows: Sequence[PublishedLoss]) -> dict[str, list[str]]:
     losses = {(row.geolevel, row.query, row.epsilon): row.loss for row in rows}
     return {
         "Counts of 1940": [f"{geolevel} {query}" for geolevel, query in groups],
-        **{f"ε {e:g}": [number(losses.get((*group, e))) for group in groups] for e in epsilons},
+        **{f"ε {e:g}": [epl(losses.get((*group, e))) for group in groups] for e in epsilons},
     }
 
 
@@ -248,9 +239,9 @@ def _curve(finding: LossFinding) -> Figure:
     marks = [{"y": sign * loss, "colour": ORANGE} for sign in (-1, 1) if math.isfinite(loss)]
     if finding.known is not None:
         marks += [{"y": sign * finding.known.loss, "colour": GREY} for sign in (-1, 1)]
-    legend = [Mark("EPL(x)", BLUE, "line"), Mark(f"EPL {number(loss)}", ORANGE, "line")]
+    legend = [Mark("EPL(x)", BLUE, "line"), Mark(f"EPL {epl(loss)}", ORANGE, "line")]
     if finding.known is not None:
-        legend.append(Mark(f"by the law {number(finding.known.loss)}", GREY, "line"))
+        legend.append(Mark(f"by the law {epl(finding.known.loss)}", GREY, "line"))
     chart = Chart(
         f"EPL(x) of {finding.series.name}.",
         lambda width: curve_with_band(rows, marks, width, x="residual x", y="log p(x) − log p(x + 1)"),

@@ -39,6 +39,15 @@ def loss(value: Budget | float | None) -> str:
     return f"{float(value):,.6f}"
 
 
+def epl(value: float | None) -> str:
+    """An empirical privacy loss to three decimals, or three digits where it is small."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "infinite"
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
+
+
 def confidence_percent(confidence: Fraction) -> str:
     """A confidence level as a percentage with the digits it has: 90%, 99.5%; never rounded up to 100%."""
     return f"{float(100 * confidence):.10g}%"
