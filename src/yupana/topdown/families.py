@@ -93,7 +93,8 @@ def _ask(starts: Ints, live: Cells, label: Cells, seen: Cells) -> tuple[Cells, I
     parents = len(starts) - 1
     local = np.empty(len(live), dtype=np.int32)
     answers = np.empty(len(live), dtype=np.int32)
-    begins = np.zeros(parents + 1, dtype=np.int64)
+    begins = np.empty(parents + 1, dtype=np.int64)
+    begins[0] = 0
     found = 0
     for p in range(parents):
         begin = found

@@ -38,8 +38,10 @@ def exact_answers(
     size : int
         How many answers the query has.
     """
-    out = np.zeros(places[-1], dtype=np.int64)
-    at = np.full(size, -1, dtype=np.int32)
+    out = np.empty(places[-1], dtype=np.int64)
+    out[:] = 0
+    at = np.empty(size, dtype=np.int32)
+    at[:] = -1
     for p in range(len(children) - 1):
         begin, end = asked_starts[p], asked_starts[p + 1]
         for j in range(begin, end):

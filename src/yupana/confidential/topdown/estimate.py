@@ -17,6 +17,7 @@ from yupana.privacy.exact import INFINITE
 from yupana.progress import Progress, Stopwatch
 from yupana.topdown.budget import Spending
 from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.compile import compile_kernels
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
 from yupana.topdown.descend import Descent, Evidence, Rules, descend
@@ -73,6 +74,7 @@ def estimate(
     InputError
         If the constraints leave no counts for the root.
     """
+    compile_kernels(clock.start)
     known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
     door = Door(world.exact, spending, request.entropy, ledger)
     evidence = _evidence(configuration, world, known, door, checkpoint, request, clock)

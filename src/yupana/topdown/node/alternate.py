@@ -3,30 +3,48 @@
 import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices
-from yupana.topdown.node.kernels import Positions, kernel
+from yupana.compiled import compiled, compiled_part
+from yupana.topdown.node.kernels import Positions, spread_sums
 
 
-@kernel
-def factor(rho: float, whole: bool, single: Floats, form: Floats, pull: Floats, overlap: Floats) -> Floats:  # noqa: FBT001
+@compiled_part
+def factor(rho: float, whole: bool, single: Floats, form: Floats, pull: Floats, overlap: Floats, out: Floats) -> None:  # noqa: FBT001
     """Find V with (H + rho (I + G'G))^-1 = I / (d + rho) - B'VB, or B = I and -V the inverse where ``whole``."""
-    out = np.empty_like(form)
     size = form.shape[1]
+    middle = np.empty((size, size))
+    left = np.empty((size, size))
     for p in range(len(form)):
-        middle = form[p] + rho * pull
+        for i in range(size):
+            for j in range(size):
+                middle[i, j] = form[p, i, j] + rho * pull[i, j]
         if whole:
+            invert_into(middle, rho, -1.0, left)
             for i in range(size):
-                middle[i, i] += rho
-            out[p] = -np.linalg.inv(middle)
+                for j in range(size):
+                    out[p, i, j] = left[i, j]
         elif size > 0:
             a = single[p] + rho
-            left = np.dot(middle, overlap) / a
+            np.dot(middle, overlap, left)
             for i in range(size):
-                left[i, i] += 1.0
-            out[p] = np.linalg.solve(left, middle) / (a * a)
-    return out
+                for j in range(size):
+                    left[i, j] /= a
+            invert_into(left, 1.0, 1.0 / (a * a), left)
+            np.dot(left, middle, out[p])
 
 
-@kernel
+@compiled_part
+def invert_into(matrix: Floats, diagonal: float, by: float, out: Floats) -> None:
+    """Write the inverse of a matrix with something added to its diagonal, times a factor; ``out`` may be the matrix."""
+    size = len(matrix)
+    for i in range(size):
+        matrix[i, i] += diagonal
+    inverse = np.linalg.inv(matrix)
+    for i in range(size):
+        for j in range(size):
+            out[i, j] = by * inverse[i, j]
+
+
+@compiled_part
 def divide(v: Floats, total: float, share: Floats, shut: Flags, tau: float, z: Floats) -> float:
     """Project one cell: z = max(0, v - tau share) with sum ``total``, zero where ``shut``. Newton's method on tau.
 
@@ -62,7 +80,7 @@ def divide(v: Floats, total: float, share: Floats, shut: Flags, tau: float, z: F
     return tau
 
 
-@kernel
+@compiled
 def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     parent: Floats,
     b: Floats,
@@ -121,8 +139,10 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     size = form.shape[1]
     n_profiles = len(form)
     alpha = 1.8
-    share = 1.0 / scale
-    v_form = factor(rho, whole, single, form, pull, overlap)
+    share = np.empty(k)
+    for j in range(k):
+        share[j] = 1.0 / scale[j]
+    v_form = np.empty((n_profiles, size, size))
     right = np.empty((m, k))
     sums = np.empty((size, k))
     spread = np.empty((size, k))
@@ -136,7 +156,11 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     primal = 0.0
     dual = 0.0
     next_check = 10 if iterations > 20 else 25
+    fresh = False
     for _ in range(iterations):
+        if not fresh:
+            factor(rho, whole, single, form, pull, overlap, v_form)
+            fresh = True
         done += 1
         for p in range(n_profiles):
             for j in range(starts[p], starts[p + 1]):
@@ -155,13 +179,7 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                 for j in range(k):
                     sums[label, j] += right[i, j]
         if size > 0:
-            if n_profiles == 1:
-                np.dot(v_form[0], sums, spread)
-            else:
-                for p in range(n_profiles):
-                    spread[:, starts[p] : starts[p + 1]] = np.dot(
-                        v_form[p], np.ascontiguousarray(sums[:, starts[p] : starts[p + 1]])
-                    )
+            spread_sums(v_form, starts, sums, spread)
         rows[:] = 0.0
         primal = 0.0
         dual = 0.0
@@ -229,6 +247,8 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                     tau[i] /= change
                     for j in range(k):
                         u[i, j] /= change
-                w /= change
-                v_form = factor(rho, whole, single, form, pull, overlap)
+                for row in range(len(strength)):
+                    for j in range(k):
+                        w[row, j] /= change
+                fresh = False
     return rho, done, primal, dual

@@ -3,13 +3,14 @@
 import numpy as np
 
 from yupana.arrays import Floats, Indices
-from yupana.topdown.node.kernels import Positions, kernel
+from yupana.compiled import compiled, compiled_part
+from yupana.topdown.node.kernels import Positions
 
 SAME = 1e-12
 """Relative difference below which two weights count as equal."""
 
 
-@kernel
+@compiled_part
 def renumber(labels: Indices, size: int) -> tuple[Indices, int, Positions]:
     """Number the labels that occur by first appearance, so that equal partitions get equal labels.
 
@@ -19,7 +20,8 @@ def renumber(labels: Indices, size: int) -> tuple[Indices, int, Positions]:
         The new labels, how many there are, and the old label of each.
     """
     m = len(labels)
-    new = np.full(size, -1, np.int32)
+    new = np.empty(size, np.int32)
+    new[:] = -1
     old = np.empty(min(size, m), np.int64)
     out = np.empty(m, np.int32)
     count = 0
@@ -33,7 +35,7 @@ def renumber(labels: Indices, size: int) -> tuple[Indices, int, Positions]:
     return out, count, old[:count]
 
 
-@kernel
+@compiled_part
 def refines(fine: Indices, fine_size: int, coarse: Indices, image: Indices) -> bool:
     """Tell whether each fine label lies within one coarse label, which is then written to ``image``."""
     for label in range(fine_size):
@@ -47,7 +49,7 @@ def refines(fine: Indices, fine_size: int, coarse: Indices, image: Indices) -> b
     return True
 
 
-@kernel
+@compiled_part
 def profiles(  # noqa: C901, PLR0912  (loops over plain arrays)
     weights: Floats, detailed: Floats
 ) -> tuple[Positions, Floats, Positions]:
@@ -104,20 +106,35 @@ def profiles(  # noqa: C901, PLR0912  (loops over plain arrays)
             first[count] = c
             count += 1
         member[c] = found
-    starts = np.zeros(count + 1, np.int64)
-    for c in range(k):
-        starts[member[c] + 1] += 1
-    for p in range(count):
-        starts[p + 1] += starts[p]
+    starts = np.empty(count + 1, np.int64)
     order = np.empty(k, np.int64)
-    place = starts.copy()
-    for c in range(k):
-        order[place[member[c]]] = c
-        place[member[c]] += 1
-    return order, scale[order], starts
+    ordered = np.empty(k)
+    at = 0
+    for p in range(count):
+        starts[p] = at
+        for c in range(k):
+            if member[c] == p:
+                order[at] = c
+                ordered[at] = scale[c]
+                at += 1
+    starts[count] = k
+    return order, ordered, starts
 
 
-@kernel
+@compiled_part
+def rank(counts: Positions, n: int) -> Positions:
+    """Put the first n partitions in order, those of most answers first; among equals the earlier one."""
+    order = np.empty(n, np.int64)
+    for c in range(n):
+        at = c
+        while at > 0 and counts[order[at - 1]] < counts[c]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = c
+    return order
+
+
+@compiled
 def arrange(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     labels: Indices, sizes: Positions, weights: Floats, rows: Indices, row_sizes: Positions
 ) -> tuple[
@@ -217,12 +234,14 @@ def arrange(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                     classes[q] = c
                     break
         if classes[q] < 0:
-            parts[n_classes] = new
+            for i in range(m):
+                parts[n_classes, i] = new[i]
             counts[n_classes] = count
             classes[q] = n_classes
             n_classes += 1
         used += 1
-    by_class = np.zeros((k, max(n_classes, 1)))
+    by_class = np.empty((k, max(n_classes, 1)))
+    by_class[:] = 0.0
     for q in range(n_queries):
         if classes[q] >= 0:
             for c in range(k):
@@ -234,17 +253,19 @@ def arrange(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
             full = c
     for r in range(n_rows):
         bounded = bounded or classes[n_queries + r] == full
-    detailed = by_class[:, full].copy() if full >= 0 else np.zeros(k)
+    detailed = np.empty(k)
+    for c in range(k):
+        detailed[c] = by_class[c, full] if full >= 0 else 0.0
     order, scale, starts = profiles(by_class, detailed)
     n_profiles = len(starts) - 1
     # The finest margins: from fine to coarse, each either lies within one already chosen or is chosen.
-    ranked = np.argsort(-counts[:n_classes])
     image = np.empty(m, np.int32)
     chosen = np.empty(n_classes, np.int64)
-    owner = np.full(n_classes, -1, np.int64)
+    owner = np.empty(n_classes, np.int64)
+    owner[:] = -1
     n_chosen = 0
     size = 0
-    for c in ranked:
+    for c in rank(counts, n_classes):
         if c == full:
             continue
         for b in range(n_chosen):
@@ -261,22 +282,19 @@ def arrange(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     if whole:
         n_chosen = 1
         size = m
-        blocks = np.empty((1, m), np.int32)
+    blocks = np.empty((n_chosen, m), np.int32)
+    offset = np.empty(n_chosen + 1, np.int64)
+    offset[0] = 0
+    for b in range(n_chosen):
+        offset[b + 1] = m if whole else offset[b] + counts[chosen[b]]
         for i in range(m):
-            blocks[0, i] = i
-    else:
-        blocks = np.empty((n_chosen, m), np.int32)
-    offset = np.zeros(n_chosen + 1, np.int64)
-    if whole:
-        offset[1] = m
-    else:
-        for b in range(n_chosen):
-            offset[b + 1] = offset[b] + counts[chosen[b]]
-            for i in range(m):
-                blocks[b, i] = offset[b] + parts[chosen[b], i]
-    single = np.zeros(n_profiles)
-    form = np.zeros((n_profiles, size, size))
-    pull = np.zeros((size, size))
+            blocks[b, i] = i if whole else offset[b] + parts[chosen[b], i]
+    single = np.empty(n_profiles)
+    single[:] = 0.0
+    form = np.empty((n_profiles, size, size))
+    form[:] = 0.0
+    pull = np.empty((size, size))
+    pull[:] = 0.0
     for c in range(n_classes):
         strong = 0.0
         for r in range(n_rows):
@@ -310,7 +328,8 @@ def arrange(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                 for j in range(low, high):
                     if image[i - low] == image[j - low]:
                         pull[i, j] += strong
-    overlap = np.zeros((size, size))
+    overlap = np.empty((size, size))
+    overlap[:] = 0.0
     for i in range(m):
         for a in range(n_chosen):
             for b in range(n_chosen):
@@ -332,7 +351,7 @@ def arrange(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     )
 
 
-@kernel
+@compiled
 def linear_term(
     labels: Indices, offsets: Positions, weights: Floats, answers: Floats, order: Positions, scale: Floats
 ) -> tuple[Floats, Floats, Floats]:
@@ -349,8 +368,10 @@ def linear_term(
     n_queries, m = labels.shape
     k = len(order)
     total = answers.shape[1]
-    targets = np.zeros((total, k))
-    inverse = np.zeros((total, k))
+    targets = np.empty((total, k))
+    targets[:] = 0.0
+    inverse = np.empty((total, k))
+    inverse[:] = 0.0
     for j in range(k):
         c = order[j]
         for q in range(n_queries):
@@ -359,7 +380,8 @@ def linear_term(
                 for a in range(offsets[q], offsets[q + 1]):
                     targets[a, j] = answers[c, a]
                     inverse[a, j] = weight
-    b = np.zeros((m, k))
+    b = np.empty((m, k))
+    b[:] = 0.0
     for i in range(m):
         for q in range(n_queries):
             a = offsets[q] + labels[q, i]

@@ -6,29 +6,39 @@ children of one profile share every factor. The quadratic form of a profile is d
 blocks (the finest margins, R of them, numbered through) and K is small and dense.
 """
 
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Floats, Indices
+from yupana.compiled import compiled, compiled_part
 
 States = NDArray[np.int8]
 Positions = NDArray[np.int64]
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile as `yupana.compiled.compiled` does, but let a division by zero give infinity instead of an error."""
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled  # type: ignore[no-any-return]
+@compiled_part
+def spread_sums(form: Floats, starts: Positions, sums: Floats, spread: Floats) -> None:
+    """Multiply the sums of the children of each profile, of shape (R, k), by the matrix of the profile."""
+    size = len(sums)
+    if len(form) == 1:
+        np.dot(form[0], sums, spread)
+        return
+    for p in range(len(form)):
+        first = starts[p]
+        width = starts[p + 1] - first
+        gathered = np.empty((size, width))
+        product = np.empty((size, width))
+        for i in range(size):
+            for j in range(width):
+                gathered[i, j] = sums[i, first + j]
+        np.dot(form[p], gathered, product)
+        for i in range(size):
+            for j in range(width):
+                spread[i, first + j] = product[i, j]
 
 
-@kernel
-def apply_form(  # noqa: C901  (loops over plain arrays)
+@compiled_part
+def apply_form(
     x: Floats, starts: Positions, single: Floats, blocks: Indices, form: Floats, sums: Floats, out: Floats
 ) -> None:
     """Write H x, scaled by child, to ``out``."""
@@ -43,13 +53,9 @@ def apply_form(  # noqa: C901  (loops over plain arrays)
     spread = np.empty((size, k))
     diagonal = np.empty(k)
     for p in range(len(form)):
-        first = starts[p]
-        last = starts[p + 1]
-        diagonal[first:last] = single[p]
-        if len(form) == 1:
-            np.dot(form[0], sums, spread)
-        elif size > 0:
-            spread[:, first:last] = np.dot(form[p], np.ascontiguousarray(sums[:, first:last]))
+        diagonal[starts[p] : starts[p + 1]] = single[p]
+    if size > 0:
+        spread_sums(form, starts, sums, spread)
     for i in range(m):
         for j in range(k):
             out[i, j] = diagonal[j] * x[i, j]
@@ -59,27 +65,32 @@ def apply_form(  # noqa: C901  (loops over plain arrays)
                 out[i, j] += spread[label, j]
 
 
-@kernel
+@compiled
 def sum_of_squares(labels: Indices, offsets: Positions, targets: Floats, inverse: Floats, x: Floats) -> float:
     """Compute the objective, the weighted sum of squared differences from all answers."""
     n_queries, m = labels.shape
     k = x.shape[1]
     total = 0.0
     for q in range(n_queries):
-        gap = -targets[offsets[q] : offsets[q + 1]]
+        first = offsets[q]
+        size = offsets[q + 1] - first
+        gap = np.empty((size, k))
+        for a in range(size):
+            for j in range(k):
+                gap[a, j] = -targets[first + a, j]
         for i in range(m):
             a = labels[q, i]
             for j in range(k):
                 gap[a, j] += x[i, j]
         part = 0.0
-        for a in range(len(gap)):
+        for a in range(size):
             for j in range(k):
-                part += inverse[offsets[q] + a, j] * gap[a, j] * gap[a, j]
+                part += inverse[first + a, j] * gap[a, j] * gap[a, j]
         total += part
     return total
 
 
-@kernel
+@compiled
 def optimality(  # noqa: C901  (loops over plain arrays)
     parent: Floats,
     b: Floats,
@@ -107,9 +118,11 @@ def optimality(  # noqa: C901  (loops over plain arrays)
     m, k = x.shape
     sums = np.empty((form.shape[1], k))
     gradient = np.empty((m, k))
-    rows = np.zeros((len(low), k))
+    rows = np.empty((len(low), k))
+    rows[:] = 0.0
     apply_form(x, starts, single, blocks, form, sums, gradient)
-    extra = np.zeros(k)
+    extra = np.empty(k)
+    extra[:] = 0.0
     worst = 0.0
     for t in range(len(joint_total)):
         gap = joint_total[t]

@@ -3,15 +3,20 @@
 import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices
-from yupana.topdown.node.kernels import Positions, States, apply_form, kernel
+from yupana.compiled import compiled, compiled_part
+from yupana.topdown.node.kernels import Positions, States, apply_form
 
 
-@kernel
-def invert(a: Floats) -> Floats:
-    """Invert a symmetric positive definite matrix."""
+@compiled_part
+def invert(a: Floats) -> None:
+    """Invert a symmetric positive definite matrix in place."""
     n = len(a)
     if n > 40:
-        return np.ascontiguousarray(np.linalg.inv(a).T)
+        inverse = np.linalg.inv(a)
+        for i in range(n):
+            for j in range(n):
+                a[i, j] = inverse[j, i]
+        return
     for p in range(n):
         pivot = 1.0 / a[p, p]
         a[p, p] = 1.0
@@ -24,12 +29,11 @@ def invert(a: Floats) -> Floats:
                     a[i, p] = 0.0
                     for j in range(n):
                         a[i, j] -= f * a[p, j]
-    return a
 
 
-@kernel
-def triangle(a: Floats, shift: float) -> tuple[Floats, bool]:
-    """Find the upper factor U of a = U'U, of which only the upper half is read, and whether there is one.
+@compiled_part
+def triangle(a: Floats, shift: float) -> bool:
+    """Put the upper factor U of a = U'U, of which only the upper half is read, in its place; whether there is one.
 
     The diagonal is raised by the factor 1 + shift, so that redundant constraints do not matter.
     """
@@ -37,13 +41,11 @@ def triangle(a: Floats, shift: float) -> tuple[Floats, bool]:
     for i in range(n):
         a[i, i] *= 1.0 + shift
     if n > 96:
-        whole = a + a.T
-        for i in range(n):
-            whole[i, i] = a[i, i]
-        return np.ascontiguousarray(np.linalg.cholesky(whole).T), True
+        large_triangle(a)
+        return True
     for p in range(n):
         if not a[p, p] > 0.0:
-            return a, False
+            return False
         pivot = np.sqrt(a[p, p])
         for j in range(p, n):
             a[p, j] /= pivot
@@ -52,10 +54,23 @@ def triangle(a: Floats, shift: float) -> tuple[Floats, bool]:
             if f != 0.0:
                 for j in range(i, n):
                     a[i, j] -= f * a[p, j]
-    return a, True
+    return True
 
 
-@kernel
+@compiled_part
+def large_triangle(a: Floats) -> None:
+    """Do what `triangle` does by LAPACK, which is quicker for large matrices."""
+    n = len(a)
+    for i in range(n):
+        for j in range(i):
+            a[i, j] = a[j, i]
+    lower = np.linalg.cholesky(a)
+    for i in range(n):
+        for j in range(i, n):
+            a[i, j] = lower[j, i]
+
+
+@compiled_part
 def solve_triangle(upper: Floats, x: Floats) -> None:
     """Solve U'U x = x in place."""
     n = len(x)
@@ -71,13 +86,21 @@ def solve_triangle(upper: Floats, x: Floats) -> None:
         x[i] = s / upper[i, i]
 
 
-@kernel
+@compiled_part
 def inverse_on_set(
-    cells: Indices, blocks: Indices, form: Floats, diagonal: float, row_of: Indices, bound: States, stiff: float
+    cells: Indices,
+    blocks: Indices,
+    form: Floats,
+    diagonal: float,
+    row_of: Indices,
+    bound: States,
+    child: int,
+    stiff: float,
 ) -> Floats:
-    """Invert a child's quadratic form on its free cells, with ``stiff`` times G'G for the rows at a bound; flat."""
+    """Invert a child's quadratic form on its free cells, with ``stiff`` times G'G for the rows at a bound."""
     n = len(cells)
-    a = np.zeros((n, n))
+    a = np.empty((n, n))
+    a[:] = 0.0
     for s in range(n):
         row = a[s]
         for block in range(len(blocks)):
@@ -88,14 +111,15 @@ def inverse_on_set(
     for r in range(len(row_of)):
         for s in range(n):
             label = row_of[r, cells[s]]
-            if bound[label] != 0:
+            if bound[label, child] != 0:
                 for t in range(n):
                     if row_of[r, cells[t]] == label:
                         a[s, t] += stiff
-    return invert(a).reshape(n * n)
+    invert(a)
+    return a
 
 
-@kernel
+@compiled_part
 def times(store: Floats, at: int, x: Floats, out: Floats, n: int) -> None:
     """Multiply the symmetric matrix of order n that is stored from ``at`` on by x."""
     for s in range(n):
@@ -107,7 +131,18 @@ def times(store: Floats, at: int, x: Floats, out: Floats, n: int) -> None:
             out[t] += f * row[t]
 
 
-@kernel
+@compiled_part
+def remember(pull: Floats, nu: Floats, anchor: Floats, held: Floats) -> None:
+    """Write the multipliers of rows and of joint totals, from which the method of multipliers goes on."""
+    for label in range(len(pull)):
+        for j in range(pull.shape[1]):
+            anchor[label, j] = pull[label, j]
+    first = len(nu) - len(held)
+    for t in range(len(held)):
+        held[t] = nu[first + t]
+
+
+@compiled
 def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     parent: Floats,
     b: Floats,
@@ -192,10 +227,13 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     rows = np.empty((total_rows, k))
     vector = np.empty(m)
     change = np.empty(m)
-    n_free = np.zeros(k, np.int64)
+    n_free = np.empty(k, np.int64)
+    n_free[:] = 0
     position = np.empty((k, m), np.int32)
-    start = np.zeros(2 * k, np.int64)
-    stale = np.ones(k, np.bool_)
+    start = np.empty(2 * k, np.int64)
+    start[:] = 0
+    stale = np.empty(k, np.bool_)
+    stale[:] = True
     store = np.empty(0)
     tail = 0
     changes = 0
@@ -203,12 +241,13 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     worse = 0
     patience = 12 if total_rows > 0 else 5
     step = np.empty((k, m))
-    anchor = pull.copy()
-    held = nu[m:].copy()
+    anchor = np.empty((total_rows, k))
+    held = np.empty(n_joint)
+    remember(pull, nu, anchor, held)
     give = 1.0 / (stiff * stiffest)
     fresh = True
     violated = np.inf
-    upper = np.empty((0, 0))
+    whole = np.empty((m + n_joint, m + n_joint))
     size_of = 1.0
     for i in range(m):
         size_of = max(size_of, parent[i])
@@ -233,10 +272,11 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                 return turn, -1
             if need > len(store):
                 longer = np.empty(need + need // 8)
-                longer[:tail] = store[:tail]
+                for at in range(tail):
+                    longer[at] = store[at]
                 store = longer
             tail = need
-            whole = np.zeros((m + n_joint, m + n_joint))
+            whole[:] = 0.0
             for j in range(k):
                 n = n_free[j]
                 if n == 0:
@@ -244,9 +284,12 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                 p = profile[j]
                 if stale[j]:
                     stale[j] = False
-                    store[start[j] : start[j] + n * n] = inverse_on_set(
-                        position[j, :n], blocks, form[p], single[p] + soft[j], row_of, bound[:, j], stiff * curved[j]
+                    inverse = inverse_on_set(
+                        position[j, :n], blocks, form[p], single[p] + soft[j], row_of, bound, j, stiff * curved[j]
                     )
+                    for s in range(n):
+                        for t in range(n):
+                            store[start[j] + s * n + t] = inverse[s, t]
                 share = 1.0 / scale[j]
                 at = start[j]
                 for s in range(n):
@@ -265,8 +308,7 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                                     whole[m + t, m + other] += share * beyond
             for t in range(m, m + n_joint):
                 whole[t, t] += give
-            upper, found = triangle(whole, shift)
-            if not found:
+            if not triangle(whole, shift):
                 return turn, -2
         for i in range(m):
             for j in range(k):
@@ -339,7 +381,7 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                     if joint[t, j]:
                         for s in range(n):
                             flow[m + t] -= step[j, s]
-            solve_triangle(upper, flow)
+            solve_triangle(whole, flow)
             for j in range(k):
                 n = n_free[j]
                 extra = 0.0
@@ -422,9 +464,7 @@ def settle(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
                 return turn + 1, 0
             # The set is right for constraints that yield: now stiffen them (the method of multipliers).
             violated = violation
-            anchor[:] = pull
-            for t in range(n_joint):
-                held[t] = nu[m + t]
+            remember(pull, nu, anchor, held)
             best = m * k + 1
             worse = 0
         elif changes < best:

@@ -13,12 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.compiled import compiled
+from yupana.compiled import compiled, compiled_part
 from yupana.topdown.node.infeasible import InfeasibleNode
 
 
 class Graph(NamedTuple):
-    """A flow in a graph, arc by arc; see `improve`."""
+    """A flow in a graph, arc by arc: arrays of int64, shape (arcs,).
+
+    Attributes
+    ----------
+    state : ndarray of int8
+        1 for an arc outside the tree without flow, -1 for one that is full, 0 for an arc of the tree and for one that
+        must keep its flow. An arc of capacity 0 must be 0.
+    """
 
     tail: Ints
     head: Ints
@@ -41,28 +48,14 @@ class Tree(NamedTuple):
     stack: Ints  # room for a walk through the tree
 
 
-@compiled
-def improve(
-    tail: Ints,
-    head: Ints,
-    capacity: Ints,
-    cost: Ints,
-    flow: Ints,
-    state: NDArray[np.int8],
-    parent: Ints,
-    link: Ints,
-    potential: Ints,
-) -> int:
+@compiled_part
+def improve(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> int:
     """Pivot from a strongly feasible tree to an optimal one.
 
     Parameters
     ----------
-    tail, head, capacity, cost : ndarray of int64, shape (arcs,)
-    flow : ndarray of int64, shape (arcs,)
-        Feasible; changed in place.
-    state : ndarray of int8, shape (arcs,)
-        1 for an arc outside the tree without flow, -1 for one that is full, 0 for an arc of the tree and for one that
-        must keep its flow; changed in place. An arc of capacity 0 must be 0.
+    graph : Graph
+        Its flow is feasible. Flow and state are changed in place.
     parent, link : ndarray of int64, shape (nodes,)
         The tree: for each node the next one on the way to the root, and the arc between; -1 for the root, which is
         node 0. Changed in place.
@@ -75,9 +68,8 @@ def improve(
     int
         How many pivots it took.
     """
-    graph = Graph(tail, head, capacity, cost, flow, state)
     tree = _plant(graph, parent, link, potential)
-    block = max(int(np.sqrt(len(tail))), 24)
+    block = max(int(np.sqrt(len(graph.tail))), 24)
     pivots = 0
     at = 0
     while True:
@@ -85,41 +77,35 @@ def improve(
         if entering < 0:
             return pivots
         pivots += 1
-        forward = state[entering] == 1
-        first = tail[entering] if forward else head[entering]
-        second = head[entering] if forward else tail[entering]
+        forward = graph.state[entering] == 1
+        first = graph.tail[entering] if forward else graph.head[entering]
+        second = graph.head[entering] if forward else graph.tail[entering]
         apex = _meet(tree, first, second)
-        push, leaving, on_first = _block(graph, tree, first, second, apex, capacity[entering])
+        push, leaving, on_first = _block(graph, tree, first, second, apex, graph.capacity[entering])
         if push > 0:
-            flow[entering] += push if forward else -push
+            graph.flow[entering] += push if forward else -push
             _send(graph, tree, first, apex, -push)
             _send(graph, tree, second, apex, push)
         if leaving < 0:
-            state[entering] = -state[entering]
+            graph.state[entering] = -graph.state[entering]
             continue
         out = link[leaving]
-        state[out] = 1 if flow[out] == 0 else -1
-        state[entering] = 0
+        graph.state[out] = 1 if graph.flow[out] == 0 else -1
+        graph.state[entering] = 0
         if on_first:
             _rehang(graph, tree, entering, leaving, first, second)
         else:
             _rehang(graph, tree, entering, leaving, second, first)
 
 
-@compiled
+@compiled_part
 def _plant(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> Tree:
     """Lists of children, depths and potentials of a tree given by its parents."""
     nodes = len(parent)
-    tree = Tree(
-        parent,
-        link,
-        potential,
-        np.zeros(nodes, dtype=np.int64),
-        np.full(nodes, -1, dtype=np.int64),
-        np.full(nodes, -1, dtype=np.int64),
-        np.full(nodes, -1, dtype=np.int64),
-        np.empty(nodes, dtype=np.int64),
-    )
+    room = np.empty((5, nodes), dtype=np.int64)
+    room[:] = -1
+    tree = Tree(parent, link, potential, room[0], room[1], room[2], room[3], room[4])
+    tree.depth[0] = 0
     for node in range(1, nodes):
         _adopt(tree, node, parent[node])
     potential[0] = 0
@@ -139,7 +125,7 @@ def _plant(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> Tree:
     return tree
 
 
-@compiled
+@compiled_part
 def _adopt(tree: Tree, node: int, above: int) -> None:
     """Put a node first among the children of another."""
     next_child = tree.eldest[above]
@@ -150,7 +136,7 @@ def _adopt(tree: Tree, node: int, above: int) -> None:
     tree.eldest[above] = node
 
 
-@compiled
+@compiled_part
 def _price(graph: Graph, potential: Ints, at: int, block: int) -> tuple[int, int]:
     """The arc to enter, the worst of the first block that has any, or -1; and where the next search starts."""
     arcs = len(graph.tail)
@@ -174,7 +160,7 @@ def _price(graph: Graph, potential: Ints, at: int, block: int) -> tuple[int, int
     return entering, at
 
 
-@compiled
+@compiled_part
 def _meet(tree: Tree, one: int, other: int) -> int:
     """The lowest node above both."""
     while one != other:
@@ -188,7 +174,7 @@ def _meet(tree: Tree, one: int, other: int) -> int:
     return one
 
 
-@compiled
+@compiled_part
 def _block(graph: Graph, tree: Tree, first: int, second: int, apex: int, push: int) -> tuple[int, int, bool]:
     """How much can go from the apex down to first, over the entering arc to second and up to the apex.
 
@@ -217,7 +203,7 @@ def _block(graph: Graph, tree: Tree, first: int, second: int, apex: int, push: i
     return push, leaving, on_first
 
 
-@compiled
+@compiled_part
 def _send(graph: Graph, tree: Tree, node: int, apex: int, amount: int) -> None:
     """Push an amount up the tree from a node to one above it."""
     while node != apex:
@@ -226,7 +212,7 @@ def _send(graph: Graph, tree: Tree, node: int, apex: int, amount: int) -> None:
         node = tree.parent[node]
 
 
-@compiled
+@compiled_part
 def _rehang(graph: Graph, tree: Tree, entering: int, leaving: int, moved: int, onto: int) -> None:
     """Cut the branch below the leaving arc, and hang it by the entering arc from ``moved`` to ``onto``."""
     # The path from the entering to the leaving arc is turned upside down.
@@ -268,6 +254,12 @@ def _rehang(graph: Graph, tree: Tree, entering: int, leaving: int, moved: int, o
             child = tree.younger[child]
 
 
+@compiled
+def improve_alone(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> int:
+    """Improve a flow for a caller that is not compiled."""
+    return improve(graph, parent, link, potential)
+
+
 def min_cost_flow(tail: Ints, head: Ints, capacity: Ints, cost: Ints, supply: Ints) -> Ints:
     """The cheapest flow that takes every node's supply to the nodes that demand it.
 
@@ -302,13 +294,16 @@ def min_cost_flow(tail: Ints, head: Ints, capacity: Ints, cost: Ints, supply: In
     real = len(tail)
     flow = np.concatenate([np.zeros(real, dtype=np.int64), amount])
     state = np.concatenate([np.where(capacity > 0, 1, 0), np.zeros(nodes)]).astype(np.int8)
-    improve(
+    graph = Graph(
         np.concatenate([tail + 1, np.where(gives, every, 0)]),
         np.concatenate([head + 1, np.where(gives, 0, every)]),
         np.concatenate([capacity, np.full(nodes, amount.sum() + 1)]),
         np.concatenate([cost, np.full(nodes, ceiling)]),
         flow,
         state,
+    )
+    improve_alone(
+        graph,
         np.concatenate([[-1], np.zeros(nodes, dtype=np.int64)]),
         np.concatenate([[-1], real + np.arange(nodes)]),
         np.zeros(nodes + 1, dtype=np.int64),

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Floats, Indices, Ints
-from yupana.compiled import compiled
-from yupana.topdown.rounding.flow import improve
+from yupana.arrays import Flags, Floats, Indices, Ints
+from yupana.compiled import compiled, compiled_part
+from yupana.topdown.rounding.flow import Graph, improve
 from yupana.topdown.rounding.program import TOLERANCE, Joint, Limit, cannot_round
 
 SCALE = 1 << 30
@@ -52,37 +52,45 @@ def nest(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32
     """
     queries, cells = labels.shape
     dense = np.empty((queries, cells), dtype=np.int32)
-    size = np.zeros(queries, dtype=np.int64)
+    size = np.empty(queries, dtype=np.int64)
     for q in range(queries):
         size[q] = _number(labels[q], dense[q])
-    level = np.zeros(queries, dtype=np.int32)
+    level = np.empty(queries, dtype=np.int32)
+    level[:] = 0
     nested = np.empty((queries, cells), dtype=np.int32)
-    sizes = np.zeros(queries, dtype=np.int64)
+    sizes = np.empty(queries, dtype=np.int64)
     levels = 0
-    left = size.copy()
+    done = np.empty(queries, dtype=np.bool_)
+    done[:] = False
     for _ in range(queries):
-        q = int(left.argmax())
-        left[q] = -1
+        q = -1
+        for other in range(queries):
+            if not done[other] and (q < 0 or size[other] > size[q]):
+                q = other
+        done[q] = True
         if levels > 0 and not _refines(nested[levels - 1], sizes[levels - 1], dense[q]):
             level[0] = -1
             break
         if levels == 0 or size[q] < sizes[levels - 1]:
-            nested[levels] = dense[q]
+            for i in range(cells):
+                nested[levels, i] = dense[q, i]
             sizes[levels] = size[q]
             levels += 1
         level[q] = levels - 1
     return level, nested[:levels], sizes[:levels]
 
 
-@compiled
+@compiled_part
 def _number(labels: NDArray[np.int32], dense: NDArray[np.int32]) -> int:
     """Number the labels that occur without gaps, in order of appearance; how many there are."""
     most = 0
-    for label in labels:
-        most = max(most, label)
-    number = np.full(most + 1, -1, dtype=np.int32)
+    for i in range(len(labels)):
+        most = max(most, labels[i])
+    number = np.empty(most + 1, dtype=np.int32)
+    number[:] = -1
     size = 0
-    for i, label in enumerate(labels):
+    for i in range(len(labels)):
+        label = labels[i]
         if number[label] < 0:
             number[label] = size
             size += 1
@@ -90,10 +98,11 @@ def _number(labels: NDArray[np.int32], dense: NDArray[np.int32]) -> int:
     return size
 
 
-@compiled
+@compiled_part
 def _refines(fine: NDArray[np.int32], size: int, coarse: NDArray[np.int32]) -> bool:
     """Whether cells with the same fine label always have the same coarse one."""
-    above = np.full(size, -1, dtype=np.int32)
+    above = np.empty(size, dtype=np.int32)
+    above[:] = -1
     for i in range(len(fine)):
         if above[fine[i]] < 0:
             above[fine[i]] = coarse[i]
@@ -195,10 +204,10 @@ def round_by_flow(
     bool
         Whether it is possible.
     """
-    slope = weight.copy()
-    for p in range(len(detailed)):
-        if detailed[p] > 0:
-            slope[p] *= SCALE
+    slope = np.empty(weight.shape, dtype=np.int64)
+    for p in range(len(slope)):
+        for level in range(len(sizes)):
+            slope[p, level] = weight[p, level] * SCALE if detailed[p] > 0 else weight[p, level]
     queries = Queries(nested, sizes, slope, detailed, bound_start, floor, ceiling)
     possible, parts = _find_parts(estimate, parent, counts)
     if not possible:
@@ -207,81 +216,90 @@ def round_by_flow(
     if not possible:
         return False
     network = _lay_out(parts, answers, group, group_sum, counts, len(detailed))
-    _send_cells(parts, queries, group, answers, network)
+    _send_cells(parts, queries, group, answers, network, len(group_sum))
     real = _climb(queries, group, answers, network, len(parts.by_cell))
     arcs = _join_root(network, real)
     if not _solve(network, real, arcs):
         return False
-    for arc, entry in enumerate(parts.by_cell):
+    for arc in range(len(parts.by_cell)):
+        entry = parts.by_cell[arc]
         counts[parts.child[entry], parts.cell[entry]] += network.flow[arc]
     return True
 
 
-@compiled
+@compiled_part
 def _solve(network: Network, real: int, arcs: int) -> bool:
     """Minimise the costs of the passes in their order; whether the artificial arcs, from ``real`` on, end empty."""
-    tail = network.tail[:arcs]
-    head = network.head[:arcs]
-    flow = network.flow[:arcs]
-    state = network.state[:arcs]
     potential = np.empty(len(network.parent), dtype=np.int64)
-    for p in _join_passes(network, real):
+    left = _join_passes(network, real)
+    for p in range(len(left)):
+        if not left[p]:
+            continue
         cost = network.cost[p, :arcs]
-        cost[real:] = _largest(cost[:real]) * len(potential)  # more than any path, for none passes a node twice
-        improve(tail, head, network.capacity[:arcs], cost, flow, state, network.parent, network.link, potential)
-        if flow[real:].any():
-            return False
+        cost[real:] = _largest(cost, real) * len(potential)  # more than any path, for none passes a node twice
+        graph = Graph(
+            network.tail[:arcs], network.head[:arcs], network.capacity[:arcs], cost, network.flow, network.state
+        )
+        improve(graph, network.parent, network.link, potential)
+        for arc in range(real, arcs):
+            if network.flow[arc] != 0:
+                return False
         for arc in range(arcs):
-            if cost[arc] + potential[tail[arc]] - potential[head[arc]] != 0:
-                state[arc] = 0
+            if cost[arc] + potential[network.tail[arc]] - potential[network.head[arc]] != 0:
+                network.state[arc] = 0
     return True
 
 
-@compiled
-def _join_passes(network: Network, real: int) -> Ints:
-    """Add the costs of passes up as far as int64 allows; the passes that are left to be solved.
+@compiled_part
+def _join_passes(network: Network, real: int) -> Flags:
+    """Add the costs of passes up as far as int64 allows; which passes are left to be solved.
 
     A flow is lexicographically optimal where no cycle of the residual network has lexicographically negative costs.
     No cycle passes a node twice, so that an earlier pass weighs enough if its unit is more than all nodes together
     can cost in the later ones.
     """
     nodes = len(network.parent)
-    left = np.ones(len(network.cost), dtype=np.bool_)
+    left = np.empty(len(network.cost), dtype=np.bool_)
+    left[:] = True
     last = len(network.cost) - 1
     for p in range(last - 1, -1, -1):
-        most = _largest(network.cost[last, :real])
+        most = _largest(network.cost[last], real)
         weight = most * nodes + 1
         # Potentials reach twice what the artificial arcs cost, which is this times the nodes.
-        if (float(_largest(network.cost[p, :real])) * weight + most) * nodes < LIMIT:
-            network.cost[last, :real] += weight * network.cost[p, :real]
+        if (float(_largest(network.cost[p], real)) * weight + most) * nodes < LIMIT:
+            for arc in range(real):
+                network.cost[last, arc] += weight * network.cost[p, arc]
             left[p] = False
         else:
             last = p
-    return np.flatnonzero(left)
+    return left
 
 
-@compiled
-def _largest(cost: Ints) -> int:
-    """The largest absolute cost, at least 1."""
+@compiled_part
+def _largest(cost: Ints, arcs: int) -> int:
+    """The largest absolute cost of the first arcs, at least 1."""
     largest = 1
-    for arc in range(len(cost)):
+    for arc in range(arcs):
         largest = max(largest, abs(cost[arc]))
     return largest
 
 
-@compiled
+@compiled_part
 def _find_parts(estimate: Floats, parent: Ints, counts: Ints) -> tuple[bool, Parts]:
     """The fractional counts, and in ``counts`` what has no choice."""
     children, cells = estimate.shape
     need, fractional = _take_floors(estimate, parent, counts)
-    place = np.zeros(cells, dtype=np.int64)
-    first = np.zeros(cells + 1, dtype=np.int64)
-    wanted = np.zeros(cells, dtype=np.int64)
+    place = np.empty(cells, dtype=np.int64)
+    first = np.empty(cells + 1, dtype=np.int64)
+    first[0] = 0
+    wanted = np.empty(cells, dtype=np.int64)
     arcs = 0
     senders = 0
+    entries = 0
     possible = True
     for i in range(cells):
         place[i] = arcs
+        entries += fractional[i]
         if need[i] < 0 or need[i] > fractional[i]:
             possible = False
         if 0 < need[i] < fractional[i]:
@@ -289,11 +307,11 @@ def _find_parts(estimate: Floats, parent: Ints, counts: Ints) -> tuple[bool, Par
             arcs += fractional[i]
             senders += 1
             first[senders] = arcs
-    entries = fractional.sum()
     child = np.empty(entries, dtype=np.int64)
     cell = np.empty(entries, dtype=np.int64)
     part = np.empty(entries)
-    way = np.zeros(entries, dtype=np.int8)
+    way = np.empty(entries, dtype=np.int8)
+    way[:] = 0
     by_cell = np.empty(arcs, dtype=np.int64)
     entry = 0
     for c in range(children):
@@ -315,12 +333,15 @@ def _find_parts(estimate: Floats, parent: Ints, counts: Ints) -> tuple[bool, Par
     return possible, Parts(child, cell, part, way, by_cell, first[: senders + 1], wanted[:senders])
 
 
-@compiled
+@compiled_part
 def _take_floors(estimate: Floats, parent: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Fill ``counts`` with floors; by cell what is left of the parent, and how many children are above their floor."""
     children, cells = estimate.shape
-    need = parent.copy()
-    fractional = np.zeros(cells, dtype=np.int64)
+    need = np.empty(cells, dtype=np.int64)
+    for i in range(cells):
+        need[i] = parent[i]
+    fractional = np.empty(cells, dtype=np.int64)
+    fractional[:] = 0
     for c in range(children):
         for i in range(cells):
             counts[c, i] = np.int64(np.floor(max(estimate[c, i], 0.0) + TOLERANCE))
@@ -329,7 +350,7 @@ def _take_floors(estimate: Floats, parent: Ints, counts: Ints) -> tuple[Ints, In
     return need, fractional
 
 
-@compiled
+@compiled_part
 def _sum_answers(parts: Parts, counts: Ints, queries: Queries) -> tuple[bool, Answers]:
     """Targets and bounds of the answers, for what has a choice only.
 
@@ -338,10 +359,15 @@ def _sum_answers(parts: Parts, counts: Ints, queries: Queries) -> tuple[bool, An
     """
     start, of, child = _number_answers(parts, queries)
     levels = len(queries.sizes)
-    above = np.full(start[levels], -1, dtype=np.int64)
-    total = np.zeros(start[levels])
-    forced = np.zeros(start[levels], dtype=np.int64)
-    many = np.zeros(start[levels], dtype=np.int64)
+    size = start[levels]
+    above = np.empty(size, dtype=np.int64)
+    above[:] = -1
+    total = np.empty(size)
+    total[:] = 0.0
+    forced = np.empty(size, dtype=np.int64)
+    forced[:] = 0
+    many = np.empty(size, dtype=np.int64)
+    many[:] = 0
     for level in range(levels):
         for entry in range(len(parts.child)):
             answer = of[level, entry]
@@ -350,31 +376,39 @@ def _sum_answers(parts: Parts, counts: Ints, queries: Queries) -> tuple[bool, An
             many[answer] += parts.way[entry] < 0
             if level + 1 < levels:
                 above[answer] = of[level + 1, entry]
-    target = np.floor(total + HALF_UP).astype(np.int64) - forced
-    low = np.zeros(start[levels], dtype=np.int64)
-    high = many + 1
+    target = np.empty(size, dtype=np.int64)
+    low = np.empty(size, dtype=np.int64)
+    high = np.empty(size, dtype=np.int64)
+    for answer in range(size):
+        target[answer] = np.int64(np.floor(total[answer] + HALF_UP)) - forced[answer]
+        low[answer] = 0
+        high[answer] = many[answer] + 1
     possible = True
     for level in range(levels):
         if queries.bound_start[level] >= 0:
             possible = possible and _bound(parts, counts, queries, level, of[level], low, high)
-    made = (many > 1) | (low > 0) | (high <= many)
-    for answer in range(len(above)):  # finer answers come first
+    made = np.empty(size, dtype=np.bool_)
+    for answer in range(size):
+        made[answer] = many[answer] > 1 or low[answer] > 0 or high[answer] <= many[answer]
+    for answer in range(size):  # finer answers come first
         if made[answer] and above[answer] >= 0:
             made[above[answer]] = True
     return possible, Answers(start, of, above, child, target, low, high, made)
 
 
-@compiled
+@compiled_part
 def _number_answers(parts: Parts, queries: Queries) -> tuple[Ints, Ints, Ints]:
     """Number the answers that fractional counts count in; `Answers.start`, `Answers.of` and `Answers.child`."""
     levels = len(queries.sizes)
     entries = len(parts.child)
-    start = np.zeros(levels + 1, dtype=np.int64)
+    start = np.empty(levels + 1, dtype=np.int64)
+    start[0] = 0
     of = np.empty((levels, entries), dtype=np.int64)
     child = np.empty(levels * entries, dtype=np.int64)
     answers = 0
     for level in range(levels):
-        last = np.full(queries.sizes[level], -1, dtype=np.int64)
+        last = np.empty(queries.sizes[level], dtype=np.int64)
+        last[:] = -1
         number = np.empty(queries.sizes[level], dtype=np.int64)
         for entry in range(entries):
             label = queries.nested[level, parts.cell[entry]]
@@ -388,15 +422,19 @@ def _number_answers(parts: Parts, queries: Queries) -> tuple[Ints, Ints, Ints]:
     return start, of, child[:answers]
 
 
-@compiled
+@compiled_part
 def _bound(parts: Parts, counts: Ints, queries: Queries, level: int, of: Ints, low: Ints, high: Ints) -> bool:
     """Put the bounds of a level into ``low`` and ``high``; whether they can be kept one by one."""
     children, cells = counts.shape
     size = queries.sizes[level]
     begin = queries.bound_start[level]
-    least = queries.floor[begin : begin + children * size].copy()
-    most = queries.ceiling[begin : begin + children * size].copy()
-    many = np.zeros(children * size, dtype=np.int64)
+    least = np.empty(children * size, dtype=np.int64)
+    most = np.empty(children * size, dtype=np.int64)
+    many = np.empty(children * size, dtype=np.int64)
+    for at in range(children * size):
+        least[at] = queries.floor[begin + at]
+        most[at] = queries.ceiling[begin + at]
+        many[at] = 0
     for c in range(children):
         for i in range(cells):
             least[c * size + queries.nested[level, i]] -= counts[c, i]
@@ -408,47 +446,51 @@ def _bound(parts: Parts, counts: Ints, queries: Queries, level: int, of: Ints, l
         low[of[entry]] = max(least[at], 0)
         if most[at] < many[at]:
             high[of[entry]] = most[at]
-    return bool((np.maximum(least, 0) <= np.minimum(most, many)).all())
+    possible = True
+    for at in range(len(least)):
+        possible = possible and max(least[at], 0) <= min(most[at], many[at])
+    return possible
 
 
-@compiled
+@compiled_part
 def _lay_out(parts: Parts, answers: Answers, group: Ints, group_sum: Ints, counts: Ints, passes: int) -> Network:
     """An empty network with its nodes numbered: the root, joint totals, cells, answers."""
     nodes = len(group_sum) + len(parts.first)
-    node_of = np.full(len(answers.made), -1, dtype=np.int64)
+    node_of = np.empty(len(answers.made), dtype=np.int64)
+    node_of[:] = -1
     for answer in range(len(node_of)):
         if answers.made[answer]:
             node_of[answer] = nodes
             nodes += 1
-    inflow = np.zeros(nodes, dtype=np.int64)
-    inflow[1 : 1 + len(group_sum)] = -group_sum
+    inflow = np.empty(nodes, dtype=np.int64)
+    inflow[:] = 0
+    for g in range(len(group_sum)):
+        inflow[1 + g] = -group_sum[g]
     for c in range(len(group)):
         if group[c] >= 0:
-            inflow[1 + group[c]] += counts[c].sum()
+            for i in range(counts.shape[1]):
+                inflow[1 + group[c]] += counts[c, i]
     arcs = len(parts.by_cell) + 3 * nodes
-    return Network(
-        np.empty(arcs, dtype=np.int64),
-        np.empty(arcs, dtype=np.int64),
-        np.empty(arcs, dtype=np.int64),
-        np.zeros((passes, arcs), dtype=np.int64),
-        np.zeros(arcs, dtype=np.int64),
-        np.zeros(arcs, dtype=np.int8),
-        np.full(nodes, -1, dtype=np.int64),
-        np.full(nodes, -1, dtype=np.int64),
-        inflow,
-        node_of,
-    )
+    cost = np.empty((passes, arcs), dtype=np.int64)
+    cost[:] = 0
+    state = np.empty(arcs, dtype=np.int8)
+    state[:] = 0
+    ends = np.empty((4, arcs), dtype=np.int64)
+    ends[3] = 0
+    tree = np.empty((2, nodes), dtype=np.int64)
+    tree[:] = -1
+    return Network(ends[0], ends[1], ends[2], cost, ends[3], state, tree[0], tree[1], inflow, node_of)
 
 
-@compiled
-def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network) -> None:
+@compiled_part
+def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network, joint: int) -> None:
     """Arcs from the cells to the children. At first the largest fractional parts go up.
 
     A cell hangs in the tree by the largest part that does not go up.
     """
     _connect(parts, queries, group, answers, network)
     senders = len(parts.need)
-    first_node = len(network.parent) - answers.made.sum() - senders
+    first_node = 1 + joint
     order = np.empty(len(group), dtype=np.int64)
     for sender in range(senders):
         node = first_node + sender
@@ -477,10 +519,11 @@ def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, n
         network.link[node] = order[need]
 
 
-@compiled
+@compiled_part
 def _connect(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network) -> None:
     """The head of each arc from a cell, the finest answer that has a node, and its cost, with the answers before."""
-    for arc, entry in enumerate(parts.by_cell):
+    for arc in range(len(parts.by_cell)):
+        entry = parts.by_cell[arc]
         network.head[arc] = 1 + group[parts.child[entry]]
         for p in range(len(queries.detailed)):
             network.cost[p, arc] = queries.detailed[p] * np.int64(np.rint((1 - 2 * parts.part[entry]) * SCALE))
@@ -494,7 +537,7 @@ def _connect(parts: Parts, queries: Queries, group: Ints, answers: Answers, netw
                 network.cost[p, arc] += slope if answers.target[answer] <= 0 else -slope
 
 
-@compiled
+@compiled_part
 def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, arc: int) -> int:
     """Arcs from each answer to the coarser one it is part of, from number ``arc`` on; their end.
 
@@ -502,7 +545,9 @@ def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, ar
     first that has room.
     """
     for level in range(len(queries.sizes)):
-        weighed = queries.slope[:, level].any()
+        weighed = False
+        for p in range(len(queries.detailed)):
+            weighed = weighed or queries.slope[p, level] != 0
         for answer in range(answers.start[level], answers.start[level + 1]):
             node = network.node_of[answer]
             if node < 0:
@@ -515,7 +560,9 @@ def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, ar
             network.inflow[node] -= through
             network.inflow[onto] += through
             middle = min(max(answers.target[answer], low), high) if weighed else high
-            for begin, end, sign in ((low, middle, -1), (middle, high, 1)):
+            for side in range(2):
+                begin = low if side == 0 else middle
+                end = middle if side == 0 else high
                 if begin == end:
                     continue
                 network.tail[arc] = node
@@ -523,7 +570,7 @@ def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, ar
                 network.capacity[arc] = end - begin
                 network.flow[arc] = min(max(through - begin, 0), end - begin)
                 for p in range(len(queries.detailed)):
-                    network.cost[p, arc] = sign * queries.slope[p, level]
+                    network.cost[p, arc] = (2 * side - 1) * queries.slope[p, level]
                 if through >= end:
                     network.state[arc] = -1
                 elif network.parent[node] >= 0 or network.inflow[node] != 0:
@@ -535,7 +582,7 @@ def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, ar
     return arc
 
 
-@compiled
+@compiled_part
 def _join_root(network: Network, arc: int) -> int:
     """Artificial arcs from number ``arc`` on to or from the nodes that no arc with room hangs; their end.
 

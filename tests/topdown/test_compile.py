@@ -1,0 +1,68 @@
+"""Compiled loops: kept once, by several processes at once, and wherever a folder can be written, or not at all."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import yupana
+
+pytestmark = pytest.mark.slow
+
+ASK = """
+import numpy as np
+from yupana.compiled import is_kept, on_compiling
+from yupana.topdown import families
+one = np.array([0, 2])
+cells = np.arange(2, dtype=np.int32)
+with on_compiling(lambda: print("compiling")):
+    asked = families.ask(families.Families(one, one, cells), cells[::-1].copy(), 2)
+print(is_kept(families._ask), asked.answers.tolist())
+"""
+"""Calls one loop; what it prints tells whether that took compiling, and whether that is kept."""
+
+ANSWERS = "[1, 0]"
+
+
+def start(**environment: str) -> subprocess.Popen[str]:
+    """Call the loop in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", ASK],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def told(process: subprocess.Popen[str]) -> list[str]:
+    """The lines that a process printed; it must have ended well."""
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return out.splitlines()
+
+
+def test_two_processes_at_once_fill_an_empty_cache_and_a_third_finds_everything(tmp_path: Path) -> None:
+    """Both come to the same answers, and nothing is compiled a second time."""
+    pair = [start(NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
+    assert [told(process) for process in pair] == 2 * [["compiling", f"True {ANSWERS}"]]
+    assert told(start(NUMBA_CACHE_DIR=str(tmp_path))) == [f"True {ANSWERS}"]
+
+
+def test_a_read_only_install_is_compiled_into_the_cache_of_the_user_or_in_memory(tmp_path: Path) -> None:
+    """A file in the way of each ``__pycache__`` keeps even root from writing there."""
+    package = tmp_path / "site" / "yupana"
+    shutil.copytree(Path(yupana.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [package, *(path for path in package.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").touch()
+    environment = {"PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(tmp_path / "site/yupana/__pycache__")}
+    home = tmp_path / "home"
+    home.mkdir()
+    assert told(start(**environment, XDG_CACHE_HOME=str(home))) == ["compiling", f"True {ANSWERS}"]
+    assert list(home.rglob("*.nbc"))
+    assert told(start(**environment, XDG_CACHE_HOME=str(home))) == [f"True {ANSWERS}"]
+    nowhere = str(package / "__pycache__")
+    assert told(start(**environment, XDG_CACHE_HOME=nowhere)) == ["compiling", f"False {ANSWERS}"]
