@@ -880,8 +880,9 @@ def attribute_loss(
     from yupana.audit.attribute.contribution import costs_of
     from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
     from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
+    from yupana.products.phsafe.product import PHSAFE
 
-    asked = _ask("phsafe", config, None, accounting=accounting)
+    asked = _ask(PHSAFE, config, None, accounting=accounting)
     question = AttributeQuestion(INDIVIDUALS, SECRETS) if individuals is None else read_individuals(Path(individuals))
     costs = costs_of(asked.plan(), asked.config.taus)
     found: list[AttributeAnswer] = []

@@ -1,5 +1,6 @@
 """What every product must do, whichever it is: each test runs for all of `PRODUCTS`."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import yupana
 from yupana.errors import ConfigError
 from yupana.plan.plan import Plan
 from yupana.products import PRODUCTS
@@ -147,3 +149,17 @@ def test_a_list_of_products_costs_no_import() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_no_product_is_known_by_its_name_elsewhere() -> None:
+    """What asks a product, finds it in `PRODUCTS` or imports it. TopDown's key is its algorithm's folder, too."""
+    source = Path(yupana.__file__).parent
+    keys = {key for key in PRODUCTS if not (source / key).is_dir()}
+    known = {
+        f"{path.relative_to(source)}:{node.lineno}"
+        for path in source.rglob("*.py")
+        if path.relative_to(source).parts[0] not in {"products", "confidential"} and path.name != "demo.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in keys
+    }
+    assert known == set()

@@ -3,67 +3,59 @@
 import argparse
 import json
 import tomllib
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from yupana.cli.arguments import Commands, print_json
 from yupana.cli.parser import verbs_of
 from yupana.cli.product import add_verb
 from yupana.errors import ConfigError, OutputError, nearest
+from yupana.products import PRODUCTS
 
-
-class _Brought(NamedTuple):
-    """What Yupana brings along for a product."""
-
-    names: Sequence[str]
-    locate: Callable[[str], Path]
-    schema: Callable[[], dict[str, Any]]
-    write: Callable[[Path, str], None]
+if TYPE_CHECKING:
+    from yupana.products.product import Product
 
 
 def add(commands: Commands) -> None:
     """Add the three verbs to every product."""
-    for key, brought in _PRODUCTS.items():
+    for key in PRODUCTS:
         verbs = verbs_of(commands.choices[key])
-        init = add_verb(
-            verbs, "init", "write a configuration to begin with, every key explained", partial(_init, brought)
-        )
+        init = add_verb(verbs, "init", "write a configuration to begin with, every key explained", partial(_init, key))
         text = "a file that does not exist (.json is without comments); SafeTab: a folder; default: print it"
         init.add_argument("out", type=Path, nargs="?", metavar="OUT", help=text)
         init.add_argument("--like", metavar="NAME", help="a built-in configuration (that of the 2020 run, US)")
-        add_verb(verbs, "schema", "print what a configuration may hold, as JSON Schema", partial(_schema, brought))
-        show = add_verb(verbs, "show", "print a built-in configuration", partial(_show, brought))
+        add_verb(verbs, "schema", "print what a configuration may hold, as JSON Schema", partial(_schema, key))
+        show = add_verb(verbs, "show", "print a built-in configuration", partial(_show, key))
         show.add_argument("name", nargs="?", metavar="NAME", help="(list the names)")
 
 
-def _init(brought: Callable[[], _Brought], options: argparse.Namespace) -> None:
-    of_product = brought()
-    text = _text(of_product, options.like or of_product.names[0])
+def _init(key: str, options: argparse.Namespace) -> None:
+    product = PRODUCTS[key]
+    text = _text(product, options.like or next(iter(product.built_in)))
     if options.out is None:
         print(text, end="")
         return
     if options.out.exists() or options.out.is_symlink():
         raise OutputError(f"{options.out} exists; name a place that does not")
-    of_product.write(options.out, text)
+    (_write_folder if "codes" in PRODUCTS.listing(key).takes else _write_file)(options.out, text)
     print(f"{options.out}: written; change it, and see what it costs with plan")
 
 
-def _schema(brought: Callable[[], _Brought], _: argparse.Namespace) -> None:
-    print_json(brought().schema())
+def _schema(key: str, _: argparse.Namespace) -> None:
+    print_json(PRODUCTS[key].schema())
 
 
-def _show(brought: Callable[[], _Brought], options: argparse.Namespace) -> None:
-    of_product = brought()
-    print(_text(of_product, options.name).rstrip() if options.name else "\n".join(of_product.names))
+def _show(key: str, options: argparse.Namespace) -> None:
+    product = PRODUCTS[key]
+    print(_text(product, options.name).rstrip() if options.name else "\n".join(product.built_in))
 
 
-def _text(of_product: _Brought, name: str) -> str:
-    if name not in of_product.names:
-        known, meant = ", ".join(of_product.names), nearest(name, of_product.names)
+def _text(product: "Product[Any]", name: str) -> str:
+    if name not in product.built_in:
+        known, meant = ", ".join(product.built_in), nearest(name, product.built_in)
         raise ConfigError(f"{name!r} is none of the built-in names {known}{meant}")
-    return of_product.locate(name).read_text(encoding="utf-8")
+    return product.locate(name).read_text(encoding="utf-8")
 
 
 def _write_file(out: Path, text: str) -> None:
@@ -80,32 +72,3 @@ def _write_folder(out: Path, text: str) -> None:
     write_parameters(out)
     (out / CONFIG).unlink()
     (out / CONFIG_WITH_COMMENTS).write_text(text, encoding="utf-8")
-
-
-def _phsafe() -> _Brought:
-    from yupana.products.phsafe.configuration import BUILT_IN, locate
-    from yupana.products.phsafe.json_schema import schema
-
-    return _Brought(BUILT_IN, locate, schema, _write_file)
-
-
-def _safetab(of: str) -> _Brought:
-    from yupana.products.safetab import json_schema
-    from yupana.products.safetab.parameters import BUILT_IN, locate
-
-    return _Brought(BUILT_IN, locate, getattr(json_schema, of), _write_folder)
-
-
-def _topdown() -> _Brought:
-    from yupana.products.topdown.json_schema import schema
-    from yupana.topdown.reading.configuration import BUILT_IN, path_of
-
-    return _Brought(BUILT_IN, path_of, schema, _write_file)
-
-
-_PRODUCTS: dict[str, Callable[[], _Brought]] = {
-    "phsafe": _phsafe,
-    "safetab-p": partial(_safetab, "persons"),
-    "safetab-h": partial(_safetab, "households"),
-    "topdown": _topdown,
-}

@@ -120,6 +120,10 @@ class Product(Protocol[C]):
         """
         ...
 
+    def schema(self) -> dict[str, Any]:
+        """What a configuration may hold, as JSON Schema."""
+        ...
+
     def document(self, config: C) -> dict[str, Any]:
         """The configuration as its file says it; read back as the same configuration."""
         ...

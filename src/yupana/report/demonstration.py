@@ -15,8 +15,10 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.errors import Accuracy as PhsafeAccuracy
 from yupana.products.phsafe.errors import CellError
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.errors import LEFT_OUT, SIZES, Accuracy, LevelErrors, size_bins
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.report.charts import BLUE, ORANGE, Mark, funnel, grid_of_shares, intervals, share_bars
 from yupana.report.errors import (
@@ -112,11 +114,17 @@ def demonstration_page(demo: Demonstration) -> Page:
         errors=error_sections(demo.plan, demo.taus, demo.release, demo.errors, demo.observed, demo.trials),
         commands=_commands(
             {
-                "what the plan costs, and how precise it is; needs no records": ("phsafe", "plan", config),
-                "another release: new noise, the same law": ("phsafe", "run", config, census, "my-release"),
+                "what the plan costs, and how precise it is; needs no records": (PHSAFE.key, "plan", config),
+                "another release: new noise, the same law": (PHSAFE.key, "run", config, census, "my-release"),
                 "a release against its manifest and plan": ("check", release),
-                "the counts without noise, as synthetic records allow": ("phsafe", "exact", config, census, "my-truth"),
-                "the errors, measured": ("phsafe", "accuracy", config, census, "--trials", str(demo.trials)),
+                "the counts without noise, as synthetic records allow": (
+                    PHSAFE.key,
+                    "exact",
+                    config,
+                    census,
+                    "my-truth",
+                ),
+                "the errors, measured": (PHSAFE.key, "accuracy", config, census, "--trials", str(demo.trials)),
                 "the same census, invented again": (
                     *("synth", "my-census", "--households", str(demo.households), "--seed", str(demo.seed)),
                 ),
@@ -190,7 +198,7 @@ class SafetabDemonstration:
 def safetab_page(demo: SafetabDemonstration) -> Page:
     """Assemble the report on SafeTab."""
     persons, households = _received(demo)
-    parameters, census, first = (str(demo.out / name) for name in ("parameters", "census", "safetab-p"))
+    parameters, census, first = (str(demo.out / name) for name in ("parameters", "census", PERSONS.key))
     totals = f"{first}/{TOTALS}.csv"
     return read_page(
         "demonstration_safetab.html",
@@ -214,12 +222,12 @@ def safetab_page(demo: SafetabDemonstration) -> Page:
         plans=_plans(demo),
         commands=_commands(
             {
-                "what the plan costs, and how precise it is; needs no records": ("safetab-p", "plan", parameters),
+                "what the plan costs, and how precise it is; needs no records": (PERSONS.key, "plan", parameters),
                 "another release of persons: new noise, the same law": (
-                    *("safetab-p", "run", parameters, census, "my-persons"),
+                    *(PERSONS.key, "run", parameters, census, "my-persons"),
                 ),
-                "and of households": ("safetab-h", "run", parameters, census, "my-households", "--totals", totals),
-                "the errors, measured": ("safetab-p", "accuracy", parameters, census, "--trials", str(demo.trials)),
+                "and of households": (HOUSEHOLDS.key, "run", parameters, census, "my-households", "--totals", totals),
+                "the errors, measured": (PERSONS.key, "accuracy", parameters, census, "--trials", str(demo.trials)),
             }
         ),
         files=_files,

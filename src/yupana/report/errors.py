@@ -15,8 +15,8 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
-from yupana.products import PRODUCTS
 from yupana.products.phsafe.errors import Accuracy, CellError
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.shells import STATE_NAMES, area_name
 from yupana.products.phsafe.specification import DERIVED, cell_column
 from yupana.products.phsafe.specification import LEVELS as SPEC_LEVELS
@@ -38,7 +38,7 @@ from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section, sections
 from yupana.report.plans import LEVELS
 
-_WORDS: Final = PRODUCTS["phsafe"].words.tables
+_WORDS: Final = PHSAFE.words.tables
 
 Columns = Mapping[str, Sequence[str]]
 

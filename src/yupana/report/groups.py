@@ -19,8 +19,8 @@ from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products import PRODUCTS
 from yupana.products.safetab.iterations import CharacteristicIterations
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.report.charts import GREY, Mark, Spec, share_bars
@@ -34,7 +34,7 @@ Release = Mapping[str, Columns]
 _AMOUNTS: Final = (GREY, "#3fa0c9", "#d9982a", "#cf5a1e")
 """Colours from a total alone to the finest table."""
 
-_TABLES: Final = {**PRODUCTS["safetab-p"].words.tables, **PRODUCTS["safetab-h"].words.tables}
+_TABLES: Final = {**PERSONS.words.tables, **HOUSEHOLDS.words.tables}
 _TENURES: Final = (_AMOUNTS[0], "#8180d6")
 
 
@@ -47,7 +47,7 @@ TYPES: Final = _marks(HOUSEHOLD_TYPE.tables, _AMOUNTS)
 TENURES: Final = _marks(TENURE.tables, _TENURES)
 """What a group that is in one table received, by table, from the least on."""
 
-LEVEL_NAMES: Final = PRODUCTS["safetab-p"].words.levels
+LEVEL_NAMES: Final = PERSONS.words.levels
 """What levels are called: ``Counties, detailed``."""
 
 

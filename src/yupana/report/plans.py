@@ -10,6 +10,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import Budget
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products import PRODUCTS
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import DERIVED
 from yupana.products.safetab.persons.plan import DETAILED_ONLY
 from yupana.report.charts import Mark, log_dots, stacked_bars
@@ -19,7 +20,7 @@ from yupana.report.page import Chart, Figure, Section, sections
 LEVELS: Final = {
     key: Mark(words, colour, shape)
     for (key, words), colour, shape in zip(
-        PRODUCTS["phsafe"].words.levels.items(),
+        PHSAFE.words.levels.items(),
         ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95"),
         ("circle", "diamond", "triangle-up") * 2,
         strict=True,
@@ -151,7 +152,7 @@ def plan_sections(plan: Plan) -> tuple[Section, ...]:
         most={
             "share": float(most.budget) / float(plan.loss()),
             "table": most.table,
-            "words": PRODUCTS["phsafe"].words.tables[most.table],
+            "words": PHSAFE.words.tables[most.table],
             "level": LEVELS[most.level].name,
         },
         derived=" and ".join(DERIVED),

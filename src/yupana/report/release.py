@@ -6,6 +6,7 @@ from typing import Any
 from yupana.files.new_file import NewFile
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import DEFAULT_DELTA, Plan
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.persons.plan import DETAILED_ONLY
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
@@ -31,7 +32,7 @@ def write_release_report(
     tables : mapping of table to columns
         As published; only those of PHSafe are looked at.
     """
-    of_product = _phsafe(plan, tables) if plan.product == "phsafe" else _safetab(plan)
+    of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan)
     described = manifest["tables"]
     differences = plan.differences(production)
     page = read_page(

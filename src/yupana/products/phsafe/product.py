@@ -14,6 +14,7 @@ from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
 from yupana.products.phsafe.attributes import faults_of, losses_by_attribute
 from yupana.products.phsafe.configuration import Config, config_document, locate, read_config
+from yupana.products.phsafe.json_schema import schema
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import FAMILIES, table
@@ -67,6 +68,10 @@ class PhsafeProduct(Product[Config]):
     def read(self, source: Path | str) -> Config:
         """Read a config.json or .toml, a built-in configuration, or the manifest of a release."""
         return read_config(locate(source))
+
+    def schema(self) -> dict[str, Any]:
+        """Of config.json and config.toml."""
+        return schema()
 
     def document(self, config: Config) -> dict[str, Any]:
         """The configuration as config.json."""

@@ -13,6 +13,7 @@ from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.product import BuiltIn, Checked, Product, Words
+from yupana.products.safetab import json_schema
 from yupana.products.safetab.households import configuration as households
 from yupana.products.safetab.households import plan as households_plan
 from yupana.products.safetab.households import production as households_production
@@ -181,6 +182,10 @@ class PersonsProduct(SafetabProduct[persons.Config]):
         """Read a config.json, or the manifest of a release."""
         return persons.read_config(path)
 
+    def schema(self) -> dict[str, Any]:
+        """Of config.json and config.toml, which may hold the other product's keys, too."""
+        return json_schema.persons()
+
     def document(self, config: Parameters[persons.Config]) -> dict[str, Any]:
         """The configuration as config.json."""
         return persons.config_document(config.config)
@@ -251,6 +256,10 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
     def read_config(self, path: Path) -> households.Config:
         """Read a config.json, or the manifest of a release."""
         return households.read_config(path)
+
+    def schema(self) -> dict[str, Any]:
+        """Of config.json and config.toml, which may hold the other product's keys, too."""
+        return json_schema.households()
 
     def document(self, config: Parameters[households.Config]) -> dict[str, Any]:
         """The configuration as config.json."""

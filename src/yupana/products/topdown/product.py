@@ -12,6 +12,7 @@ from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.product import BuiltIn, Checked, Product, Words
+from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, semantics_of, with_budgets
@@ -31,8 +32,8 @@ class TopdownProduct(Product[Configuration]):
     adaptive: Final = False
     built_in: Final[Mapping[str, BuiltIn]] = {
         "pl94-2020-us": BuiltIn("TopDown, persons", "topdown"),
-        "h1-2020-us": BuiltIn("TopDown, housing units", "topdown-h1"),
         "pl94-2020-pr": BuiltIn("Puerto Rico, persons", "topdown-pr"),
+        "h1-2020-us": BuiltIn("TopDown, housing units", "topdown-h1"),
         "h1-2020-pr": BuiltIn("Puerto Rico, housing units", "topdown-h1-pr"),
         "cook-2010": BuiltIn("one county of 2010"),
     }
@@ -44,6 +45,10 @@ class TopdownProduct(Product[Configuration]):
     def read(self, source: Path | str) -> Configuration:
         """Read a configuration in TOML or JSON, built-in or not, or the manifest of a release."""
         return read_configuration(source)
+
+    def schema(self) -> dict[str, Any]:
+        """Of a configuration in TOML or JSON."""
+        return schema()
 
     def document(self, config: Configuration) -> dict[str, Any]:
         """The configuration with every default told."""
