@@ -78,6 +78,7 @@ EXAMPLES: Final = {
     "audit attribute": ("yupana audit attribute parameters",),
     "audit certificate": ("yupana audit certificate release certificate",),
     "explore": ("yupana explore",),
+    "report": ("yupana report release release.html",),
     "check": ("yupana check release",),
     "demo": ("yupana demo demo --households 400 --trials 2",),
     "completion": ("yupana completion bash > yupana.bash",),

@@ -23,6 +23,7 @@ from yupana.cli import (
     interval,
     postprocess,
     product,
+    report,
     spine,
     synth,
 )
@@ -35,7 +36,8 @@ _BAD_REQUEST = 2
 _FAULT = 1
 
 _COMMANDS = (
-    *(synth, product, configuration, postprocess, spine, interval, account, audit, explore, check, demo, completion),
+    *(synth, product, configuration, postprocess, spine, interval, account, audit, explore, check, report, demo),
+    completion,
 )
 
 

@@ -1,0 +1,26 @@
+"""`yupana report RELEASE OUT.html`: a page on a release."""
+
+import argparse
+from pathlib import Path
+
+from yupana.cli.arguments import Commands
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "report",
+        help="write an HTML page on a release: its loss, margins and tables; no truth",
+        description="Write an HTML page on a release: its loss, margins and tables; no truth.",
+    )
+    parser.add_argument("release", type=Path, metavar="RELEASE")
+    parser.add_argument("out", type=Path, metavar="OUT.html")
+    text = "of SafeTab: the files of codes and iterations"
+    parser.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
+    parser.set_defaults(command=_report)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from yupana.api import report
+
+    print(report(options.release, options.out, codes=options.codes))
