@@ -18,7 +18,7 @@ import numpy as np
 
 from yupana.topdown.queries import margin
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import Measured, combined, down, intervals, own, quadratic, summed
+from yupana.topdown.tree.least_squares import TreeAnswers, combined, down, intervals, own, quadratic, summed
 
 _ROWS = {
     44: ((2, 2, 11), (1, 1315, 3985, 76_751)),
@@ -39,7 +39,7 @@ def measure(shape: tuple[int, ...], units: tuple[int, ...]) -> str:
     parents = [np.sort(np.arange(below) % above).astype(np.int32) for above, below in pairwise(units)]
     levels = [
         [
-            Measured(query, rng.integers(-9, 9, (number, query.size)), np.full(number, float(rng.uniform(0.01, 1))))
+            TreeAnswers(query, rng.integers(-9, 9, (number, query.size)), np.full(number, float(rng.uniform(0.01, 1))))
             for query in queries
         ]
         for number in units

@@ -23,7 +23,7 @@ from yupana.progress import Stopwatch
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.families import Families, ask_all
+from yupana.topdown.families import SiblingBatch, ask_all
 from yupana.topdown.on_demand import MeasuredOnDemand
 from yupana.topdown.reading.configuration import read_configuration
 
@@ -107,10 +107,10 @@ def path(world: World, block: int) -> list[int]:
     return units[::-1]
 
 
-def everything(world: World, level: int, cells: int) -> Families:
+def everything(world: World, level: int, cells: int) -> SiblingBatch:
     """All units of a geolevel as children of one parent in which all cells are live."""
     units = world.spine.tree.units(level)
-    return Families(np.array([0, units]), np.array([0, cells]), np.arange(cells, dtype=np.int32))
+    return SiblingBatch(np.array([0, units]), np.array([0, cells]), np.arange(cells, dtype=np.int32))
 
 
 def test_the_door_opens_once_for_each_unit(folder: Path) -> None:
@@ -152,7 +152,7 @@ def test_only_live_answers_are_drawn(folder: Path, tmp_path: Path) -> None:
     evidence = on_demand(world, spending, tmp_path)
     units = world.spine.tree.units(2)
     live = np.array([1, 4], dtype=np.int32)
-    gathered = evidence.gather(2, Families(np.array([0, units]), np.array([0, 2]), live))
+    gathered = evidence.gather(2, SiblingBatch(np.array([0, units]), np.array([0, 2]), live))
     for q, query in enumerate(spending.levels[2].queries):
         reached: Ints = np.unique(query.answers()[live])
         assert sorted(gathered.asked[q].answers.tolist()) == reached.tolist()

@@ -19,7 +19,7 @@ from yupana.topdown import families
 one = np.array([0, 2])
 cells = np.arange(2, dtype=np.int32)
 with on_compiling(lambda: print("compiling")):
-    asked = families.ask(families.Families(one, one, cells), cells[::-1].copy(), 2)
+    asked = families.ask(families.SiblingBatch(one, one, cells), cells[::-1].copy(), 2)
 print(is_kept(families._ask), asked.answers.tolist())
 """
 """Calls one loop; what it prints tells whether that took compiling, and whether that is kept."""

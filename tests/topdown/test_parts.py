@@ -11,7 +11,7 @@ from yupana.confidential.tabulate.answers import exact_answers
 from yupana.geography.tree import Tree
 from yupana.topdown.constraints import UNKNOWN, Joint, Limits, facility_limits, limits_by_level
 from yupana.topdown.divide import collapse
-from yupana.topdown.families import Families, ask
+from yupana.topdown.families import SiblingBatch, ask
 from yupana.topdown.feasible import impossible
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.node.problem import Held, Node
@@ -57,7 +57,7 @@ def test_only_answers_that_live_cells_reach_are_asked_and_summed(
     query = [margin("", shape, kept) for kept in product((0, 1), repeat=2)][split % 4]
     label = query.answers()
     cells = np.array([c for part in live for c in sorted(part)], dtype=np.int32)
-    families = Families(np.array([0, split, 5]), np.array([0, len(live[0]), len(cells)]), cells)
+    families = SiblingBatch(np.array([0, split, 5]), np.array([0, len(live[0]), len(cells)]), cells)
     asked = ask(families, label, query.size)
     places = asked.places(families.children)
     values = exact_answers(

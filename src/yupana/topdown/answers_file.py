@@ -16,7 +16,7 @@ from yupana.topdown.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class AnswerFile:
     """Numbers about the answers of consecutive geounits.
 
     Attributes
@@ -51,7 +51,7 @@ def kept_columns(query: Query, schema: Schema, recodes: Mapping[str, Recode]) ->
 
 
 def write_answers(
-    path: Path, geounits: Sequence[str], kept: Mapping[str, Sequence[str]], pieces: Iterable[Answers]
+    path: Path, geounits: Sequence[str], kept: Mapping[str, Sequence[str]], pieces: Iterable[AnswerFile]
 ) -> int:
     """Write ``geounit``, what the query keeps, and the numbers; return the rows.
 
@@ -62,7 +62,7 @@ def write_answers(
         Identifiers of the geolevel.
     kept : mapping of str to sequence of str
         `kept_columns` of the query.
-    pieces : iterable of Answers
+    pieces : iterable of AnswerFile
 
     Raises
     ------
@@ -88,7 +88,7 @@ def write_answers(
     return rows
 
 
-def _write_piece(db: duckdb.DuckDBPyConnection, part: Path, kept: int, size: int, piece: Answers) -> int:
+def _write_piece(db: duckdb.DuckDBPyConnection, part: Path, kept: int, size: int, piece: AnswerFile) -> int:
     shape = (len(piece.units), size)
     arrays = {
         "u": np.repeat(piece.units, size),

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
-from yupana.topdown.families import Families, ask
+from yupana.topdown.families import SiblingBatch, ask
 from yupana.topdown.node.problem import Node
 from yupana.topdown.node.settle import settle
 from yupana.topdown.node.solve import solve
@@ -26,7 +26,7 @@ def compile_kernels(announce: Callable[[str], None]) -> None:
     """
     with on_compiling(lambda: announce(ONCE if is_kept(settle) else EACH_TIME)):
         cells = np.arange(2, dtype=np.int32)
-        ask(Families(np.array([0, 2]), np.array([0, 2]), cells), cells, 2)
+        ask(SiblingBatch(np.array([0, 2]), np.array([0, 2]), cells), cells, 2)
         parent = np.array([2, 1])
         node = Node(parent.astype(np.float64), (cells,), (np.array([[0.6, 0.2], [1.6, 0.6]]),), np.ones((2, 1)))
         round_counts(solve(node).counts, parent, ((cells, None),))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.geography.tree import Tree
 from yupana.topdown.constraints import Joint, Limits, joint_by_parent
-from yupana.topdown.divide import Divided, Family, Terms, divide, divide_failsafe
-from yupana.topdown.families import Families
+from yupana.topdown.divide import Divided, Siblings, Terms, divide, divide_failsafe
+from yupana.topdown.families import SiblingBatch
 from yupana.topdown.feasible import impossible
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Query
@@ -37,7 +37,7 @@ class Gathered(Protocol):
 class Evidence(Protocol):
     """Where the estimator learns of a geolevel: noisy measurements, or what was made of them."""
 
-    def gather(self, level: int, families: Families) -> Gathered:
+    def gather(self, level: int, families: SiblingBatch) -> Gathered:
         """Learn of the children of families; whatever is drawn for that is on disk when this returns.
 
         Each child is asked about once in a run. A resumed run asks again, and learns the same.
@@ -142,7 +142,7 @@ class Batch:
         The first parent.
     parents : Histogram
         Counts of the parents, numbered from 0.
-    families : Families
+    families : SiblingBatch
         What is asked of their children.
     failing : frozenset of int
         Those whose children cannot sum to them.
@@ -151,7 +151,7 @@ class Batch:
     level: _Level
     first: int
     parents: Histogram
-    families: Families
+    families: SiblingBatch
     failing: frozenset[int]
 
 
@@ -284,7 +284,7 @@ def _divide_one(batch: Batch, gathered: Gathered, position: int) -> Divided:
     rules, here = level.rules, slice(begin, end)
     bounded = rules.limits is not None
     joint = level.joint.get(batch.first + position, ())
-    family = Family(
+    family = Siblings(
         counts,
         end - begin,
         tuple(tuple(None if q is None else q[live] for q in queries) for queries in level.rounding),
@@ -320,7 +320,7 @@ def _failing(parents: Histogram, level: _Level, first: int, last: int) -> frozen
     )
 
 
-def _families(parents: Histogram, level: _Level, first: int, last: int, failing: frozenset[int]) -> Families:
+def _families(parents: Histogram, level: _Level, first: int, last: int, failing: frozenset[int]) -> SiblingBatch:
     """The live cells of parents: those that hold someone; under the failsafe, all that can."""
     begin, end = parents.starts[first], parents.starts[last]
     live, starts = parents.cells[begin:end], parents.starts[first : last + 1] - begin
@@ -333,7 +333,7 @@ def _families(parents: Histogram, level: _Level, first: int, last: int, failing:
             parts.append(part)
         live = np.concatenate(parts)
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return Families(level.starts[first : last + 1], starts, live)
+    return SiblingBatch(level.starts[first : last + 1], starts, live)
 
 
 def _join(pieces: Sequence[Histogram]) -> Histogram:

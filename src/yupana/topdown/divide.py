@@ -41,7 +41,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Family:
+class Siblings:
     """A parent with its children and all that the estimate must satisfy.
 
     Attributes
@@ -88,12 +88,12 @@ class Divided:
     missed: int | None = None
 
 
-def divide(family: Family, passes: Sequence[Callable[[], Terms]]) -> Divided:
+def divide(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
     """Estimate the counts of the children and round them; the result sums to the parent, cell by cell.
 
     Parameters
     ----------
-    family : Family
+    family : Siblings
     passes : sequence of callable
         Makes the terms of each estimation pass.
 
@@ -116,7 +116,7 @@ def divide(family: Family, passes: Sequence[Callable[[], Terms]]) -> Divided:
     return Divided(counts, solvers)
 
 
-def estimate_in_passes(family: Family, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
+def estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
     """Estimate the counts of the children; each pass keeps what the earlier ones hold.
 
     A pass is solved on the coarsest cells that its queries, what is held and the bounds can tell apart. Where the last
@@ -151,14 +151,14 @@ def _holds_all(terms: Terms) -> bool:
     return any(len(np.unique(label)) == len(label) for label in terms.held)
 
 
-def _node(family: Family, terms: Terms, held: tuple[Held, ...]) -> Node:
+def _node(family: Siblings, terms: Terms, held: tuple[Held, ...]) -> Node:
     lower, upper = (None if b is None else b.astype(np.float64) for b in (family.lower, family.upper))
     joint = tuple((positions, float(total)) for positions, total in family.joint)
     parent = family.parent.astype(np.float64)
     return Node(parent, terms.queries, terms.answers, terms.weights, held, family.groups, lower, upper, joint)
 
 
-def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> Divided:
+def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
     """Divide a parent that its children's constraints contradict: bend its cells, as little as possible.
 
     Within a group of the first attribute cells are alike to the constraints, so it is the parent's group totals that
@@ -166,7 +166,7 @@ def divide_failsafe(family: Family, passes: Sequence[Callable[[], Terms]]) -> Di
 
     Parameters
     ----------
-    family : Family
+    family : Siblings
         On every cell that can hold someone.
     passes : sequence of callable
     """
@@ -235,12 +235,12 @@ def sum_by(counts: Floats, label: Indices) -> Floats:
     return out
 
 
-def _known_totals(family: Family) -> list[Floats]:
+def _known_totals(family: Siblings) -> list[Floats]:
     """Known totals of the children as answers of the total query."""
     return [] if family.totals is None else [family.totals.astype(np.float64)[:, None]]
 
 
-def _fixed(family: Family) -> tuple[tuple[Indices, Ints], ...]:
+def _fixed(family: Siblings) -> tuple[tuple[Indices, Ints], ...]:
     return tuple(
         (np.zeros(len(family.parent), dtype=np.int32), np.rint(totals).astype(np.int64))
         for totals in _known_totals(family)

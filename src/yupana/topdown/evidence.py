@@ -9,7 +9,7 @@ import numpy as np
 from yupana.arrays import Floats, Ints
 from yupana.topdown.budget import LevelSpending
 from yupana.topdown.divide import Terms
-from yupana.topdown.families import Asked, Families
+from yupana.topdown.families import Asked, SiblingBatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +18,7 @@ class MeasuredFamilies:
 
     Attributes
     ----------
-    families : Families
+    families : SiblingBatch
     asked : tuple of Asked
         By query: which answers were asked.
     values, places : tuple of ndarray of int64
@@ -29,7 +29,7 @@ class MeasuredFamilies:
         Queries of each estimation pass, by position.
     """
 
-    families: Families
+    families: SiblingBatch
     asked: tuple[Asked, ...]
     values: tuple[Ints, ...]
     places: tuple[Ints, ...]
@@ -38,7 +38,7 @@ class MeasuredFamilies:
 
     @classmethod
     def of(
-        cls, spent: LevelSpending, families: Families, asked: tuple[Asked, ...], values: tuple[Ints, ...]
+        cls, spent: LevelSpending, families: SiblingBatch, asked: tuple[Asked, ...], values: tuple[Ints, ...]
     ) -> "MeasuredFamilies":
         """What was measured of families under a plan."""
         places = tuple(one.places(families.children) for one in asked)

@@ -13,7 +13,7 @@ from yupana.topdown.queries import Query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Families:
+class SiblingBatch:
     """Consecutive parents of one geolevel with their children, who lie side by side in the geolevel below.
 
     Attributes
@@ -68,12 +68,12 @@ class Asked:
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
 
 
-def ask(families: Families, label: NDArray[np.int32], size: int) -> Asked:
+def ask(families: SiblingBatch, label: NDArray[np.int32], size: int) -> Asked:
     """Find the answers of a query that the live cells of each parent reach.
 
     Parameters
     ----------
-    families : Families
+    families : SiblingBatch
     label : ndarray of int32, shape (cells,)
         For each cell the answer it counts in.
     size : int
@@ -83,7 +83,7 @@ def ask(families: Families, label: NDArray[np.int32], size: int) -> Asked:
     return Asked(local, starts, answers)
 
 
-def ask_all(families: Families, queries: Sequence[Query]) -> tuple[Asked, ...]:
+def ask_all(families: SiblingBatch, queries: Sequence[Query]) -> tuple[Asked, ...]:
     """Find the answers of several queries that the live cells of each parent reach."""
     return tuple(ask(families, query.answers(), query.size) for query in queries)
 

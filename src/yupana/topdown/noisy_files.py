@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from yupana.geography.spine import Spine
-from yupana.topdown.answers_file import Answers, kept_columns, write_answers
+from yupana.topdown.answers_file import AnswerFile, kept_columns, write_answers
 from yupana.topdown.query_names import Recode
 from yupana.topdown.schema import Schema
 from yupana.topdown.stored import StoredMeasurements
@@ -34,7 +34,7 @@ def write_noisy(
     return rows
 
 
-def _pieces(stored: StoredMeasurements, level: int, q: int) -> Iterator[Answers]:
+def _pieces(stored: StoredMeasurements, level: int, q: int) -> Iterator[AnswerFile]:
     spent = stored.spending.levels[level]
     for first, last, answers in stored.pieces(level, 0, len(spent.share_of)):
         share = spent.share_of[first:last]
@@ -43,4 +43,4 @@ def _pieces(stored: StoredMeasurements, level: int, q: int) -> Iterator[Answers]
             "value": answers[q][measured].astype(np.int64),
             "variance": spent.variances[share[measured], q][:, None],
         }
-        yield Answers(measured + first, numbers)
+        yield AnswerFile(measured + first, numbers)

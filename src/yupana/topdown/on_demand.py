@@ -11,13 +11,13 @@ from yupana.arrays import Ints
 from yupana.topdown.budget import Spending
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.evidence import MeasuredFamilies
-from yupana.topdown.families import Asked, Families, ask_all
+from yupana.topdown.families import Asked, SiblingBatch, ask_all
 
 
 class Measures(Protocol):
     """Measures what is asked of geounits; the door of a run."""
 
-    def measure(self, level: int, families: Families, asked: Sequence[Asked]) -> tuple[Ints, ...]:
+    def measure(self, level: int, families: SiblingBatch, asked: Sequence[Asked]) -> tuple[Ints, ...]:
         """Noisy answers of each query of a geolevel, for the children of families."""
         ...
 
@@ -40,7 +40,7 @@ class MeasuredOnDemand:
     checkpoint: Checkpoint
     door: Measures
 
-    def gather(self, level: int, families: Families) -> MeasuredFamilies:
+    def gather(self, level: int, families: SiblingBatch) -> MeasuredFamilies:
         """Read or draw, and keep, what the estimator reads of the children of families.
 
         Raises

@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.topdown.descend import Piece
-from yupana.topdown.divide import Family, Terms, divide
-from yupana.topdown.families import Families
+from yupana.topdown.divide import Siblings, Terms, divide
+from yupana.topdown.families import SiblingBatch
 from yupana.topdown.histogram import count_entries
 
 _SPARE: Final = 1000
 """Persons a cell may exceed what was measured by, before a bound is felt."""
 
 
-def root_families(live: NDArray[np.bool_]) -> Families:
+def root_families(live: NDArray[np.bool_]) -> SiblingBatch:
     """The root as the only child of nobody; ``live``, of shape (cells,), are the cells that can hold someone."""
     cells = np.flatnonzero(live).astype(np.int32)
-    return Families(np.array([0, 1]), np.array([0, len(cells)]), cells)
+    return SiblingBatch(np.array([0, 1]), np.array([0, len(cells)]), cells)
 
 
-def estimate_root(family: Family, cells: NDArray[np.int32], passes: Sequence[Callable[[], Terms]]) -> Piece:
+def estimate_root(family: Siblings, cells: NDArray[np.int32], passes: Sequence[Callable[[], Terms]]) -> Piece:
     """Estimate and round the root.
 
     It is divided like any other parent's child: beside a sibling that nobody measured, which takes what is left of a
@@ -32,7 +32,7 @@ def estimate_root(family: Family, cells: NDArray[np.int32], passes: Sequence[Cal
 
     Parameters
     ----------
-    family : Family
+    family : Siblings
         The root as an only child, its parent's counts ignored.
     cells : ndarray of int32, shape (m,)
         The live cells.
@@ -67,7 +67,7 @@ def _with_sibling(make: Callable[[], Terms]) -> Terms:
     )
 
 
-def _most(family: Family, passes: Sequence[Callable[[], Terms]]) -> int:
+def _most(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> int:
     """More than any cell of the root will be given."""
     if family.totals is not None:
         return int(family.totals[0]) + 1

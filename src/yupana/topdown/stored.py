@@ -12,7 +12,7 @@ from yupana.arrays import Ints
 from yupana.topdown.budget import Spending
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.evidence import MeasuredFamilies
-from yupana.topdown.families import Families, ask_all
+from yupana.topdown.families import SiblingBatch, ask_all
 
 _VALUES_AT_ONCE: Final = 1 << 22
 
@@ -71,7 +71,7 @@ class StoredMeasurements:
         found = [piece for _, _, piece in self.pieces(level, first, last)]
         return [np.concatenate(of_query) for of_query in zip(*found, strict=True)]
 
-    def gather(self, level: int, families: Families) -> MeasuredFamilies:
+    def gather(self, level: int, families: SiblingBatch) -> MeasuredFamilies:
         """Read what was measured of the children of families, where their live cells reach."""
         spent = self.spending.levels[level]
         asked = ask_all(families, spent.queries)

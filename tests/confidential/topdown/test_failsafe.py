@@ -13,11 +13,11 @@ from topdown_worlds import write_configuration, write_world
 
 from yupana.cli.main import main
 from yupana.topdown import descend
-from yupana.topdown.divide import Divided, Family, Terms, divide_failsafe, sum_by
+from yupana.topdown.divide import Divided, Siblings, Terms, divide_failsafe, sum_by
 from yupana.topdown.node import failsafe
 
 
-def least_departure(family: Family) -> int | None:
+def least_departure(family: Siblings) -> int | None:
     """The least sum over cells of |parent - sum of children| that integer counts permit; None if there are none.
 
     With the parent's total kept. None of the program's own code is used.
@@ -60,7 +60,7 @@ def least_departure(family: Family) -> int | None:
     return None if found.status == 2 else round(found.fun)
 
 
-def check(family: Family, divided: Divided, *, failing: bool) -> None:
+def check(family: Siblings, divided: Divided, *, failing: bool) -> None:
     """What the failsafe promises, or that it was not needed."""
     counts = divided.counts
     assert (counts >= 0).all()
@@ -88,7 +88,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     seen: dict[str, Any] = {"parents": 0, "failsafe": [], "split": 0, "dense": 0}
 
     def watch(divide: Callable[..., Divided], *, failing: bool) -> Callable[..., Divided]:
-        def checked(family: Family, passes: Any) -> Divided:  # noqa: ANN401
+        def checked(family: Siblings, passes: Any) -> Divided:  # noqa: ANN401
             divided = divide(family, passes)
             check(family, divided, failing=failing)
             seen["parents"] += 1
@@ -140,7 +140,7 @@ def test_what_a_pass_holds_makes_no_room_for_later_ones(seed: int) -> None:
     each = np.arange(len(outer), dtype=np.int32)
     true = random.integers(0, 5, (k, len(outer))) * (random.random((k, len(outer))) < 0.5)
     persons = true.reshape(k, *sizes).sum(axis=2)
-    family = Family(
+    family = Siblings(
         random.permutation(true.sum(axis=0)),
         k,
         ((np.zeros_like(outer), outer), (None,)),

@@ -21,8 +21,8 @@ from yupana.privacy.sampler import add_noise
 from yupana.topdown.queries import Query, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import (
-    Estimate,
-    Measured,
+    TreeAnswers,
+    TreeEstimate,
     combined,
     down,
     intervals,
@@ -89,9 +89,9 @@ def answers(counts: Ints, query: Query) -> Ints:
     return out
 
 
-def climb(tree: Tree, truth: list[Ints], entropy: SeededEntropy) -> list[Estimate]:
+def climb(tree: Tree, truth: list[Ints], entropy: SeededEntropy) -> list[TreeEstimate]:
     """Measure all levels and estimate them upward."""
-    basis, upward = Basis(SHAPE), list[Estimate]()
+    basis, upward = Basis(SHAPE), list[TreeEstimate]()
     for level in (3, 2, 1, 0):
         share, queries = SHARES[tree.names[level]]
         measured = []
@@ -99,9 +99,9 @@ def climb(tree: Tree, truth: list[Ints], entropy: SeededEntropy) -> list[Estimat
             variance = 1 / (RHO * Fraction(share) * Fraction(part))
             exact = answers(truth[level], QUERIES[name])
             noisy = add_noise(exact.ravel(), DiscreteGaussian(variance), entropy).reshape(exact.shape)
-            measured.append(Measured(QUERIES[name], noisy, np.full(len(exact), 1 / float(variance))))
+            measured.append(TreeAnswers(QUERIES[name], noisy, np.full(len(exact), 1 / float(variance))))
         if level == 0:
-            measured.append(Measured(QUERIES["total"], answers(truth[0], QUERIES["total"]), np.array([np.inf])))
+            measured.append(TreeAnswers(QUERIES["total"], answers(truth[0], QUERIES["total"]), np.array([np.inf])))
         estimate = own(basis, tree.units(level), measured)
         if upward:
             estimate = combined(basis, estimate, summed(upward[0], tree.parents[level + 1], tree.units(level)))
@@ -124,7 +124,7 @@ def test_intervals_cover_real_counts() -> None:
     normal: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     whole: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
 
-    def look(level: str, estimate: Estimate, true: Ints) -> None:
+    def look(level: str, estimate: TreeEstimate, true: Ints) -> None:
         for name, query in QUERIES.items():
             found, exact = intervals(basis, estimate, query), answers(true, query)
             errors = np.abs(found.estimate - exact) / np.sqrt(found.variance)
@@ -140,7 +140,7 @@ def test_intervals_cover_real_counts() -> None:
         precision = precisions_of_sums(tree, [each.precision for each in upward], upward[0].precision, members)
         sums = np.zeros((members.number, 44))
         np.add.at(sums, place, estimate.coordinates)
-        look("Place", Estimate(sums, precision), places)
+        look("Place", TreeEstimate(sums, precision), places)
     for key, shares in normal.items():
         tolerance = 0.05 if key[0] == "Place" else 0.01
         assert abs(np.mean(shares) - 0.9) < tolerance, key

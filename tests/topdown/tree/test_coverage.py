@@ -23,9 +23,9 @@ from yupana.privacy.sampler import add_noise
 from yupana.topdown.queries import Query, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import (
-    Estimate,
     Intervals,
-    Measured,
+    TreeAnswers,
+    TreeEstimate,
     combined,
     down,
     intervals,
@@ -60,14 +60,14 @@ def answers(counts: Floats, query: Query) -> Floats:
 
 
 @pytest.fixture(scope="module")
-def world() -> tuple[list[Floats], list[Estimate], list[Estimate]]:
+def world() -> tuple[list[Floats], list[TreeEstimate], list[TreeEstimate]]:
     """True counts by level, of shape (replicates, units, cells), and estimates of all replicates side by side."""
     rng, entropy, basis = np.random.default_rng(21), SeededEntropy(22), Basis(SHAPE)
     blocks = rng.poisson(rng.exponential(6, (TREE.units(3), 1)) * rng.dirichlet(np.full(20, 0.3), TREE.units(3)))
     truth = [np.zeros((TREE.units(level), 20), dtype=np.int64) for level in range(4)]
     for level in range(4):
         np.add.at(truth[level], TREE.ancestors(level), blocks)
-    upward: list[Estimate] = []
+    upward: list[TreeEstimate] = []
     parents = [
         (PARENTS[level] + TREE.units(level - 1) * np.arange(REPLICATES)[:, None]).ravel() if level else PARENTS[0]
         for level in range(4)
@@ -79,10 +79,10 @@ def world() -> tuple[list[Floats], list[Estimate], list[Estimate]]:
             exact = np.tile(answers(truth[level], query), (REPLICATES, 1))
             noisy = add_noise(exact.ravel(), DiscreteGaussian(variance), entropy).reshape(exact.shape)
             some = np.arange(units) % 7 > 0 if level == 3 else np.arange(units) != 9
-            measured.append(Measured(query, noisy, np.tile(np.where(some, 1 / float(variance), 0.0), REPLICATES)))
+            measured.append(TreeAnswers(query, noisy, np.tile(np.where(some, 1 / float(variance), 0.0), REPLICATES)))
         if level == 0:
             total = np.tile(answers(truth[0], QUERIES[0]), (REPLICATES, 1))
-            measured.append(Measured(QUERIES[0], total, np.full(REPLICATES, np.inf)))
+            measured.append(TreeAnswers(QUERIES[0], total, np.full(REPLICATES, np.inf)))
         alone = own(basis, units * REPLICATES, measured)
         if upward:
             alone = combined(basis, alone, summed(upward[0], parents[level + 1], units * REPLICATES))
@@ -122,7 +122,7 @@ def check(found: Intervals, true: Floats, confidence: float) -> None:
 @pytest.mark.parametrize("query", range(len(QUERIES)))
 @pytest.mark.parametrize("level", range(4))
 def test_intervals_cover_what_they_say(
-    world: tuple[list[Floats], list[Estimate], list[Estimate]], level: int, query: int, confidence: float
+    world: tuple[list[Floats], list[TreeEstimate], list[TreeEstimate]], level: int, query: int, confidence: float
 ) -> None:
     truth, _, final = world
     found = intervals(Basis(SHAPE), final[level], QUERIES[query], confidence)
@@ -136,7 +136,7 @@ def test_intervals_cover_what_they_say(
 
 @pytest.mark.parametrize("query", range(len(QUERIES)))
 def test_intervals_of_sums_across_branches_cover_what_they_say(
-    world: tuple[list[Floats], list[Estimate], list[Estimate]], query: int
+    world: tuple[list[Floats], list[TreeEstimate], list[TreeEstimate]], query: int
 ) -> None:
     truth, upward, final = world
     blocks = TREE.units(3)
@@ -145,7 +145,7 @@ def test_intervals_of_sums_across_branches_cover_what_they_say(
     precision = precisions_of_sums(TREE, spectra, spectra[0], partition(entity, 4))
     coordinates = final[3].coordinates.reshape(REPLICATES, blocks, -1)
     inside = (np.arange(4)[:, None] == entity).astype(float)
-    sums = Estimate((inside @ coordinates).reshape(REPLICATES * 4, -1), np.tile(precision, (REPLICATES, 1)))
+    sums = TreeEstimate((inside @ coordinates).reshape(REPLICATES * 4, -1), np.tile(precision, (REPLICATES, 1)))
     found = intervals(Basis(SHAPE), sums, QUERIES[query])
     true = answers(inside @ truth[3], QUERIES[query])
     check(found, true, 0.9)

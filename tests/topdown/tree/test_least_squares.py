@@ -13,9 +13,9 @@ from yupana.geography.tree import Tree, partition
 from yupana.topdown.queries import Query, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import (
-    Estimate,
-    Measured,
     Quadratic,
+    TreeAnswers,
+    TreeEstimate,
     combined,
     down,
     intervals,
@@ -35,7 +35,7 @@ class World:
 
     shape: tuple[int, ...]
     tree: Tree
-    levels: tuple[tuple[Measured, ...], ...]
+    levels: tuple[tuple[TreeAnswers, ...], ...]
 
 
 def matrix(query: Query) -> Floats:
@@ -79,17 +79,17 @@ def worlds(draw: st.DrawFn, *, complete: bool = False) -> World:
                 precision[rng.random(len(counts)) < 0.3] = 0.0
             answers = counts @ matrix(query).T + rng.normal(0, 3, (len(counts), query.size))
             answers[precision == 0] = np.nan
-            measured.append(Measured(query, answers, precision))
+            measured.append(TreeAnswers(query, answers, precision))
         if with_exact and rng.random() < 0.5:
             query = queries[rng.integers(len(queries))]
             precision = np.where(rng.random(len(counts)) < 0.5, np.inf, 0.0)
             answers = np.where(precision[:, None] > 0, counts @ matrix(query).T, np.nan)
-            measured.append(Measured(query, answers, precision))
+            measured.append(TreeAnswers(query, answers, precision))
         levels.append(tuple(measured))
     return World(shape, tree, tuple(levels))
 
 
-def two_passes(world: World) -> tuple[list[Estimate], list[Estimate]]:
+def two_passes(world: World) -> tuple[list[TreeEstimate], list[TreeEstimate]]:
     """Upward and final estimates by level."""
     basis, tree = Basis(world.shape), world.tree
     bottom = len(world.levels) - 1
@@ -198,7 +198,7 @@ def test_children_sum_to_their_parents(world: World) -> None:
         np.testing.assert_allclose(total, above.coordinates, atol=1e-8)
 
 
-def solve_node(parent: Floats, estimate: Estimate, quad: Quadratic, basis: Basis) -> Floats:
+def solve_node(parent: Floats, estimate: TreeEstimate, quad: Quadratic, basis: Basis) -> Floats:
     """Minimise the quadratic over children that sum to the parent, with exact parts held, as one dense system."""
     children, cells = estimate.coordinates.shape
     size = children * cells
@@ -310,7 +310,7 @@ def test_a_block_gets_its_own_queries_and_no_others() -> None:
     queries = [margin("x", shape, flags) for flags in kept]
     precision = np.exp(rng.normal(0, 3, (200, len(kept))))
     measured = [
-        Measured(query, rng.normal(size=(200, query.size)), weight)
+        TreeAnswers(query, rng.normal(size=(200, query.size)), weight)
         for query, weight in zip(queries, precision.T, strict=True)
     ]
     quad = quadratic(basis, own(basis, 200, measured))
@@ -345,15 +345,15 @@ def test_the_basis_is_that_of_the_projectors(shape: tuple[int, ...], seed: int) 
 def test_a_query_that_groups_levels_is_refused() -> None:
     basis = Basis((3, 2))
     with pytest.raises(ValueError, match="groups levels"):
-        own(basis, 1, [Measured(Query("grouped", ((0, 1, 1), (0, 1))), np.zeros((1, 4)), np.ones(1))])
+        own(basis, 1, [TreeAnswers(Query("grouped", ((0, 1, 1), (0, 1))), np.zeros((1, 4)), np.ones(1))])
 
 
 def test_slices_of_the_tree_give_what_whole_levels_give() -> None:
     rng = np.random.default_rng(3)
     basis, shape, parents = Basis((2, 3)), (2, 3), np.array([0, 0, 1, 2, 2, 2], dtype=np.int32)
     query = margin("x", shape, (1, 1))
-    children = own(basis, 6, [Measured(query, rng.normal(size=(6, 6)), np.exp(rng.normal(size=6)))])
-    above = own(basis, 3, [Measured(query, rng.normal(size=(3, 6)), np.exp(rng.normal(size=3)))])
+    children = own(basis, 6, [TreeAnswers(query, rng.normal(size=(6, 6)), np.exp(rng.normal(size=6)))])
+    above = own(basis, 3, [TreeAnswers(query, rng.normal(size=(3, 6)), np.exp(rng.normal(size=3)))])
     whole, final = summed(children, parents, 3), down(basis, children, parents, above)
     for (first, last), units in (((0, 3), (0, 2)), ((3, 6), (2, 3))):
         part = parents[first:last] - units[0]
@@ -368,7 +368,7 @@ def test_intervals_keep_exact_counts_and_every_count_of_the_normal_interval() ->
     basis, query = Basis((5, 3)), margin("x", (5, 3), (1, 1))
     counts = np.random.default_rng(7).integers(0, 20_000_000, (100, 15))
     precision = np.where(np.arange(100) < 99, np.inf, 0.0)
-    exact = own(basis, 100, [Measured(query, counts, precision)])
+    exact = own(basis, 100, [TreeAnswers(query, counts, precision)])
     for kept in (query, margin("x", (5, 3), (0, 0)), margin("x", (5, 3), (1, 0))):
         found = intervals(basis, exact, kept)
         np.testing.assert_array_equal(found.lower[:-1], (counts @ matrix(kept).T)[:-1])
@@ -377,12 +377,12 @@ def test_intervals_keep_exact_counts_and_every_count_of_the_normal_interval() ->
         assert (found.upper[-1] > 2**62).all()
         assert np.isinf(found.variance[-1]).all()
     basis = Basis((2,))
-    noisy = own(basis, 4, [Measured(margin("x", (2,), (1,)), np.array([[10.3, -40.0]] * 4), np.full(4, 1 / 4))])
+    noisy = own(basis, 4, [TreeAnswers(margin("x", (2,), (1,)), np.array([[10.3, -40.0]] * 4), np.full(4, 1 / 4))])
     found = intervals(basis, noisy, margin("x", (2,), (1,)), 0.95)
     # 10.3 - 1.96 * 2 = 6.38 and 10.3 + 1.96 * 2 = 14.2
     assert found.lower[0].tolist() == [7, 0]
     assert found.upper[0].tolist() == [14, 0]
-    sharp = own(basis, 1, [Measured(margin("x", (2,), (1,)), np.array([[10.4, 3.0]]), np.full(1, 1e4))])
+    sharp = own(basis, 1, [TreeAnswers(margin("x", (2,), (1,)), np.array([[10.4, 3.0]]), np.full(1, 1e4))])
     found = intervals(basis, sharp, margin("x", (2,), (1,)))
     assert (found.lower.tolist(), found.upper.tolist()) == ([[10, 3]], [[10, 3]])
 
@@ -391,8 +391,8 @@ def test_precisions_survive_shares_that_differ_by_many_orders() -> None:
     """A unit of one child takes its child's precision, whatever its own."""
     basis = Basis((2, 2))
     query = margin("x", (2, 2), (1, 1))
-    child = own(basis, 1, [Measured(query, np.ones((1, 4)), np.array([1e-9]))])
-    above = own(basis, 1, [Measured(query, np.zeros((1, 4)), np.array([1e9]))])
+    child = own(basis, 1, [TreeAnswers(query, np.ones((1, 4)), np.array([1e-9]))])
+    above = own(basis, 1, [TreeAnswers(query, np.zeros((1, 4)), np.array([1e9]))])
     parents = np.zeros(1, dtype=np.int32)
     up = combined(basis, above, summed(child, parents, 1))
     final = down(basis, child, parents, up)

@@ -10,7 +10,7 @@ from yupana.confidential.tabulate.answers import exact_answers
 from yupana.plan.ledger import Ledger, Meter
 from yupana.privacy.entropy import Entropy
 from yupana.topdown.budget import Spending
-from yupana.topdown.families import Asked, Families
+from yupana.topdown.families import Asked, SiblingBatch
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Query
 
@@ -47,7 +47,7 @@ class Door:
             for measurement in row
         }
 
-    def measure(self, level: int, families: Families, asked: Sequence[Asked]) -> tuple[Ints, ...]:
+    def measure(self, level: int, families: SiblingBatch, asked: Sequence[Asked]) -> tuple[Ints, ...]:
         """Measure the children of families: of each query the answers asked, placed as `Asked.places` says."""
         return tuple(
             self._measure(level, q, families, one, one.places(families.children)) for q, one in enumerate(asked)
@@ -55,7 +55,7 @@ class Door:
 
     def measure_all(self, level: int, first: int, last: int) -> tuple[Ints, ...]:
         """Measure everything of the geounits from ``first`` up to ``last``: of each query an array (units, size)."""
-        units = Families(np.array([first, last]), np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32))
+        units = SiblingBatch(np.array([first, last]), np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32))
         found = []
         for q, query in enumerate(self.spending.levels[level].queries):
             answers = np.arange(query.size, dtype=np.int32)
@@ -64,7 +64,7 @@ class Door:
             found.append(values.reshape(last - first, query.size))
         return tuple(found)
 
-    def _measure(self, level: int, q: int, families: Families, asked: Asked, places: Ints) -> Ints:
+    def _measure(self, level: int, q: int, families: SiblingBatch, asked: Asked, places: Ints) -> Ints:
         exact, spent = self._exact[level], self.spending.levels[level]
         query = spent.queries[q]
         values = exact_answers(

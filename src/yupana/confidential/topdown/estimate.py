@@ -21,7 +21,7 @@ from yupana.topdown.compile import compile_kernels
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
 from yupana.topdown.descend import Descent, Evidence, Rules, descend
-from yupana.topdown.divide import Family
+from yupana.topdown.divide import Siblings
 from yupana.topdown.invariants import Known, known_totals
 from yupana.topdown.node.infeasible import InfeasibleNode
 from yupana.topdown.on_demand import MeasuredOnDemand
@@ -196,11 +196,11 @@ def _descend(
     return descend(world.spine.tree, root, rules, possible, evidence, checkpoint, os.cpu_count() or 1, progress)
 
 
-def _root_family(configuration: Configuration, rules: Rules, live: NDArray[np.int32]) -> Family:
+def _root_family(configuration: Configuration, rules: Rules, live: NDArray[np.int32]) -> Siblings:
     bounded = rules.limits is not None
     first = len(configuration.schema.attributes[0].labels)
     groups = (np.arange(configuration.schema.cells) // (configuration.schema.cells // first)).astype(np.int32)
-    return Family(
+    return Siblings(
         np.zeros(len(live), dtype=np.int64),
         1,
         tuple(tuple(None if q.is_detailed else q.answers()[live] for q in queries) for queries in rules.rounding),

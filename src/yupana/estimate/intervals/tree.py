@@ -28,7 +28,7 @@ from yupana.topdown.queries import margin
 from yupana.topdown.query_names import DETAILED, TOTAL
 from yupana.topdown.schema import Attribute, Schema
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import Estimate, Measured, combined, down, own, summed
+from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, summed
 from yupana.topdown.tree.sums import covariance_of_sums
 
 GEOUNIT: Final = "geounit"
@@ -80,7 +80,7 @@ class TreeMeasurements:
     levels: tuple[str, ...]
     spine: WrittenSpine
     labels: tuple[Sequence[str], ...]
-    _solved: "dict[tuple[int, ...], tuple[list[Estimate], dict[int, Estimate]]]" = field(
+    _solved: "dict[tuple[int, ...], tuple[list[TreeEstimate], dict[int, TreeEstimate]]]" = field(
         default_factory=dict, init=False
     )
 
@@ -155,11 +155,13 @@ class TreeMeasurements:
         exact = np.diag(covariance) == 0
         return np.where(exact, np.round(estimates, _DECIMALS), estimates), covariance
 
-    def _solve(self, kept: tuple[int, ...], basis: Basis, deepest: int) -> tuple[list[Estimate], dict[int, Estimate]]:
+    def _solve(
+        self, kept: tuple[int, ...], basis: Basis, deepest: int
+    ) -> tuple[list[TreeEstimate], dict[int, TreeEstimate]]:
         """Estimates upward of every geolevel, and those from all measurements down to some geolevel."""
         tree = self.spine.tree
         if kept not in self._solved:
-            upward: list[Estimate] = []
+            upward: list[TreeEstimate] = []
             for level in range(len(self.levels) - 1, -1, -1):
                 here = own(basis, tree.units(level), self._measured(level, kept, basis))
                 if upward:
@@ -178,7 +180,7 @@ class TreeMeasurements:
         names = [name for name in self.noisy_manifest["tables"] if name.endswith(".csv") and name.count("/") == 1]
         return [(name, kept_by(Path(name).stem.replace(".", "*"), self.schema)) for name in names]
 
-    def _measured(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[Measured]:
+    def _measured(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
         found = []
         for name, of_file in self._measurements():
             if name.split("/")[0] == self.levels[level] and of_file is not None:
@@ -186,10 +188,12 @@ class TreeMeasurements:
         total = self._exact(level)
         if total is not None:
             query = margin(TOTAL, basis.shape, [False] * len(basis.shape))
-            found.append(Measured(query, total[:, None], np.full(len(total), np.inf)))
+            found.append(TreeAnswers(query, total[:, None], np.full(len(total), np.inf)))
         return found
 
-    def _read(self, name: str, level: int, of_file: tuple[int, ...], kept: tuple[int, ...], basis: Basis) -> Measured:
+    def _read(
+        self, name: str, level: int, of_file: tuple[int, ...], kept: tuple[int, ...], basis: Basis
+    ) -> TreeAnswers:
         """A measurement summed over the attributes that are not kept."""
         path = checked_file(self.noisy, self.noisy_manifest, name)
         left = [i for i in of_file if i in kept]
@@ -229,7 +233,7 @@ class TreeMeasurements:
             raise ConfigError(f"{path}: variance is 0, so there was no noise, and the counts need no interval")
         answers[unit, rows["cell"].astype(np.int64)] = rows["value"]
         precision = np.where(measured > 0, 1.0 / np.where(measured > 0, alike * summed_up, 1.0), 0.0)
-        return Measured(query, answers, precision)
+        return TreeAnswers(query, answers, precision)
 
     def _exact(self, level: int) -> NDArray[np.int64] | None:
         """Totals that invariants make known of every unit of a geolevel, from the released counts; None if not."""

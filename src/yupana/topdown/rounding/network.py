@@ -135,7 +135,7 @@ class Parts(NamedTuple):
     need: Ints  # how many of them go up
 
 
-class Answers(NamedTuple):
+class NodeAnswers(NamedTuple):
     """Answers that some fractional count counts in, level by level, child by child."""
 
     start: Ints  # where each level starts
@@ -351,7 +351,7 @@ def _take_floors(estimate: Floats, parent: Ints, counts: Ints) -> tuple[Ints, In
 
 
 @compiled_part
-def _sum_answers(parts: Parts, counts: Ints, queries: Queries) -> tuple[bool, Answers]:
+def _sum_answers(parts: Parts, counts: Ints, queries: Queries) -> tuple[bool, NodeAnswers]:
     """Targets and bounds of the answers, for what has a choice only.
 
     An answer with one choice costs what that choice costs, and needs no node, unless it is bounded or a finer answer
@@ -393,12 +393,12 @@ def _sum_answers(parts: Parts, counts: Ints, queries: Queries) -> tuple[bool, An
     for answer in range(size):  # finer answers come first
         if made[answer] and above[answer] >= 0:
             made[above[answer]] = True
-    return possible, Answers(start, of, above, child, target, low, high, made)
+    return possible, NodeAnswers(start, of, above, child, target, low, high, made)
 
 
 @compiled_part
 def _number_answers(parts: Parts, queries: Queries) -> tuple[Ints, Ints, Ints]:
-    """Number the answers that fractional counts count in; `Answers.start`, `Answers.of` and `Answers.child`."""
+    """Number the answers that fractional counts count in: `start`, `of` and `child` of `NodeAnswers`."""
     levels = len(queries.sizes)
     entries = len(parts.child)
     start = np.empty(levels + 1, dtype=np.int64)
@@ -453,7 +453,7 @@ def _bound(parts: Parts, counts: Ints, queries: Queries, level: int, of: Ints, l
 
 
 @compiled_part
-def _lay_out(parts: Parts, answers: Answers, group: Ints, group_sum: Ints, counts: Ints, passes: int) -> Network:
+def _lay_out(parts: Parts, answers: NodeAnswers, group: Ints, group_sum: Ints, counts: Ints, passes: int) -> Network:
     """An empty network with its nodes numbered: the root, joint totals, cells, answers."""
     nodes = len(group_sum) + len(parts.first)
     node_of = np.empty(len(answers.made), dtype=np.int64)
@@ -483,7 +483,9 @@ def _lay_out(parts: Parts, answers: Answers, group: Ints, group_sum: Ints, count
 
 
 @compiled_part
-def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network, joint: int) -> None:
+def _send_cells(
+    parts: Parts, queries: Queries, group: Ints, answers: NodeAnswers, network: Network, joint: int
+) -> None:
     """Arcs from the cells to the children. At first the largest fractional parts go up.
 
     A cell hangs in the tree by the largest part that does not go up.
@@ -520,7 +522,7 @@ def _send_cells(parts: Parts, queries: Queries, group: Ints, answers: Answers, n
 
 
 @compiled_part
-def _connect(parts: Parts, queries: Queries, group: Ints, answers: Answers, network: Network) -> None:
+def _connect(parts: Parts, queries: Queries, group: Ints, answers: NodeAnswers, network: Network) -> None:
     """The head of each arc from a cell, the finest answer that has a node, and its cost, with the answers before."""
     for arc in range(len(parts.by_cell)):
         entry = parts.by_cell[arc]
@@ -538,7 +540,7 @@ def _connect(parts: Parts, queries: Queries, group: Ints, answers: Answers, netw
 
 
 @compiled_part
-def _climb(queries: Queries, group: Ints, answers: Answers, network: Network, arc: int) -> int:
+def _climb(queries: Queries, group: Ints, answers: NodeAnswers, network: Network, arc: int) -> int:
     """Arcs from each answer to the coarser one it is part of, from number ``arc`` on; their end.
 
     One arc up to the target, where each unit brings the answer nearer, and one from there. An answer hangs by the

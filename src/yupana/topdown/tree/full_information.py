@@ -11,12 +11,12 @@ from yupana.arrays import Ints
 from yupana.geography.tree import Tree
 from yupana.topdown.budget import LevelSpending
 from yupana.topdown.divide import Terms
-from yupana.topdown.families import Families
+from yupana.topdown.families import SiblingBatch
 from yupana.topdown.histogram import Cells
 from yupana.topdown.queries import Query
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import Estimate, Measured, Quadratic, combined, own, quadratic, summed
+from yupana.topdown.tree.least_squares import Quadratic, TreeAnswers, TreeEstimate, combined, own, quadratic, summed
 
 _VALUES_AT_ONCE: Final = 1 << 22
 
@@ -32,7 +32,7 @@ class FullInformation:
     stored : StoredMeasurements
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
-    upward : tuple of Estimate
+    upward : tuple of TreeEstimate
         Of each geolevel but the last.
     """
 
@@ -40,15 +40,15 @@ class FullInformation:
     tree: Tree
     stored: StoredMeasurements
     totals: Mapping[int, Ints]
-    upward: tuple[Estimate, ...]
+    upward: tuple[TreeEstimate, ...]
 
-    def up(self, level: int, first: int, last: int) -> Estimate:
+    def up(self, level: int, first: int, last: int) -> TreeEstimate:
         """What the measurements of the units from ``first`` up to ``last`` and of all below them say of them."""
         if level < len(self.upward):
             return self.upward[level].part(first, last)
         return _own(self.basis, self.stored, self.totals, level, first, last)
 
-    def gather(self, level: int, families: Families) -> "TreeFamilies":
+    def gather(self, level: int, families: SiblingBatch) -> "TreeFamilies":
         """Up-pass estimates of the children of families."""
         spent = self.stored.spending.levels[level]
         target = self.up(level, families.first, families.last)
@@ -83,12 +83,12 @@ class TreeFamilies:
 
     Attributes
     ----------
-    families : Families
+    families : SiblingBatch
     fitted : tuple of Fit
         Of each estimation pass; the last fits everything there is.
     """
 
-    families: Families
+    families: SiblingBatch
     fitted: tuple[Fit, ...]
 
     def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
@@ -117,7 +117,7 @@ def full_information(
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
     """
-    upward: list[Estimate] = []
+    upward: list[TreeEstimate] = []
     for level in range(len(tree.names) - 2, -1, -1):
         upward.append(_up(basis, tree, stored, totals, level, upward[-1] if upward else None))
     return FullInformation(basis, tree, stored, totals, tuple(reversed(upward)))
@@ -129,8 +129,8 @@ def _up(
     stored: StoredMeasurements,
     totals: Mapping[int, Ints],
     level: int,
-    below: Estimate | None,
-) -> Estimate:
+    below: TreeEstimate | None,
+) -> TreeEstimate:
     """The estimates of a geolevel, from those of its children; those of blocks are made and dropped in pieces."""
     units, parents = tree.units(level), tree.parents[level + 1]
     starts = np.searchsorted(parents, np.arange(units + 1))
@@ -145,22 +145,22 @@ def _up(
         both = combined(basis, _own(basis, stored, totals, level, first, last), of_children)
         coordinates[first:last], precision[first:last] = both.coordinates, both.precision
         first = last
-    return Estimate(coordinates, precision)
+    return TreeEstimate(coordinates, precision)
 
 
 def _own(
     basis: Basis, stored: StoredMeasurements, totals: Mapping[int, Ints], level: int, first: int, last: int
-) -> Estimate:
+) -> TreeEstimate:
     """What the measurements of the units themselves say of them. Queries with recodes are left out."""
     spent = stored.spending.levels[level]
     weights = spent.weights[spent.share_of[first:last]]
     answers = stored.answers(level, first, last)
     measured = [
-        Measured(query, answers[q], weights[:, q]) for q, query in enumerate(spent.queries) if query.keeps_or_sums
+        TreeAnswers(query, answers[q], weights[:, q]) for q, query in enumerate(spent.queries) if query.keeps_or_sums
     ]
     if level in totals:
         total = basis.margin(basis.subsets[0])
-        measured.append(Measured(total, totals[level][first:last, None], np.full(last - first, np.inf)))
+        measured.append(TreeAnswers(total, totals[level][first:last, None], np.full(last - first, np.inf)))
     return own(basis, last - first, measured)
 
 

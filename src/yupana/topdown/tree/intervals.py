@@ -7,12 +7,12 @@ from typing import Final
 import numpy as np
 
 from yupana.geography.spine import Spine
-from yupana.topdown.answers_file import Answers, kept_columns, write_answers
+from yupana.topdown.answers_file import AnswerFile, kept_columns, write_answers
 from yupana.topdown.queries import Query, margin
 from yupana.topdown.query_names import TOTAL, Recode
 from yupana.topdown.schema import Schema
 from yupana.topdown.tree.full_information import FullInformation
-from yupana.topdown.tree.least_squares import Estimate, down, intervals
+from yupana.topdown.tree.least_squares import TreeEstimate, down, intervals
 
 INTERVALS: Final = "intervals"
 
@@ -39,7 +39,7 @@ def write_intervals(
     """
     rows: dict[str, int] = {}
     total = margin(TOTAL, schema.shape, [False] * len(schema.shape))
-    known: Estimate | None = None
+    known: TreeEstimate | None = None
     last = len(spine.levels) - 1
     for number, level in enumerate(spine.levels):
         measured = evidence.stored.spending.levels[number].queries
@@ -54,7 +54,7 @@ def write_intervals(
     return rows
 
 
-def _level(spine: Spine, evidence: FullInformation, number: int, above: Estimate | None) -> Estimate:
+def _level(spine: Spine, evidence: FullInformation, number: int, above: TreeEstimate | None) -> TreeEstimate:
     """What all measurements of the tree say of the units of a geolevel."""
     here = evidence.up(number, 0, spine.tree.units(number))
     return here if above is None else down(evidence.basis, here, spine.tree.parents[number], above)
@@ -65,9 +65,9 @@ def _pieces(
     evidence: FullInformation,
     number: int,
     query: Query,
-    above: Estimate | None,
-    known: Estimate | None,
-) -> Iterator[Answers]:
+    above: TreeEstimate | None,
+    known: TreeEstimate | None,
+) -> Iterator[AnswerFile]:
     units = spine.tree.units(number)
     for first, last in _parts(spine, number, evidence.basis.cells):
         if known is not None:
@@ -81,12 +81,12 @@ def _pieces(
             "lower": found.lower,
             "upper": found.upper,
         }
-        yield Answers(np.arange(first, min(last, units)), numbers)
+        yield AnswerFile(np.arange(first, min(last, units)), numbers)
 
 
 def _children(
-    spine: Spine, evidence: FullInformation, number: int, first: int, last: int, above: Estimate | None
-) -> Estimate:
+    spine: Spine, evidence: FullInformation, number: int, first: int, last: int, above: TreeEstimate | None
+) -> TreeEstimate:
     """The last geolevel, which is never held whole: all children of some parents."""
     here = evidence.up(number, first, last)
     if above is None:

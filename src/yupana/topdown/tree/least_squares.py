@@ -21,7 +21,7 @@ from yupana.topdown.tree.basis import Basis, box
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class TreeAnswers:
     """One query of all units of a level, or of some that lie side by side.
 
     Attributes
@@ -40,7 +40,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class TreeEstimate:
     """Estimates of units that lie side by side: unbiased, maybe negative and fractional.
 
     Attributes
@@ -55,9 +55,9 @@ class Estimate:
     coordinates: Floats
     precision: Floats
 
-    def part(self, first: int, last: int) -> "Estimate":
+    def part(self, first: int, last: int) -> "TreeEstimate":
         """Estimates of the units from `first` up to `last`."""
-        return Estimate(self.coordinates[first:last], self.precision[first:last])
+        return TreeEstimate(self.coordinates[first:last], self.precision[first:last])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,14 +100,14 @@ class Intervals:
     upper: Ints
 
 
-def own(basis: Basis, units: int, measurements: Sequence[Measured]) -> Estimate:
+def own(basis: Basis, units: int, measurements: Sequence[TreeAnswers]) -> TreeEstimate:
     """Estimate units from their own measurements alone.
 
     Parameters
     ----------
     basis : Basis
     units : int
-    measurements : sequence of Measured
+    measurements : sequence of TreeAnswers
         May be empty. Exact answers must agree with each other; the later one counts.
     """
     coordinates = np.zeros((units, *basis.sizes))
@@ -132,15 +132,15 @@ def own(basis: Basis, units: int, measurements: Sequence[Measured]) -> Estimate:
             part[box(kept)] = basis.coordinates(measured.answers[exact], kept) / basis.summed(kept) ** 0.5
             coordinates[exact] = part
             precision[np.ix_(exact, basis.within(kept))] = np.inf
-    return Estimate(coordinates.reshape(units, basis.cells), precision)
+    return TreeEstimate(coordinates.reshape(units, basis.cells), precision)
 
 
-def summed(children: Estimate, parents: Indices, units: int) -> Estimate:
+def summed(children: TreeEstimate, parents: Indices, units: int) -> TreeEstimate:
     """Estimate parents by the sums of the estimates of their children.
 
     Parameters
     ----------
-    children : Estimate
+    children : TreeEstimate
         Of all children of these parents: what the measurements of them and below them say.
     parents : ndarray of int, shape (children,)
         Never decreasing.
@@ -153,35 +153,35 @@ def summed(children: Estimate, parents: Indices, units: int) -> Estimate:
     if len(starts):
         coordinates[found] = np.add.reduceat(children.coordinates, starts, axis=0)
         variance[found] = np.add.reduceat(_inverse(children.precision), starts, axis=0)
-    return Estimate(coordinates, _inverse(variance))
+    return TreeEstimate(coordinates, _inverse(variance))
 
 
-def combined(basis: Basis, one: Estimate, other: Estimate) -> Estimate:
+def combined(basis: Basis, one: TreeEstimate, other: TreeEstimate) -> TreeEstimate:
     """Average two independent estimates of the same units by their precisions.
 
     Where both are exact they should agree, and `one` counts.
     """
     change = basis.scaled(other.coordinates - one.coordinates, _share(other.precision, one.precision))
     change += one.coordinates
-    return Estimate(change, one.precision + other.precision)
+    return TreeEstimate(change, one.precision + other.precision)
 
 
-def down(basis: Basis, children: Estimate, parents: Indices, known: Estimate) -> Estimate:
+def down(basis: Basis, children: TreeEstimate, parents: Indices, known: TreeEstimate) -> TreeEstimate:
     """Estimate children from all measurements of the tree, given such estimates of their parents.
 
     Parameters
     ----------
     basis : Basis
-    children : Estimate
+    children : TreeEstimate
         Of all children of these parents: what the measurements of them and below them say.
     parents : ndarray of int, shape (children,)
         Never decreasing.
-    known : Estimate
+    known : TreeEstimate
         The parents: what all measurements of the tree say. At the root that is its upward estimate.
 
     Returns
     -------
-    Estimate
+    TreeEstimate
         Of the children. They sum to their parents. Where several children of one parent are not determined, what
         their siblings leave of it is divided among them evenly, and their precision stays 0.
     """
@@ -190,16 +190,16 @@ def down(basis: Basis, children: Estimate, parents: Indices, known: Estimate) ->
     coordinates = children.coordinates + basis.scaled(gap[parents], family.share)
     above = _inverse(known.precision)[parents]
     passed = np.multiply(family.share**2, above, out=np.zeros_like(above), where=family.share > 0)
-    return Estimate(coordinates, _inverse(family.rest + passed))
+    return TreeEstimate(coordinates, _inverse(family.rest + passed))
 
 
-def quadratic(basis: Basis, estimate: Estimate, queries: Sequence[Query] = ()) -> Quadratic:
+def quadratic(basis: Basis, estimate: TreeEstimate, queries: Sequence[Query] = ()) -> Quadratic:
     """Write the distance from an estimate, by its precision, in the form that the node solver takes.
 
     Parameters
     ----------
     basis : Basis
-    estimate : Estimate
+    estimate : TreeEstimate
         For the estimation of a node: its children by `combined`, what they and those below them tell. With the sum of
         the children fixed to the parent, the minimum without inequalities, from the root down, is `down`.
     queries : sequence of Query
@@ -248,13 +248,13 @@ def variances(basis: Basis, precision: Floats, query: Query) -> Floats:
     return np.broadcast_to(out, (len(out), query.size))
 
 
-def intervals(basis: Basis, estimate: Estimate, query: Query, confidence: float = 0.9) -> Intervals:
+def intervals(basis: Basis, estimate: TreeEstimate, query: Query, confidence: float = 0.9) -> Intervals:
     """Estimate the answers of a query, with intervals that hold the true counts with a given chance each.
 
     Parameters
     ----------
     basis : Basis
-    estimate : Estimate
+    estimate : TreeEstimate
         By `down`; of the root by `combined`.
     query : Query
         Of the release, whether it was measured or not.

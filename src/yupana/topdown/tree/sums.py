@@ -11,7 +11,7 @@ import numpy as np
 from yupana.arrays import Floats, Indices, Ints
 from yupana.geography.tree import Tree
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import Estimate
+from yupana.topdown.tree.least_squares import TreeEstimate
 
 _ROUNDING = 1e-12
 _TOLERANCE = 1e-9
@@ -19,7 +19,7 @@ _TOLERANCE = 1e-9
 
 
 def covariance_of_sums(
-    tree: Tree, basis: Basis, upward: Sequence[Estimate], weights: Mapping[tuple[int, int], Floats], sums: int
+    tree: Tree, basis: Basis, upward: Sequence[TreeEstimate], weights: Mapping[tuple[int, int], Floats], sums: int
 ) -> Floats | None:
     """Covariance of sums of answers, given all measurements of the tree.
 
@@ -27,7 +27,7 @@ def covariance_of_sums(
     ----------
     tree : Tree
     basis : Basis
-    upward : sequence of Estimate
+    upward : sequence of TreeEstimate
         By geolevel, what the measurements of a unit and of all below it say of it.
     weights : mapping of (geolevel, unit) to ndarray of float64, shape (sums, cells)
         Of the histogram of a unit, in the coordinates of the basis.
@@ -79,7 +79,7 @@ def _product(slopes: Floats, variance: Floats) -> Floats:
 
 
 def _exact_as_zero(
-    covariance: Floats, upward: Sequence[Estimate], weights: Mapping[tuple[int, int], Floats], part: Ints
+    covariance: Floats, upward: Sequence[TreeEstimate], weights: Mapping[tuple[int, int], Floats], part: Ints
 ) -> Floats:
     """Set variances to 0 that are rounding errors, against what they were if nothing cancelled."""
     gross = np.zeros(len(covariance))
@@ -109,7 +109,7 @@ def _direct(weights: Mapping[tuple[int, int], Floats], level: int, sums: int, ce
     return np.array(units, dtype=np.int64), rows
 
 
-def _variances(estimate: Estimate) -> tuple[Floats, Floats]:
+def _variances(estimate: TreeEstimate) -> tuple[Floats, Floats]:
     """Variances of each part, 0 where it is not determined; and 1.0 where it is not."""
     unknown = estimate.precision == 0
     with np.errstate(divide="ignore"):
