@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 
 from yupana.topdown.queries import margin
 from yupana.topdown.rounding.program import split
-from yupana.topdown.rounding.rounding import round_counts
+from yupana.topdown.rounding.rounding import Rounding, round_counts
 
 SHAPE = (8, 2, 2, 63)
 CHAIN = ((0, 0, 0, 0), (1, 0, 0, 0), (1, 0, 1, 0), (1, 0, 1, 1), (1, 1, 1, 1))
@@ -109,12 +109,12 @@ def main() -> None:
     for children in options.children:
         node = make(children, 4000, children)
         estimate, parent, chain = node
-        passes = ((*chain, None),)
-        counts = round_counts(estimate, parent, passes)
+        rounding = Rounding(parent, ((*chain, None),))
+        counts = round_counts(estimate, rounding)
         took = []
         for _ in range(5):
             began = time.perf_counter()
-            round_counts(estimate, parent, passes)
+            round_counts(estimate, rounding)
             took.append(time.perf_counter() - began)
         ours = float(np.median(took))
         began = time.perf_counter()
@@ -127,7 +127,7 @@ def main() -> None:
     nodes = [make(int(rng.integers(2, 61)), int(rng.integers(15, 61)), seed) for seed in range(options.small)]
     began = time.perf_counter()
     for estimate, parent, chain in nodes:
-        round_counts(estimate, parent, ((chain[0],), (*chain[1:], None)))
+        round_counts(estimate, Rounding(parent, ((chain[0],), (*chain[1:], None))))
     seconds = time.perf_counter() - began
     cells = np.median([len(parent) for _, parent, _ in nodes])
     fractional = np.median([(split(estimate)[1] > 0).sum() for estimate, _, _ in nodes])

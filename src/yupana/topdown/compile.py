@@ -10,7 +10,7 @@ from yupana.topdown.families import SiblingBatch, ask
 from yupana.topdown.node.problem import Node
 from yupana.topdown.node.settle import settle
 from yupana.topdown.node.solve import solve
-from yupana.topdown.rounding.rounding import round_counts
+from yupana.topdown.rounding.rounding import Rounding, round_counts
 
 ONCE: Final = "compiling, once on this machine"
 EACH_TIME: Final = "compiling, as in every run: no folder keeps it (NUMBA_CACHE_DIR names one)"
@@ -29,4 +29,4 @@ def compile_kernels(announce: Callable[[str], None]) -> None:
         ask(SiblingBatch(np.array([0, 2]), np.array([0, 2]), cells), cells, 2)
         parent = np.array([2, 1])
         node = Node(parent.astype(np.float64), (cells,), (np.array([[0.6, 0.2], [1.6, 0.6]]),), np.ones((2, 1)))
-        round_counts(solve(node).counts, parent, ((cells, None),))
+        round_counts(solve(node).counts, Rounding(parent, ((cells, None),)))

@@ -12,7 +12,7 @@ from yupana.topdown.node.failsafe import solve_failsafe
 from yupana.topdown.node.problem import Held, Node
 from yupana.topdown.node.solve import solve
 from yupana.topdown.rounding.failsafe import round_failsafe
-from yupana.topdown.rounding.rounding import round_counts
+from yupana.topdown.rounding.rounding import Rounding, round_counts
 
 _NOISE: Final = 1e-6
 """Error of a linear programme's optimum, in persons."""
@@ -103,17 +103,7 @@ def divide(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
         If no counts of the children satisfy the parent and the constraints.
     """
     estimate, solvers = estimate_in_passes(family, passes)
-    counts = round_counts(
-        estimate,
-        family.parent,
-        family.rounding,
-        family.groups,
-        family.lower,
-        family.upper,
-        _fixed(family),
-        family.joint,
-    )
-    return Divided(counts, solvers)
+    return Divided(round_counts(estimate, _rounding(family)), solvers)
 
 
 def estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
@@ -184,19 +174,7 @@ def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> 
             break
     # What cannot be met in fractions cannot be met in whole persons; the least departure is a whole number or above.
     missed = int(np.ceil((least or 0.0) - _NOISE))
-    rounded = round_failsafe(
-        counts,
-        family.parent,
-        family.rounding,
-        family.groups,
-        family.lower,
-        family.upper,
-        _fixed(family),
-        missed,
-        None,
-        family.joint,
-    )
-    return Divided(rounded, tuple(solvers), missed)
+    return Divided(round_failsafe(counts, _rounding(family), missed), tuple(solvers), missed)
 
 
 def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:
@@ -240,8 +218,8 @@ def _known_totals(family: Siblings) -> list[Floats]:
     return [] if family.totals is None else [family.totals.astype(np.float64)[:, None]]
 
 
-def _fixed(family: Siblings) -> tuple[tuple[Indices, Ints], ...]:
-    return tuple(
-        (np.zeros(len(family.parent), dtype=np.int32), np.rint(totals).astype(np.int64))
-        for totals in _known_totals(family)
-    )
+def _rounding(family: Siblings) -> Rounding:
+    whole = np.zeros(len(family.parent), dtype=np.int32)
+    fixed = tuple((whole, np.rint(totals).astype(np.int64)) for totals in _known_totals(family))
+    passes, joint = family.rounding, family.joint
+    return Rounding(family.parent, passes, family.groups, family.lower, family.upper, fixed, joint)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from yupana.topdown.node.infeasible import InfeasibleNode
 from yupana.topdown.rounding.failsafe import round_failsafe
+from yupana.topdown.rounding.rounding import Rounding
 
 
 def answers(values: NDArray, labels: NDArray) -> NDArray:
@@ -58,7 +59,7 @@ def test_the_first_pass_reaches_the_best_of_all_roundings(seed: int) -> None:
             and abs(parent - counts.sum(axis=0)).sum() <= missed + 1 + 1e-6
         ):
             allowed.append(distances(estimate, counts, passes))
-    counts = round_failsafe(estimate, parent, passes, groups, lower, upper, (), missed, groups)
+    counts = round_failsafe(estimate, Rounding(parent, passes, groups, lower, upper), missed, groups)
     found = answers(counts, groups)
     assert (found.sum(axis=0) == answers(parent[None], groups)[0]).all()
     assert (found >= lower).all()
@@ -77,32 +78,32 @@ def test_counts_go_beyond_floor_and_ceiling_where_they_must() -> None:
     estimate = np.array([[1.5, 0.5], [4.0, 4.0]])
     lower = np.array([[6], [0]])
     groups = np.zeros(2, dtype=np.int32)
-    counts = round_failsafe(estimate, np.array([6, 4]), ((None,),), groups, lower, lower + 99, (), 1.0, groups)
+    rounding = Rounding(np.array([6, 4]), ((None,),), groups, lower, lower + 99)
+    counts = round_failsafe(estimate, rounding, 1.0, groups)
     assert counts.sum() == 10
     assert counts[0].sum() == 6
 
 
 def test_an_impossible_node_is_told() -> None:
     groups = np.zeros(2, dtype=np.int32)
+    rounding = Rounding(np.ones(2, dtype=int), (), groups, np.array([[3]]), np.array([[9]]))
     with pytest.raises(InfeasibleNode):
-        round_failsafe(
-            np.ones((1, 2)), np.ones(2, dtype=int), (), groups, np.array([[3]]), np.array([[9]]), (), 0.0, groups
-        )
+        round_failsafe(np.ones((1, 2)), rounding, 0.0, groups)
 
 
 def test_without_groups_the_overall_total_is_kept() -> None:
-    counts = round_failsafe(np.array([[1.5, 1.5], [0.5, 0.5]]), np.array([3, 1]), ((None,),), None, None, None, (), 2.0)
+    counts = round_failsafe(np.array([[1.5, 1.5], [0.5, 0.5]]), Rounding(np.array([3, 1]), ((None,),)), 2.0)
     assert counts.sum() == 4
 
 
 def test_integers_that_keep_the_constraints_stay() -> None:
     counts = np.array([[2, 1], [0, 3]])
-    out = round_failsafe(counts.astype(float), np.array([3, 3]), ((None,),), None, None, None, (), 2.0)
+    out = round_failsafe(counts.astype(float), Rounding(np.array([3, 3]), ((None,),)), 2.0)
     assert (out == counts).all()
 
 
 def test_joint_totals_are_kept() -> None:
     counts = np.array([[1.5, 0.5], [1.5, 0.5], [2.0, 0.0]])
-    out = round_failsafe(counts, np.array([4, 2]), ((None,),), None, None, None, (), 3.0, None, (((0, 1), 3),))
+    out = round_failsafe(counts, Rounding(np.array([4, 2]), ((None,),), joint=(((0, 1), 3),)), 3.0)
     assert out[:2].sum() == 3
     assert out.sum() == 6

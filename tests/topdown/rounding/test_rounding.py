@@ -15,7 +15,7 @@ from scipy.optimize import LinearConstraint, milp
 
 from yupana.topdown import InfeasibleNode, round_node
 from yupana.topdown.rounding.network import round_on_network
-from yupana.topdown.rounding.rounding import round_counts
+from yupana.topdown.rounding.rounding import Rounding, round_counts
 
 LABELS = 48
 
@@ -34,9 +34,8 @@ class Node:
     joint: tuple = ()
 
     def round(self) -> NDArray:
-        return round_counts(
-            self.estimate, self.parent, self.passes, self.groups, self.lower, self.upper, self.fixed, self.joint
-        )
+        rounding = Rounding(self.parent, self.passes, self.groups, self.lower, self.upper, self.fixed, self.joint)
+        return round_counts(self.estimate, rounding)
 
 
 def answers(values: NDArray, labels: NDArray, size: int = LABELS) -> NDArray:

@@ -8,37 +8,25 @@ import numpy as np
 
 from yupana.arrays import Floats, Indices, Ints
 from yupana.topdown.node.infeasible import InfeasibleNode
-from yupana.topdown.rounding.program import TOLERANCE, Joint, cannot_round, split, start_program, sum_by_label
-from yupana.topdown.rounding.rounding import Passes, limits_of
+from yupana.topdown.rounding.program import TOLERANCE, cannot_round, split, start_program, sum_by_label
+from yupana.topdown.rounding.rounding import Rounding
 
 WIDENINGS = (0, 1, 1 << 20)
 """How far beyond its floor and its ceiling a count may go, tried in this order."""
 
 
-def round_failsafe(
-    estimate: Floats,
-    parent: Ints,
-    passes: Passes,
-    groups: Indices | None,
-    lower: Ints | None,
-    upper: Ints | None,
-    fixed: tuple[tuple[Indices, Ints], ...],
-    missed: float,
-    kept: Indices | None = None,
-    joint: tuple[Joint, ...] = (),
-) -> Ints:
+def round_failsafe(estimate: Floats, rounding: Rounding, missed: float, kept: Indices | None = None) -> Ints:
     """Round the children of one parent that they cannot sum to.
 
     Parameters
     ----------
-    estimate, parent, passes, groups, lower, upper, fixed
-        As of `yupana.topdown.rounding.rounding.round_counts`, but the children need not sum to the parent.
+    estimate : ndarray of float64, shape (k, m)
+        Non-negative; the children need not sum to the parent.
+    rounding : Rounding
     missed : float
         v, the least sum over cells of |parent - sum of children| that fractional counts reach.
     kept : ndarray of int32, shape (m,), or None
         Which of the parent's sums each cell counts in that the children meet; None for its total alone.
-    joint : tuple of (tuple of int, int)
-        Children whose totals together are known.
 
     Returns
     -------
@@ -53,7 +41,7 @@ def round_failsafe(
         Where no non-negative integer counts keep the constraints.
     """
     counts, fractions = split(estimate)
-    limits = limits_of(groups, lower, upper, fixed)
+    parent, limits = rounding.parent, rounding.limits()
     kind = kept if kept is not None else np.zeros(len(parent), dtype=np.int32)
     size = int(kind.max(initial=0)) + 1
     need = parent - counts.sum(axis=0)
@@ -77,12 +65,12 @@ def round_failsafe(
         program = program.with_rows(away.tocsr(), np.zeros(1), np.array([missed + 1 + TOLERANCE]))
         for limit in limits:
             program = program.holding(limit.less(counts))
-        for members, total in joint:
+        for members, total in rounding.joint:
             among = np.where(np.isin(child, members), 0, -1)
             rest = np.array([total - counts[list(members)].sum()])
             program = program.with_rows(program.sums(among, 1), rest, rest)
         try:
-            return counts + program.solve_passes(passes, fractions.shape)
+            return counts + program.solve_passes(rounding.passes, fractions.shape)
         except InfeasibleNode:
             continue
     raise cannot_round()

@@ -112,11 +112,24 @@ def _refines(fine: NDArray[np.int32], size: int, coarse: NDArray[np.int32]) -> b
 
 
 class Queries(NamedTuple):
-    """What the passes ask, and the bounds; see `round_by_flow`."""
+    """What the passes ask, level by level from fine to coarse, and the bounds.
+
+    Attributes
+    ----------
+    nested : ndarray of int32, shape (levels, m)
+    sizes : ndarray of int64, shape (levels,)
+    slope : ndarray of int64, shape (passes, levels)
+        What a unit of distance to the targets of a level costs.
+    detailed : ndarray of int64, shape (passes,)
+        How many detailed queries a pass holds.
+    bound_start : ndarray of int64, shape (levels,)
+        Where the bounds of a level start in ``floor`` and ``ceiling``, child by child; -1 for a level without.
+    floor, ceiling : ndarray of int64, shape (bounds,)
+    """
 
     nested: NDArray[np.int32]
     sizes: Ints
-    slope: Ints  # by pass and level: what a unit of distance to the target costs
+    slope: Ints
     detailed: Ints
     bound_start: Ints
     floor: Ints
@@ -164,35 +177,14 @@ class Network(NamedTuple):
 
 
 @compiled
-def round_by_flow(
-    estimate: Floats,
-    parent: Ints,
-    nested: NDArray[np.int32],
-    sizes: Ints,
-    weight: Ints,
-    detailed: Ints,
-    bound_start: Ints,
-    floor: Ints,
-    ceiling: Ints,
-    group: Ints,
-    group_sum: Ints,
-    counts: Ints,
-) -> bool:
+def round_by_flow(estimate: Floats, parent: Ints, queries: Queries, group: Ints, group_sum: Ints, counts: Ints) -> bool:
     """Round the children of one parent.
 
     Parameters
     ----------
     estimate : ndarray of float64, shape (k, m)
     parent : ndarray of int64, shape (m,)
-    nested : ndarray of int32, shape (levels, m)
-    sizes : ndarray of int64, shape (levels,)
-    weight : ndarray of int64, shape (passes, levels)
-        How many queries of a pass stand on a level.
-    detailed : ndarray of int64, shape (passes,)
-        How many detailed queries a pass holds.
-    bound_start : ndarray of int64, shape (levels,)
-        Where the bounds of a level start in ``floor`` and ``ceiling``, child by child; -1 for a level without.
-    floor, ceiling : ndarray of int64, shape (bounds,)
+    queries : Queries
     group : ndarray of int64, shape (k,)
         The joint total each child counts in, or -1.
     group_sum : ndarray of int64, shape (joint totals,)
@@ -204,18 +196,13 @@ def round_by_flow(
     bool
         Whether it is possible.
     """
-    slope = np.empty(weight.shape, dtype=np.int64)
-    for p in range(len(slope)):
-        for level in range(len(sizes)):
-            slope[p, level] = weight[p, level] * SCALE if detailed[p] > 0 else weight[p, level]
-    queries = Queries(nested, sizes, slope, detailed, bound_start, floor, ceiling)
     possible, parts = _find_parts(estimate, parent, counts)
     if not possible:
         return False
     possible, answers = _sum_answers(parts, counts, queries)
     if not possible:
         return False
-    network = _lay_out(parts, answers, group, group_sum, counts, len(detailed))
+    network = _lay_out(parts, answers, group, group_sum, counts, len(queries.detailed))
     _send_cells(parts, queries, group, answers, network, len(group_sum))
     real = _climb(queries, group, answers, network, len(parts.by_cell))
     arcs = _join_root(network, real)
@@ -641,16 +628,15 @@ def round_on_network(
     level, nested, sizes = nest(labels)
     if len(level) and level[0] < 0:
         return None
-    weight = np.zeros((max(len(passes), 1), len(sizes)), dtype=np.int64)
-    detailed = np.zeros(len(weight), dtype=np.int64)
+    slope = np.zeros((max(len(passes), 1), len(sizes)), dtype=np.int64)
+    detailed = np.zeros(len(slope), dtype=np.int64)
     row = 0
-    for number, queries in enumerate(passes):
-        for asked in queries:
-            if asked is None:
-                detailed[number] += 1
-            else:
-                weight[number, level[row]] += 1
-                row += 1
+    for number, asked in enumerate(passes):
+        detailed[number] = sum(labels is None for labels in asked)
+        unit = SCALE if detailed[number] else 1
+        for _ in range(len(asked) - detailed[number]):
+            slope[number, level[row]] += unit
+            row += 1
     bounds = _bounds_by_level(limits, level[len(wanted) :], nested, sizes, children)
     group = np.full(children, -1, dtype=np.int64)
     for number, (together, _) in enumerate(joint):
@@ -660,7 +646,8 @@ def round_on_network(
     # Arrays of one kind, or the kernel would be compiled for every kind anew.
     values = np.ascontiguousarray(estimate, dtype=np.float64)
     sums = np.ascontiguousarray(parent, dtype=np.int64)
-    if not round_by_flow(values, sums, nested, sizes, weight, detailed, *bounds, group, totals, counts):
+    queries = Queries(nested, sizes, slope, detailed, *bounds)
+    if not round_by_flow(values, sums, queries, group, totals, counts):
         raise cannot_round()
     return counts
 

@@ -7,6 +7,7 @@ constant. The answers of a pass are held in the later ones.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -23,32 +24,51 @@ UNBOUNDED = np.int64(1) << 50
 """More than any count."""
 
 
-def round_counts(
-    estimate: Floats,
-    parent: Ints,
-    passes: Passes,
-    groups: Indices | None = None,
-    lower: Ints | None = None,
-    upper: Ints | None = None,
-    fixed: tuple[tuple[Indices, Ints], ...] = (),
-    joint: tuple[Joint, ...] = (),
-) -> Ints:
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounding:
+    """What a rounding of the children of one parent goes by, on live cells.
+
+    Attributes
+    ----------
+    parent : ndarray of int64, shape (m,)
+    passes : tuple of tuples of (ndarray of int32, shape (m,), or None)
+        The queries of each pass as the answer each cell counts in; None is the detailed query.
+    groups : ndarray of int32, shape (m,), or None
+        Which total each cell counts in that ``lower`` and ``upper`` bound.
+    lower, upper : ndarray of int64, shape (k, G), or None
+    fixed : tuple of (ndarray of int32, shape (m,); ndarray of int64, shape (k, answers))
+        Queries whose answers are known, such as an invariant total.
+    joint : tuple of (tuple of int, int)
+        Children whose totals together are known.
+    """
+
+    parent: Ints
+    passes: Passes
+    groups: Indices | None = None
+    lower: Ints | None = None
+    upper: Ints | None = None
+    fixed: tuple[tuple[Indices, Ints], ...] = ()
+    joint: tuple[Joint, ...] = ()
+
+    def limits(self) -> list[Limit]:
+        """The constraints on each child by itself."""
+        limits = [Limit(labels, values, values) for labels, values in self.fixed]
+        bound = self.upper if self.lower is None else self.lower
+        if self.groups is not None and bound is not None:
+            low = np.full(bound.shape, -UNBOUNDED) if self.lower is None else self.lower
+            high = np.full(bound.shape, UNBOUNDED) if self.upper is None else self.upper
+            limits.append(Limit(self.groups, low, high))
+        return limits
+
+
+def round_counts(estimate: Floats, rounding: Rounding) -> Ints:
     """Round the children of one parent, on live cells.
 
     Parameters
     ----------
     estimate : ndarray of float64, shape (k, m)
-        Non-negative; sums to ``parent`` over the children up to the solver's error.
-    parent : ndarray of int64, shape (m,)
-    passes : tuple of tuples of (ndarray of int32, shape (m,), or None)
-        The queries of each pass as the answer each cell counts in; None is the detailed query.
-    groups : ndarray of int32, shape (m,), optional
-        Which total each cell counts in that ``lower`` and ``upper`` bound.
-    lower, upper : ndarray of int64, shape (k, G), optional
-    fixed : tuple of (ndarray of int32, shape (m,); ndarray of int64, shape (k, answers))
-        Queries whose answers are known, such as an invariant total.
-    joint : tuple of (tuple of int, int)
-        Children whose totals together are known.
+        Non-negative; sums to the parent over the children up to the solver's error.
+    rounding : Rounding
 
     Returns
     -------
@@ -59,7 +79,8 @@ def round_counts(
     InfeasibleNode
         Where no counts between the floor and the ceiling of the estimate keep the parent and the constraints.
     """
-    limits = limits_of(groups, lower, upper, fixed)
+    parent, passes, joint = rounding.parent, rounding.passes, rounding.joint
+    limits = rounding.limits()
     # Most often all passes are one flow; else as many of the first as are nested, and a program for the others.
     for flowing in range(len(passes), -1, -1):
         counts = round_on_network(estimate, parent, passes[:flowing], limits, joint)
@@ -70,19 +91,6 @@ def round_counts(
         limits += [hold(counts, labels) for queries in passes[:flowing] for labels in queries]
         return round_by_program(estimate, parent, passes[flowing:], limits, joint)
     return round_by_program(estimate, parent, passes, limits, joint)
-
-
-def limits_of(
-    groups: Indices | None, lower: Ints | None, upper: Ints | None, fixed: tuple[tuple[Indices, Ints], ...]
-) -> list[Limit]:
-    """The constraints on each child by itself."""
-    limits = [Limit(labels, values, values) for labels, values in fixed]
-    if groups is not None and (lower is not None or upper is not None):
-        shape = lower.shape if lower is not None else upper.shape if upper is not None else ()
-        low = lower if lower is not None else np.full(shape, -UNBOUNDED)
-        high = upper if upper is not None else np.full(shape, UNBOUNDED)
-        limits.append(Limit(groups, low, high))
-    return limits
 
 
 def round_node(
@@ -143,14 +151,14 @@ def round_node(
     by_first = np.asarray(np.arange(cells) // (cells // shape[0]), dtype=np.int32)
     bounded = (len(values), shape[0])
     out = np.zeros(values.shape, dtype=np.int64)
-    out[:, live] = round_counts(
-        np.ascontiguousarray(values[:, live]),
+    rounding = Rounding(
         totals[live].astype(np.int64),
         tuple(tuple(None if q is None else q[live] for q in rows) for rows in queries),
         by_first[live],
         _bounds(lower, "lower", bounded),
         _bounds(upper, "upper", bounded),
     )
+    out[:, live] = round_counts(np.ascontiguousarray(values[:, live]), rounding)
     return out
 
 
