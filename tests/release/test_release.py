@@ -40,6 +40,7 @@ def test_a_release_says_what_it_is_and_hands_out_its_tables(tmp_path: Path, fmt:
     assert (release.product, release.name, release.status) == ("phsafe", "phsafe", MEASURED)
     assert release.plan is release.measured is not None
     assert release.plan.loss() == Fraction(1)
+    assert (release.confidence, release.is_pure) == (Fraction(9, 10), False)
     assert list(release) == list(release.tables) == ["T1", "T2"]
     assert "T1" in release
     assert release.path("T1") == tmp_path / "out" / f"T1.{fmt}"
@@ -68,7 +69,7 @@ def test_a_release_without_a_plan_says_so(tmp_path: Path) -> None:
         json.dumps({key: value for key, value in release.manifest.items() if key != "plan"}), encoding="utf-8"
     )
     without = open_release(release.folder)
-    assert without.plan is None
+    assert without.plan is without.confidence is None
     with pytest.raises(OutputError, match="the manifest holds no plan"):
         _ = without.measured
 
@@ -152,3 +153,13 @@ def test_what_is_no_release_is_refused(tmp_path: Path, content: str | None, faul
         open_release(tmp_path)
     with pytest.raises(OutputError, match="is no folder"):
         open_release(tmp_path / "none")
+
+
+def test_a_plan_without_its_measurements_tells_its_confidence(tmp_path: Path) -> None:
+    release = made(tmp_path / "out", plan={"confidence": 0.95, "mechanism": "pure"})
+    assert (release.confidence, release.is_pure) == (Fraction(95, 100), True)
+    with pytest.raises(OutputError, match="the manifest holds no plan"):
+        _ = release.plan
+    without = made(tmp_path / "other", plan={"confidence": 2})
+    with pytest.raises(OutputError, match="the confidence of its margins"):
+        _ = without.confidence

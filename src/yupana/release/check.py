@@ -80,20 +80,6 @@ def folder_faults(release: Path, manifest: Mapping[str, Any]) -> list[str]:
     return wrong + _beside(release, {MANIFEST, *listed})
 
 
-def read_intact(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a folder whose files are those of the manifest.
-
-    Raises
-    ------
-    OutputError
-        If they are not, or there is no manifest.
-    """
-    manifest, wrong = check_checksums(folder)
-    if wrong:
-        raise OutputError("\n  ".join([f"{folder} is not what its manifest says:", *wrong]))
-    return manifest
-
-
 def _beside(release: Path, listed: set[str]) -> list[str]:
     """What lies in a release and is not in its manifest."""
     wrong = []

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database, unreadable, write_query
 from yupana.files.delimited import column_types
 from yupana.files.regular import real
+from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.release.check import checked_file, describe, folder_faults
@@ -91,6 +93,30 @@ class Release:
         if self.plan is None:
             raise OutputError(f"{self.folder}: the manifest holds no plan")
         return self.plan
+
+    @property
+    def confidence(self) -> Fraction | None:
+        """The confidence of its margins of error, which every plan tells; None without a plan.
+
+        Raises
+        ------
+        OutputError
+            If the plan tells none.
+        """
+        if "plan" not in self.manifest:
+            return None
+        try:
+            confidence = Fraction(str(self.manifest["plan"]["confidence"]))
+        except (KeyError, ValueError):
+            confidence = Fraction(0)
+        if not 0 < confidence < 1:
+            raise OutputError(f"{self.folder}: the manifest does not hold a plan with the confidence of its margins")
+        return confidence
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether its plan is one of pure differential privacy, whose noise is two-sided geometric."""
+        return (self.manifest.get("plan") or {}).get("mechanism") == Mechanism.PURE.value
 
     @cached_property
     def status(self) -> str:

@@ -12,8 +12,8 @@ from yupana.audit.certificate import certificate
 from yupana.audit.certificate_set import certificate_of_set
 from yupana.errors import ConfigError, OutputError
 from yupana.products.repeated import check_recipe
-from yupana.release.check import read_intact
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.release import open_release
 from yupana.release.tables import checksum
 from yupana.report.certificate import certificate_page, certificate_set_page
 
@@ -114,7 +114,7 @@ def certify(releases: Sequence[Path], household_cap: int | None = None) -> Certi
 def _manifest_of(release: Path) -> dict[str, Any]:
     """The manifest of a release whose files are those that it describes, and whose plan is its configuration's."""
     try:
-        manifest = read_intact(release)
+        manifest = dict(open_release(release).intact().manifest)
     except OutputError as error:
         raise OutputError(f"not certified: {error}") from None
     wrong, _ = check_recipe(release, manifest, None)

@@ -16,8 +16,8 @@ from yupana.confidential.records.database import private_database
 from yupana.errors import InputError
 from yupana.files.database import named, unreadable
 from yupana.files.delimited import csv_rows, read_header
-from yupana.release.check import read_intact
 from yupana.release.folder import MANIFEST
+from yupana.release.release import open_release
 
 COUNTS: Final = "counts"
 SPINE: Final = Path("spine", "geounits.csv")
@@ -46,7 +46,7 @@ def by_geolevel(release: Path, truth: Path, queries: Sequence[str] | None = None
     """
     for folder in (release, truth):
         if (folder / MANIFEST).exists():
-            read_intact(folder)
+            open_release(folder).intact()
     levels = sorted((release / COUNTS).glob("*.csv"))
     if not levels:
         raise InputError(f"{release / COUNTS} holds no counts by geolevel; name a release of TopDown")

@@ -4,15 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from yupana.audit.empirical.series import Series
 from yupana.errors import InputError
-from yupana.plan.read import read_plan
 from yupana.privacy.laws import Law, Zero
-from yupana.release.check import read_intact
+from yupana.release.release import Release, open_release
 from yupana.release.tables import read_table
 
 _VALUES: Final = frozenset({"COUNT", "VARIANCE", "MOE", "NOISE_DISTRIBUTION"})
@@ -31,26 +30,25 @@ def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
     InputError, OutputError
         If one is no release, or their counts do not match.
     """
-    manifest, exact_manifest = (read_intact(folder) for folder in (release, truth))
-    tables, true = (m["tables"] for m in (manifest, exact_manifest))
-    for name in tables:
-        if name not in true:
+    noisy_release, exact_release = (open_release(folder).intact() for folder in (release, truth))
+    for name in noisy_release.files.values():
+        if name not in exact_release.files.values():
             raise InputError(f"{truth} has no table {name}, so its counts cannot be matched with those of {release}")
     try:
-        for name, described in tables.items():
+        for table, name in noisy_release.files.items():
             noisy, exact = (read_table(folder / name) for folder in (release, truth))
             if "COUNT" not in noisy:
                 raise InputError(f"{release / name} has no column COUNT")
             if "COUNT" not in exact:
                 raise InputError(f"{truth / name} has no column COUNT")
-            yield from _by_variance(str(described.get("table", Path(name).stem)), noisy, exact, manifest)
+            yield from _by_variance(table, noisy, exact, noisy_release)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         # The checksums hold, so whoever wrote them wrote other tables or another plan than this program does.
         raise InputError(f"{release} and {truth} do not hold the counts and the plan of a release") from None
 
 
 def _by_variance(
-    table: str, noisy: dict[str, list[str]], exact: dict[str, list[str]], manifest: dict[str, Any]
+    table: str, noisy: dict[str, list[str]], exact: dict[str, list[str]], release: Release
 ) -> Iterator[Series]:
     keys = [column for column in noisy if column not in _VALUES]
     if missing_keys := [key for key in keys if key not in exact]:
@@ -58,7 +56,7 @@ def _by_variance(
     for counts in (noisy, exact):
         _check_numbers(table, [*counts["COUNT"], *counts.get("VARIANCE", ())])
     truth = dict(zip(zip(*(exact.get(key, []) for key in keys), strict=True), exact["COUNT"], strict=True))
-    may_differ = str(manifest.get("product", "")).startswith("safetab")
+    may_differ = release.product.startswith("safetab")
     missing: Counter[tuple[str, str]] = Counter()
     groups: dict[tuple[str, str], list[tuple[float, float]]] = {}
     rows = zip(*(noisy[key] for key in keys), strict=True)
@@ -72,7 +70,7 @@ def _by_variance(
             place = ", ".join(f"{key} {value}" for key, value in zip(keys, row, strict=True))
             raise InputError(f"table {table}: the truth has no count for {place}: the counts do not match")
         groups.setdefault((region, variance), []).append((float(truth[row]), float(count)))
-    laws = _laws(manifest)
+    laws = _laws(release)
     for (region, variance), pairs in groups.items():
         both = np.array(pairs)
         name = " ".join(filter(None, (table, region, f"variance {float(variance):.6g}" if variance else "")))
@@ -98,7 +96,7 @@ def _law(laws: dict[tuple[str, float], Law], table: str, variance: float) -> Law
     return None
 
 
-def _laws(manifest: dict[str, Any]) -> dict[tuple[str, float], Law]:
+def _laws(release: Release) -> dict[tuple[str, float], Law]:
     """Laws of the measurements of a plan, by table and variance as a table writes it."""
-    measured = read_plan(manifest["plan"]).measurements if "plan" in manifest else ()
+    measured = release.plan.measurements if release.plan else ()
     return {(m.table, float(m.variance)): m.law for m in measured if not isinstance(m.law, Zero)}

@@ -484,8 +484,8 @@ def _z(source: Source, tables: Sequence[str]) -> float:
     That of the plan's confidence; of a single table without a plan, that of its first row that has noise, unless its
     margin is a whole number by the exact law.
     """
-    if "plan" in source.release.manifest:
-        return z_value(source.release.measured.confidence)
+    if source.release.confidence is not None:
+        return z_value(source.release.confidence)
     for table in tables:
         rows = source.db.execute(
             "SELECT CAST(VARIANCE AS DOUBLE), TRY_CAST(MOE AS DOUBLE)"

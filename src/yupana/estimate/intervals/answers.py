@@ -1,7 +1,7 @@
 """Intervals for cells of any release, by the product that its manifest names. Public; docs/intervals.md."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any, Final
 import duckdb
 
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.files import read_release
 from yupana.estimate.intervals.intervals import Evidence, Interval, interval
 from yupana.estimate.intervals.marginal import MarginalIntervals
 from yupana.estimate.intervals.noisy_tables import NoisyTables
@@ -21,6 +20,7 @@ from yupana.files.database import open_database
 from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS
 from yupana.products.topdown.verify import NOISY, SYSTEM
+from yupana.release.release import Release, open_release
 from yupana.topdown.tree.intervals import INTERVALS
 
 _WITHOUT_PLAN: Final = Fraction(95, 100)
@@ -117,66 +117,52 @@ def intervals(
     InputError, OutputError
         If the release or the measurements are not what their manifests say.
     """
-    manifest = read_release(release)
+    opened = open_release(release)
     with open_database() as db:
-        evidence = _evidence(db, release, manifest, noisy)
-        level = confidence or _confidence(release, manifest)
-        is_tree = manifest.get("system") is not None
+        evidence = _evidence(db, opened, noisy)
+        level = confidence or opened.confidence or _WITHOUT_PLAN
+        is_tree = opened.product == SYSTEM
         # Margins of error of tables have z as the Bureau rounds it; the intervals of TopDown have it exactly.
         z = NormalDist().inv_cdf(float((1 + level) / 2)) if is_tree else z_value(level)
         found = tuple(interval(query, evidence, z) for query in queries)
         notes = evidence.notes
-    return Intervals(str(manifest.get("product")), str(manifest.get("status")), level, found, notes)
+    # The status needs not follow from the plan: whether there was noise is asked of every cell that is used.
+    return Intervals(opened.name, str(opened.manifest.get("status")), level, found, notes)
 
 
-def _evidence(
-    db: duckdb.DuckDBPyConnection, release: Path, manifest: Mapping[str, Any], noisy: Path | None
-) -> Evidence:
-    if manifest.get("system") is not None:
-        return _of_topdown(db, release, manifest, noisy)
-    if PRODUCTS.of(manifest) is None:
-        raise OutputError(f"{release} is of {manifest.get('product')!r}, which has no noisy cells to give intervals of")
+def _evidence(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> Evidence:
+    if "system" in release.manifest:
+        return _of_topdown(db, release, noisy)
+    if PRODUCTS.of(release.manifest) is None:
+        raise OutputError(f"{release.folder} is of {release.name!r}, which has no noisy cells to give intervals of")
     if noisy is not None:
         raise ConfigError("--noisy-measurements is for releases of TopDown; the tables of others are noisy themselves")
-    return NoisyTables(db, release, manifest)
+    return NoisyTables(db, release)
 
 
-def _of_topdown(
-    db: duckdb.DuckDBPyConnection, release: Path, manifest: Mapping[str, Any], noisy: Path | None
-) -> Evidence:
-    if manifest["system"] == NOISY:
+def _of_topdown(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> Evidence:
+    if release.product == NOISY:
         raise OutputError(
-            f"{release} holds noisy measurements, without the spine they were made on; name the release, and give "
-            f"this folder with --noisy-measurements"
+            f"{release.folder} holds noisy measurements, without the spine they were made on; name the release, and "
+            f"give this folder with --noisy-measurements"
         )
-    if manifest["system"] != SYSTEM:
-        raise OutputError(f"{release} was made by an unknown system, {manifest['system']!r}")
-    schema_of(release, manifest)
+    if release.product != SYSTEM:
+        raise OutputError(f"{release.folder} was made by an unknown system, {release.product!r}")
+    schema_of(release)
     if noisy is not None:
-        of_noisy = read_release(noisy)
-        if of_noisy.get("system") != NOISY:
+        measurements = open_release(noisy)
+        if measurements.product != NOISY:
             raise OutputError(
                 f"{noisy} does not hold noisy measurements; name the folder that topdown run wrote them to"
             )
         same = ("product", "created", "plan", "parameters")
-        if any(of_noisy.get(key) != manifest.get(key) for key in same):
-            raise OutputError(f"{noisy} holds the measurements of another run than {release}")
-        return open_tree(release, manifest, noisy, of_noisy)
-    if any(name.startswith(f"{INTERVALS}/") for name in manifest["tables"]):
-        return MarginalIntervals(db, release, manifest)
+        if any(measurements.manifest.get(key) != release.manifest.get(key) for key in same):
+            raise OutputError(f"{noisy} holds the measurements of another run than {release.folder}")
+        return open_tree(release, measurements)
+    if any(name.startswith(f"{INTERVALS}/") for name in release.files.values()):
+        return MarginalIntervals(db, release)
     raise OutputError(
-        f"{release} holds counts without known variances. Give the noisy measurements of its run with "
+        f"{release.folder} holds counts without known variances. Give the noisy measurements of its run with "
         "--noisy-measurements DIR; if none were written, only a new run can: topdown run --noisy-measurements DIR, or "
         "--estimator full-information for intervals of single answers"
     )
-
-
-def _confidence(release: Path, manifest: Mapping[str, Any]) -> Fraction:
-    try:
-        told = manifest["plan"]["confidence"] if "plan" in manifest else _WITHOUT_PLAN
-        level = Fraction(str(told))
-    except (KeyError, TypeError, ValueError):
-        level = Fraction(0)
-    if not 0 < level < 1:
-        raise OutputError(f"{release}: the manifest does not hold the plan; give --confidence")
-    return level

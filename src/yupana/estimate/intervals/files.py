@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
@@ -10,30 +10,9 @@ from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Condition, Selection
 from yupana.files.database import named, unreadable
 from yupana.files.delimited import column_types
-from yupana.release.folder import MANIFEST, read_manifest
-from yupana.release.status import CONFIDENTIAL
 from yupana.release.tables import table_rows
 
 _LISTED: Final = 12
-
-
-def read_release(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a release.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no release of ours.
-    """
-    if not folder.is_dir():
-        raise OutputError(f"{folder} is no folder; name the folder of a release")
-    manifest = read_manifest(folder)
-    if "tables" not in manifest:
-        raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of yupana")
-    # The rest of the status does not matter: whether there was noise is asked of every cell that is used.
-    if manifest.get("status") == CONFIDENTIAL:
-        raise OutputError(f"{folder} is {CONFIDENTIAL}: its counts have no noise, and so no intervals")
-    return manifest
 
 
 def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]:

@@ -1,11 +1,10 @@
 """The intervals that a full-information release of TopDown brings along: evidence of one answer at a time. Public."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -16,7 +15,7 @@ from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
 from yupana.estimate.intervals.tree import COVERED
-from yupana.release.check import checked_file
+from yupana.release.release import Release
 from yupana.topdown.tree.intervals import INTERVALS
 
 _NUMBERS: Final = ("estimate", "variance", "lower", "upper")
@@ -33,13 +32,11 @@ class MarginalIntervals:
     Attributes
     ----------
     db : duckdb.DuckDBPyConnection
-    folder : Path
-    manifest : mapping
+    release : Release
     """
 
     db: duckdb.DuckDBPyConnection
-    folder: Path
-    manifest: Mapping[str, Any]
+    release: Release
     _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
     _found: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict, init=False)
 
@@ -90,18 +87,18 @@ class MarginalIntervals:
     def _opened(self, table: str) -> list[str]:
         if table not in self._columns:
             name = f"{INTERVALS}/{table}.csv"
-            if name not in self.manifest["tables"]:
+            if name not in self.release.manifest["tables"]:
                 listed = [
                     n.removeprefix(f"{INTERVALS}/").removesuffix(".csv")
-                    for n in self.manifest["tables"]
+                    for n in self.release.manifest["tables"]
                     if n.startswith(f"{INTERVALS}/")
                 ]
                 raise ConfigError(
                     f"the release has no intervals of {table}; it has {', '.join(listed)}; for others, "
                     f"{NEEDS_MEASUREMENTS}"
                 )
-            columns = open_file(self.db, table, checked_file(self.folder, self.manifest, name))
+            columns = open_file(self.db, table, self.release.file(name))
             if tuple(columns[-len(_NUMBERS) :]) != _NUMBERS:
-                raise OutputError(f"{self.folder / name} must end in the columns {'|'.join(_NUMBERS)}")
+                raise OutputError(f"{self.release.folder / name} must end in the columns {'|'.join(_NUMBERS)}")
             self._columns[table] = columns
         return self._columns[table]

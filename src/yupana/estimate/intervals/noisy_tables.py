@@ -6,11 +6,10 @@ several rows hold counts once, with its weights added.
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -23,8 +22,8 @@ from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, unreadable
 from yupana.products import family_of
 from yupana.products.tables import Family
-from yupana.release.check import checked_file
-from yupana.release.processing import COTERMINOUS, RECORD, SUPPRESSED, SUPPRESSION
+from yupana.release.processing import COTERMINOUS, SUPPRESSED, SUPPRESSION
+from yupana.release.release import Release
 
 Key = tuple[str, ...]
 """The values of the columns that name a row."""
@@ -43,13 +42,11 @@ class NoisyTables:
     Attributes
     ----------
     db : duckdb.DuckDBPyConnection
-    folder : Path
-    manifest : mapping
+    release : Release
     """
 
     db: duckdb.DuckDBPyConnection
-    folder: Path
-    manifest: Mapping[str, Any]
+    release: Release
     _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
     _found: dict[MeasuredRow, tuple[int, float]] = field(default_factory=dict, init=False)
 
@@ -61,13 +58,13 @@ class NoisyTables:
     @property
     def notes(self) -> tuple[str, ...]:
         """What an interval covers and what not."""
-        chance = (self.manifest.get("parameters") or {}).get("zero_suppression_chance", "None")
-        suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.manifest.get(RECORD, ()))
+        chance = (self.release.manifest.get("parameters") or {}).get("zero_suppression_chance", "None")
+        suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.release.record)
         return (
             "of the count that was tabulated, over the draw of the noise; errors in the records are not in it",
             *(
                 ["counts of persons are after truncation: what a household has beyond the threshold is not in them"]
-                if "tau" in (self.manifest.get("parameters") or {})
+                if "tau" in (self.release.manifest.get("parameters") or {})
                 else []
             ),
             *(
@@ -75,7 +72,7 @@ class NoisyTables:
                     "noise is two-sided geometric, but z is the normal quantile: for a lone cell, "
                     "90 percent are about 90.2, and 95 are about 93.7"
                 ]
-                if (self.manifest.get("plan") or {}).get("mechanism") == "pure"
+                if self.release.is_pure
                 else []
             ),
             *(
@@ -98,7 +95,7 @@ class NoisyTables:
 
     @property
     def _is_combined(self) -> bool:
-        return any(entry.get("rule") == COTERMINOUS for entry in self.manifest.get(RECORD, ()))
+        return any(entry.get("rule") == COTERMINOUS for entry in self.release.record)
 
     def select(self, selection: Selection) -> Linear:
         """Find rows, and write their sum in measured cells."""
@@ -130,12 +127,12 @@ class NoisyTables:
     def _opened(self, table: str) -> list[str]:
         """Open a table at its first use; its columns."""
         if table not in self._columns:
-            listed = {str(entry.get("table")): name for name, entry in self.manifest["tables"].items()}
-            if table not in listed:
-                raise ConfigError(f"the release has no table {table}; it has {', '.join(listed)}")
-            columns = open_file(self.db, table, checked_file(self.folder, self.manifest, listed[table]))
+            if table not in self.release:
+                raise ConfigError(f"the release has no table {table}; it has {', '.join(self.release)}")
+            path = self.release.path(table)
+            columns = open_file(self.db, table, path)
             if not {"COUNT", "VARIANCE"} <= set(columns):
-                raise OutputError(f"{self.folder / listed[table]} has no columns COUNT and VARIANCE")
+                raise OutputError(f"{path} has no columns COUNT and VARIANCE")
             self._columns[table] = columns
         return self._columns[table]
 
@@ -145,7 +142,7 @@ class NoisyTables:
 
     def _measured(self, table: str, rows: Sequence[tuple[str, ...]]) -> Iterable[MeasuredRow]:
         """The measured cells of the rows of a table, those of each row."""
-        family = family_of(table, self.manifest.get("product"))
+        family = family_of(table, self.release.manifest.get("product"))
         return self._hold(table, rows) if self._is_combined or family is None else self._of_family(family, table, rows)
 
     def _hold(self, table: str, rows: Iterable[tuple[str, ...]]) -> list[MeasuredRow]:
@@ -164,7 +161,7 @@ class NoisyTables:
         left, keys = list(rows), len(family.keys)
         for choice in reversed(family.having(table)):
             own = choice.own.name
-            if own not in self._names():
+            if own not in self.release:
                 continue
             parts = {tuple(map(str, cell.labels)): cell.parts for cell in choice[table].cells}
             if own == table and all(len(cells) == 1 for cells in parts.values()):
@@ -180,9 +177,6 @@ class NoisyTables:
         if left:
             raise OutputError(_LACKING.format(f"the release of {family.name}", table))
         return found
-
-    def _names(self) -> set[str]:
-        return {str(entry.get("table")) for entry in self.manifest["tables"].values()}
 
     def _of_groups(self, table: str, number: int, groups: set[Key]) -> dict[Key, dict[Key, tuple[str, ...]]]:
         """The rows of population groups, which so many columns name, by group and cell."""

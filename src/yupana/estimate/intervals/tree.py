@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -23,7 +23,7 @@ from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Condition, Selection
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine, read_spine
-from yupana.release.check import checked_file
+from yupana.release.release import Release
 from yupana.topdown.queries import margin
 from yupana.topdown.query_names import DETAILED, TOTAL
 from yupana.topdown.schema import Attribute, Schema
@@ -62,8 +62,7 @@ class TreeMeasurements:
 
     Attributes
     ----------
-    release, noisy : Path
-    manifest, noisy_manifest : mapping
+    release, noisy : Release
     schema : Schema
     levels : tuple of str
         Geolevels from the root down.
@@ -72,10 +71,8 @@ class TreeMeasurements:
         Identifiers of the geounits of each geolevel.
     """
 
-    release: Path
-    manifest: Mapping[str, Any]
-    noisy: Path
-    noisy_manifest: Mapping[str, Any]
+    release: Release
+    noisy: Release
     schema: Schema
     levels: tuple[str, ...]
     spine: WrittenSpine
@@ -98,7 +95,7 @@ class TreeMeasurements:
             *([f"measurements of recodes are not used: {', '.join(left_out)}"] if left_out else []),
             *(
                 ["noise is two-sided geometric: what rests on few measurements has other chances than the normal's"]
-                if self.manifest["plan"].get("mechanism") == "pure"
+                if self.release.is_pure
                 else []
             ),
         )
@@ -177,7 +174,7 @@ class TreeMeasurements:
 
     def _measurements(self) -> list[tuple[str, tuple[int, ...] | None]]:
         """The files of measurements, and which attributes each keeps; None for a recode."""
-        names = [name for name in self.noisy_manifest["tables"] if name.endswith(".csv") and name.count("/") == 1]
+        names = [name for name in self.noisy.files.values() if name.endswith(".csv") and name.count("/") == 1]
         return [(name, kept_by(Path(name).stem.replace(".", "*"), self.schema)) for name in names]
 
     def _measured(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
@@ -195,7 +192,7 @@ class TreeMeasurements:
         self, name: str, level: int, of_file: tuple[int, ...], kept: tuple[int, ...], basis: Basis
     ) -> TreeAnswers:
         """A measurement summed over the attributes that are not kept."""
-        path = checked_file(self.noisy, self.noisy_manifest, name)
+        path = self.noisy.file(name)
         left = [i for i in of_file if i in kept]
         summed_up = prod(self.schema.shape[i] for i in of_file if i not in kept)
         query = margin(name, basis.shape, [i in left for i in kept] or [False])
@@ -237,17 +234,17 @@ class TreeMeasurements:
 
     def _exact(self, level: int) -> NDArray[np.int64] | None:
         """Totals that invariants make known of every unit of a geolevel, from the released counts; None if not."""
-        named = [i for i, name in enumerate(self.levels) if self.manifest["parameters"]["invariants"].get(name)]
+        named = [i for i, name in enumerate(self.levels) if self.release.manifest["parameters"]["invariants"].get(name)]
         if not named or level > named[-1] or (level == named[-1] and not self._whole_areas(level)):
             return None
         stem = f"counts/{self.levels[level]}"
-        name = next((name for name in (f"{stem}.csv", f"{stem}.parquet") if name in self.manifest["tables"]), None)
+        name = next((name for name in (f"{stem}.csv", f"{stem}.parquet") if name in self.release.files.values()), None)
         if name is None:
-            raise OutputError(f"{self.release} has no {stem}, which tells the invariants; run yupana check")
+            raise OutputError(f"{self.release.folder} has no {stem}, which tells the invariants; run yupana check")
         with open_database() as db:
-            open_file(db, "counts", checked_file(self.release, self.manifest, name))
+            open_file(db, "counts", self.release.file(name))
             _list(db, "units", self.labels[level])
-            with unreadable(OutputError(f"{self.release / name} is not readable as counts")):
+            with unreadable(OutputError(f"{self.release.folder / name} is not readable as counts")):
                 found = db.execute(
                     'SELECT place, coalesce(sum("count"::BIGINT), 0)::BIGINT FROM units LEFT JOIN counts '
                     "ON geounit = label GROUP BY 1 ORDER BY 1"
@@ -257,7 +254,7 @@ class TreeMeasurements:
     def _whole_areas(self, level: int) -> bool:
         """Whether every published area of a geolevel is one unit: of areas in several only the sum is invariant."""
         width = _WIDTHS.get(self.levels[level])
-        kind = self.manifest["parameters"]["spine"]
+        kind = self.release.manifest["parameters"]["spine"]
         if width is None or (self.levels[level] == "Block_Group" and kind == "optimized"):
             return True
         first = np.searchsorted(self.spine.tree.ancestors(level), np.arange(self.spine.tree.units(level)))
@@ -265,9 +262,7 @@ class TreeMeasurements:
         return len(np.unique(area)) == len(area)
 
 
-def open_tree(
-    release: Path, manifest: Mapping[str, Any], noisy: Path, noisy_manifest: Mapping[str, Any]
-) -> TreeMeasurements:
+def open_tree(release: Release, noisy: Release) -> TreeMeasurements:
     """Open the measurements of a run and the spine of its release.
 
     Raises
@@ -275,17 +270,17 @@ def open_tree(
     InputError, OutputError
         If files are missing, were changed or hold something else.
     """
-    schema, levels = schema_of(release, manifest)
+    schema, levels = schema_of(release)
     # The manifest lists the spine; without it, nobody can say which geounits add up to which.
-    if f"{SPINE}/blocks.csv" not in manifest["tables"]:
-        raise OutputError(f"{release} has no {SPINE}/blocks.csv; name the release whose measurements these are")
-    checked_file(release, manifest, f"{SPINE}/blocks.csv")
-    spine = read_spine(release / SPINE, levels)
+    if f"{SPINE}/blocks.csv" not in release.files.values():
+        raise OutputError(f"{release.folder} has no {SPINE}/blocks.csv; name the release whose measurements these are")
+    release.file(f"{SPINE}/blocks.csv")
+    spine = read_spine(release.folder / SPINE, levels)
     labels = (*spine.labels, [f"{block:016d}" for block in spine.block.tolist()])
-    return TreeMeasurements(release, manifest, noisy, noisy_manifest, schema, levels, spine, labels)
+    return TreeMeasurements(release, noisy, schema, levels, spine, labels)
 
 
-def schema_of(folder: Path, manifest: Mapping[str, Any]) -> tuple[Schema, tuple[str, ...]]:
+def schema_of(release: Release) -> tuple[Schema, tuple[str, ...]]:
     """The schema and the geolevels that the manifest of a TopDown release tells.
 
     Raises
@@ -294,14 +289,13 @@ def schema_of(folder: Path, manifest: Mapping[str, Any]) -> tuple[Schema, tuple[
         If it does not.
     """
     try:
-        told = manifest["parameters"]
+        told = release.manifest["parameters"]
         attributes = tuple(Attribute(name, tuple(labels)) for name, labels in told["schema"].items())
         dict(told["invariants"])
         str(told["spine"])
-        manifest["plan"].get("mechanism")
         return Schema(attributes), tuple(told["geolevels"])
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise OutputError(f"{folder}: the manifest does not hold the schema and geolevels of TopDown") from None
+        raise OutputError(f"{release.folder}: the manifest does not hold the schema and geolevels of TopDown") from None
 
 
 def kept_by(name: str, schema: Schema) -> tuple[int, ...] | None:
