@@ -18,8 +18,8 @@ from yupana.geography.settings import Kind, Mechanism, SpineSettings, check_leve
 from yupana.geography.spine import Spine, path_sums
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
-from yupana.release.check import check_checksums
 from yupana.release.folder import MANIFEST, read_manifest
+from yupana.release.release import open_release
 from yupana.release.tables import checksum
 
 BLOCKS: Final = "blocks.csv"
@@ -358,7 +358,7 @@ def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | Non
     """
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
-    _, wrong = check_checksums(folder)
+    wrong = open_release(folder).wrong()
     try:
         spine = read_spine(folder, settings.levels)
         shares = read_shares(folder, spine)

@@ -10,8 +10,8 @@ from yupana.geography.disk import check_folder
 from yupana.products import PRODUCTS
 from yupana.products.product import Checked
 from yupana.products.repeated import check_recipe
-from yupana.release.check import check_checksums, check_files
-from yupana.release.status import status_of
+from yupana.release.check import check_files
+from yupana.release.release import open_release
 
 _SPINE = "spine"
 
@@ -32,9 +32,10 @@ def check_release(release: Path, inputs: Path | None = None) -> Checked:
     """
     if inputs is not None and not inputs.is_dir():
         raise OutputError(f"{inputs} is no folder; name one with public files of the run")
-    manifest, wrong = check_checksums(release, confidential=True)
+    opened = open_release(release, confidential=True)
+    manifest, wrong = opened.manifest, opened.wrong()
     try:
-        status_of(manifest)
+        _ = opened.status
     except OutputError as error:
         wrong.append(str(error))
     found = _of_kind(release, manifest, wrong)
