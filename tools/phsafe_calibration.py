@@ -31,7 +31,7 @@ from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.production import TAUS, production_config
 from yupana.products.phsafe.shells import SHELLS, Shell
-from yupana.products.phsafe.specification import LEVELS, TABLES, Level
+from yupana.products.phsafe.specification import LEVELS, TABLES, PhsafeLevel
 from yupana.products.phsafe.tables import Group, groups, level_of
 from yupana.synthetic.census import synthesize
 
@@ -166,7 +166,7 @@ def _estimated(way: str, truth: Measured, noisy: dict[str, Numbers], covariances
                 yield from study(way, shell, level, truth, at, noisy, covariances)
 
 
-def _levels(group: Group) -> Iterator[Level]:
+def _levels(group: Group) -> Iterator[PhsafeLevel]:
     return (level for level in LEVELS if level.region_type == group.region_type and group.iteration in level.iterations)
 
 

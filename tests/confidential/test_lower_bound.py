@@ -25,7 +25,7 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.entropy import SeededEntropy
-from yupana.products.phsafe.configuration import Config
+from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab.households import configuration as config_h
@@ -54,7 +54,7 @@ def household(mafid: str, *, with_spouse: bool) -> tuple[Unit, list[Person]]:
     return Unit("2", mafid, str(len(people)), "2", "1", "01", "1", *kind), people
 
 
-def phsafe_counts(folder: Path, config: Config, *, with_spouse: bool) -> ExactCounts:
+def phsafe_counts(folder: Path, config: PhsafeConfig, *, with_spouse: bool) -> ExactCounts:
     census = Census([], [], [])
     for mafid, spouse in (("100000001", with_spouse), ("100000002", True), ("100000003", False)):
         unit, people = household(mafid, with_spouse=spouse)
@@ -66,13 +66,15 @@ def phsafe_counts(folder: Path, config: Config, *, with_spouse: bool) -> ExactCo
         return count(opened, config, make_plan(config))
 
 
-def phsafe_config() -> Config:
+def phsafe_config() -> PhsafeConfig:
     budgets = {
         (table.name, level.key): Fraction({"PH2": "0.5", "PH7": "0.01"}.get(table.name, "0"))
         for table in TABLES
         for level in table.levels
     }
-    return Config(budgets, dict.fromkeys(("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"), TAU), ("02",), Mechanism.ZCDP)
+    return PhsafeConfig(
+        budgets, dict.fromkeys(("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"), TAU), ("02",), Mechanism.ZCDP
+    )
 
 
 @pytest.fixture(scope="module")

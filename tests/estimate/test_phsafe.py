@@ -15,8 +15,8 @@ from scipy import special
 
 from yupana.cli.main import main
 from yupana.estimate.phsafe.combine import combine, families
-from yupana.estimate.phsafe.estimate import Counts, TableEstimate, estimate_tables
-from yupana.estimate.phsafe.fit import Fit, chi_square_bound, fit
+from yupana.estimate.phsafe.estimate import EstimatedCounts, TableEstimate, estimate_tables
+from yupana.estimate.phsafe.fit import JointFit, chi_square_bound, fit
 from yupana.estimate.phsafe.measured import Measured, read_measured
 from yupana.estimate.projection import project
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
@@ -188,7 +188,7 @@ def test_basis_cells_are_truncated_normals(measured: Measured, exact: tuple[Tabl
     kept = np.abs(ratio) < 5
     mean = z + np.sqrt(v / (2 * np.pi)) * np.exp(-(ratio**2) / 2) / special.ndtr(-ratio)
     assert table.estimate[:, 1:][kept] == pytest.approx(mean[kept], rel=1e-9)
-    assert isinstance(table.made_of, Counts)
+    assert isinstance(table.made_of, EstimatedCounts)
     assert table.made_of.noisy[:, 0] == pytest.approx(z.sum(axis=1))
     assert table.made_of.variance[:, 0] == pytest.approx(v.sum(axis=1))
 
@@ -294,7 +294,7 @@ def test_a_small_hole_in_one_area_is_found_among_many_identities(measured: Measu
     assert found.chi_square < found.largest
 
 
-def fit_of(measured: Measured, counts: dict[str, np.ndarray]) -> Fit:
+def fit_of(measured: Measured, counts: dict[str, np.ndarray]) -> JointFit:
     (family, *_), _ = families(measured)
     variances = {name: np.diagonal(each, axis1=1, axis2=2) for name, each in measured.covariances.items()}
     row, spread = family.row(counts), family.row(variances)

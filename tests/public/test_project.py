@@ -1,7 +1,9 @@
 """The project agrees with itself where one thing is said in two places."""
 
+import re
 import subprocess
 import tomllib
+from collections import Counter
 
 from places import ROOT
 
@@ -66,3 +68,9 @@ def test_the_old_name_is_gone() -> None:
     old = b"holl" + b"erith"
     names = [name for name in listed.split("\0") if name and name != "CHANGELOG.md"]
     assert not [name for name in names if old in name.lower().encode() or old in (ROOT / name).read_bytes().lower()]
+
+
+def test_a_class_name_is_unique_in_the_package() -> None:
+    source = (path.read_text(encoding="utf-8") for path in (ROOT / "src" / "yupana").rglob("*.py"))
+    found = Counter(name for text in source for name in re.findall(r"^class (\w+)", text, re.MULTILINE))
+    assert not [name for name, times in found.items() if times > 1]

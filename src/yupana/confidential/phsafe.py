@@ -21,8 +21,8 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
-from yupana.products.phsafe.configuration import LARGEST_TAU, RULES_OF_CONSISTENCY, Config, without_noise
-from yupana.products.phsafe.errors import Accuracy, CellError, summarize
+from yupana.products.phsafe.configuration import LARGEST_TAU, RULES_OF_CONSISTENCY, PhsafeConfig, without_noise
+from yupana.products.phsafe.errors import CellError, PhsafeAccuracy, summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import FAMILIES, TABLES, MeasuredTable
 from yupana.products.phsafe.tables import groups, level_of, noisy_groups, published_tables
@@ -93,19 +93,19 @@ class NoisyCounts:
     by_measurement: Mapping[str, Ints]
 
 
-class PhsafeCounter(Counter[Config, Census, ExactCounts, NoisyCounts]):
+class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
     stages = ("counting", "adding noise", "")
 
-    def without_noise(self, config: Config) -> Config:
+    def without_noise(self, config: PhsafeConfig) -> PhsafeConfig:
         """Infinite budgets for all that is measured."""
         return without_noise(config)
 
     @contextmanager
     def open(
         self,
-        config: Config,
+        config: PhsafeConfig,
         data: Path,
         request: RunRequest,
         clock: Stopwatch,
@@ -119,7 +119,7 @@ class PhsafeCounter(Counter[Config, Census, ExactCounts, NoisyCounts]):
         with checked_census(config, data, request.memory) as census:
             yield census
 
-    def look(self, records: Census, config: Config, request: RunRequest) -> Validation:
+    def look(self, records: Census, config: PhsafeConfig, request: RunRequest) -> Validation:
         """The findings, and for internal use what each tau would leave out."""
         rows: list[LeftOut] = []
         if request.internal and not failing(records.findings):
@@ -128,21 +128,21 @@ class PhsafeCounter(Counter[Config, Census, ExactCounts, NoisyCounts]):
         return Validation(tuple(records.findings), truncation=tuple(rows))
 
     def count(
-        self, records: Census, config: Config, plan: Plan, *, bounded: bool = True, keep: bool = False
+        self, records: Census, config: PhsafeConfig, plan: Plan, *, bounded: bool = True, keep: bool = False
     ) -> ExactCounts:
         """Every population group and basis cell, zeros included."""
         del keep
         return count(records, config, plan, truncate=bounded)
 
     def measure(
-        self, exact: ExactCounts, config: Config, ledger: Ledger, request: RunRequest, clock: Stopwatch
+        self, exact: ExactCounts, config: PhsafeConfig, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> NoisyCounts:
         """Measurement after measurement, in the plan's order."""
         del config, clock
         return NoisyCounts(exact.states, measure(ledger, exact, request.entropy))
 
     def tell(
-        self, records: Census, exact: ExactCounts, measured: NoisyCounts, config: Config, request: RunRequest
+        self, records: Census, exact: ExactCounts, measured: NoisyCounts, config: PhsafeConfig, request: RunRequest
     ) -> Told:
         """Thresholds, states and policies; how many records there were, and what was left out."""
         del request
@@ -168,7 +168,13 @@ class PhsafeCounter(Counter[Config, Census, ExactCounts, NoisyCounts]):
         return Told(parameters, PHSAFE.taken_as_public(config), log)
 
     def write(
-        self, folder: Path, records: Census, measured: NoisyCounts, config: Config, plan: Plan, request: RunRequest
+        self,
+        folder: Path,
+        records: Census,
+        measured: NoisyCounts,
+        config: PhsafeConfig,
+        plan: Plan,
+        request: RunRequest,
     ) -> dict[str, dict[str, Any]]:
         """The basis tables, and those derived from them."""
         del records, config
@@ -179,7 +185,7 @@ class PhsafeCounter(Counter[Config, Census, ExactCounts, NoisyCounts]):
             for table in tables
         }
 
-    def observe(self, config: Config, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+    def observe(self, config: PhsafeConfig, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by cell, of noise alone and with truncation."""
         errors = _trials(config, plan, data, trials, request)
         rows = summarize(errors, float(plan.confidence))
@@ -187,14 +193,14 @@ class PhsafeCounter(Counter[Config, Census, ExactCounts, NoisyCounts]):
 
 
 @contextmanager
-def checked_census(config: Config, data: Path, memory: int | None = None) -> Iterator[Census]:
+def checked_census(config: PhsafeConfig, data: Path, memory: int | None = None) -> Iterator[Census]:
     """Open the records a configuration speaks of, in ``memory`` bytes (`private_database` tells the default)."""
     policies = {rule: Policy(policy) for rule, policy in config.consistency.items()}
     with open_census(data, states=frozenset(map(int, config.states)), policies=policies, memory=memory) as census:
         yield census
 
 
-def count(census: Census, config: Config, plan: Plan, *, truncate: bool = True) -> ExactCounts:
+def count(census: Census, config: PhsafeConfig, plan: Plan, *, truncate: bool = True) -> ExactCounts:
     """Count what a plan measures: every population group and basis cell, zeros included.
 
     Parameters
@@ -222,7 +228,7 @@ def count(census: Census, config: Config, plan: Plan, *, truncate: bool = True) 
     return ExactCounts(states, by_measurement, counts.truncated)
 
 
-def _tabulation(table: MeasuredTable, config: Config, *, truncate: bool) -> Tabulation:
+def _tabulation(table: MeasuredTable, config: PhsafeConfig, *, truncate: bool) -> Tabulation:
     return Tabulation(
         name=table.name,
         persons=table.persons,
@@ -237,14 +243,14 @@ def measure(ledger: Ledger, exact: ExactCounts, entropy: Entropy) -> dict[str, N
     return {m.name: ledger.measure(m, exact.by_measurement[m.name], entropy) for m in ledger.plan.measurements}
 
 
-def left_out(census: Census, config: Config) -> list[LeftOut]:
+def left_out(census: Census, config: PhsafeConfig) -> list[LeftOut]:
     """Tell for every table of persons what thresholds about the configured one leave out.
 
     Parameters
     ----------
     census : Census
         Valid.
-    config : Config
+    config : PhsafeConfig
     """
     tables = [(t, t.persons) for t in TABLES if t.persons is not None]
     rows = []
@@ -267,7 +273,7 @@ def left_out(census: Census, config: Config) -> list[LeftOut]:
     return rows
 
 
-def _trials(config: Config, plan: Plan, data: Path, number: int, request: RunRequest) -> list[CellError]:
+def _trials(config: PhsafeConfig, plan: Plan, data: Path, number: int, request: RunRequest) -> list[CellError]:
     """Count a synthetic census, or for internal use any, once and measure it ``number`` times.
 
     Raises
@@ -314,7 +320,7 @@ def _cells(
                 )
 
 
-def _accuracy_table(rows: list[Accuracy]) -> ReleaseTable:
+def _accuracy_table(rows: list[PhsafeAccuracy]) -> ReleaseTable:
     """The rows as accuracy.csv."""
     return ReleaseTable(
         "accuracy",

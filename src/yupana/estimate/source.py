@@ -18,7 +18,7 @@ from yupana.release.tables import table_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableSource:
     """Tables of a release, each a table of its name in the database, with the columns of the file.
 
     A column is text if the file is CSV, and of the type that Parquet gives it otherwise.
@@ -41,7 +41,7 @@ class Source:
 
 
 @contextmanager
-def open_source(path: Path) -> Iterator[Source]:
+def open_source(path: Path) -> Iterator[TableSource]:
     """Open the SafeTab tables of a release folder, or one table by its file, with or without a manifest.
 
     Raises
@@ -62,7 +62,7 @@ def open_source(path: Path) -> Iterator[Source]:
     refuse_confidential(release.manifest, str(path))
     paths = {table: release.path(table) for table in wanted}
     with open_database() as db:
-        yield Source(release, db, {table: _load(db, table, file) for table, file in paths.items()})
+        yield TableSource(release, db, {table: _load(db, table, file) for table, file in paths.items()})
 
 
 def _load(db: duckdb.DuckDBPyConnection, name: str, path: Path) -> dict[str, str]:

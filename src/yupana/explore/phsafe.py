@@ -24,7 +24,7 @@ from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.plan.measurement import Accounting
 from yupana.privacy.exact import show_exact
 from yupana.products.census import MECHANISMS, STATES
-from yupana.products.phsafe.configuration import LARGEST_TAU, Config
+from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import TABLES
@@ -72,7 +72,7 @@ class PhsafePage:
 
     reference: PhsafeReference
     key: str = PHSAFE.key
-    product: Product[Config] = PHSAFE
+    product: Product[PhsafeConfig] = PHSAFE
     form: Form = _FORM
     filename: str = CONFIG
 
@@ -116,7 +116,7 @@ class PhsafePage:
         if faults or confidence is None or delta is None:
             raise RefusedError(faults)
         states = (PUERTO_RICO,) if area == "pr" else STATES
-        config = Config(found, known, states, mechanism)
+        config = PhsafeConfig(found, known, states, mechanism)
         plan = PHSAFE.plan(config, accounting=accounting, confidence=confidence, margins=margins)
         return understood(PHSAFE, config, plan, delta)
 

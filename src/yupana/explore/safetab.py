@@ -214,7 +214,7 @@ class HouseholdsPage:
     iterations: CharacteristicIterations
     reference: SafetabReference
     key: str = HOUSEHOLDS.key
-    product: Product[Parameters[config_h.Config]] = HOUSEHOLDS
+    product: Product[Parameters[config_h.HouseholdsConfig]] = HOUSEHOLDS
     form: Form = _FORM_H
     filename: str = CONFIG
 
@@ -254,7 +254,7 @@ class HouseholdsPage:
                 budgets[family.key, level] = budget or Fraction(0)
         if faults or read is None:
             raise RefusedError(faults)
-        config = Parameters(config_h.Config(read.common, budgets, thresholds), self.iterations)
+        config = Parameters(config_h.HouseholdsConfig(read.common, budgets, thresholds), self.iterations)
         plan = HOUSEHOLDS.plan(config, accounting=read.accounting, confidence=read.confidence, margins=read.margins)
         return understood(HOUSEHOLDS, config, plan, read.delta)
 
@@ -312,7 +312,7 @@ class PersonsPage:
     iterations: CharacteristicIterations
     reference: SafetabReference
     key: str = PERSONS.key
-    product: Product[Parameters[config_p.Config]] = PERSONS
+    product: Product[Parameters[config_p.PersonsConfig]] = PERSONS
     form: Form = _FORM_P
     filename: str = CONFIG
 
@@ -346,7 +346,7 @@ class PersonsPage:
         }
         if faults or read is None or stage_1 is None or zero is None:
             raise RefusedError(faults)
-        none = config_p.Config(read.common, dict.fromkeys(LEVELS, Fraction(0)), stage_1, thresholds, zero)
+        none = config_p.PersonsConfig(read.common, dict.fromkeys(LEVELS, Fraction(0)), stage_1, thresholds, zero)
         empty = Parameters(none, self.iterations)
         budgets = {}
         for name, of_level in PERSONS.entries(empty, read.accounting).items():

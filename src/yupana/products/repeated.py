@@ -110,7 +110,7 @@ def _compare_safetab(
     release: Path, manifest: Mapping[str, Any], plan: Plan, iterations: CharacteristicIterations | None
 ) -> list[str]:
     """Compare SafeTab's plan; without the codes, from which its sensitivities follow, its budgets and totals."""
-    config: safetab_p_config.Config | safetab_h_config.Config
+    config: safetab_p_config.PersonsConfig | safetab_h_config.HouseholdsConfig
     due: Plan | None = None
     accounting, confidence = _accounting(plan), plan.confidence
     if manifest["product"] == "safetab-p":
@@ -130,7 +130,7 @@ def _compare_safetab(
     return wrong + _differences(manifest, plan, due)
 
 
-def _budgets_p(config: safetab_p_config.Config) -> dict[str, Budget]:
+def _budgets_p(config: safetab_p_config.PersonsConfig) -> dict[str, Budget]:
     kinds = {
         safetab_p_plan.STAGE_1: config.stage_1,
         safetab_p_plan.STAGE_2: 1 - config.stage_1,
@@ -144,7 +144,7 @@ def _budgets_p(config: safetab_p_config.Config) -> dict[str, Budget]:
     }
 
 
-def _budgets_h(config: safetab_h_config.Config) -> dict[str, Budget]:
+def _budgets_h(config: safetab_h_config.HouseholdsConfig) -> dict[str, Budget]:
     return {
         safetab_h_plan.measurement_name(question, level): config.budgets[question.key, level]
         for level in config.settings.levels

@@ -13,10 +13,9 @@ import numpy as np
 
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.phsafe.errors import Accuracy as PhsafeAccuracy
-from yupana.products.phsafe.errors import CellError
+from yupana.products.phsafe.errors import CellError, PhsafeAccuracy
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.safetab.errors import LEFT_OUT, SIZES, Accuracy, LevelErrors, size_bins
+from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, SafetabAccuracy, size_bins
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
@@ -68,7 +67,7 @@ class Demonstration:
     release : mapping of table to columns
         The tables as published.
     errors : sequence of CellError
-    observed : sequence of Accuracy
+    observed : sequence of PhsafeAccuracy
         Of the same errors.
     taken_as_public : sequence of str
     seconds : mapping of stage to float
@@ -167,7 +166,7 @@ class SafetabDemonstration:
     truth : mapping of column to values
         T01001 without noise; a group that is not in it is empty.
     persons_errors, households_errors : sequence of LevelErrors
-    persons_observed, households_observed : sequence of Accuracy
+    persons_observed, households_observed : sequence of SafetabAccuracy
         Of the same errors.
     taken_as_public : sequence of str
     seconds : mapping of stage to float
@@ -187,8 +186,8 @@ class SafetabDemonstration:
     truth: Columns
     persons_errors: Sequence[LevelErrors]
     households_errors: Sequence[LevelErrors]
-    persons_observed: Sequence[Accuracy]
-    households_observed: Sequence[Accuracy]
+    persons_observed: Sequence[SafetabAccuracy]
+    households_observed: Sequence[SafetabAccuracy]
     taken_as_public: Sequence[str]
     seconds: Mapping[str, float]
     status: str
@@ -551,7 +550,7 @@ def _observed(demo: SafetabDemonstration) -> Figure | None:
     ]
     ends = funnel_ends([_ratio(row) for row in (*persons, *households)], band)
 
-    def panel(title: str, rows: Sequence[Accuracy]) -> Chart:
+    def panel(title: str, rows: Sequence[SafetabAccuracy]) -> Chart:
         points = [{"x": row.count, "y": _ratio(row), "series": _mark_of(row, marks)} for row in rows]
         return Chart(
             f"{title}: observed over expected margin of error by table, level and size of the group.",
@@ -576,16 +575,16 @@ _MOST_RANKS: Final = 20_000
 """Beyond, the band is narrower than a dot."""
 
 
-def _unselected(rows: Sequence[Accuracy]) -> list[Accuracy]:
+def _unselected(rows: Sequence[SafetabAccuracy]) -> list[SafetabAccuracy]:
     left = {(row.region_type, row.iteration_level, row.size) for row in rows if row.table == LEFT_OUT}
     return [row for row in rows if row.table != TOTALS or (row.region_type, row.iteration_level, row.size) not in left]
 
 
-def _ratio(row: Accuracy) -> float:
+def _ratio(row: SafetabAccuracy) -> float:
     assert row.experimental_moe is not None  # noqa: S101 (rows without errors were dropped)
     assert row.expected_moe  # noqa: S101
     return row.experimental_moe / row.expected_moe
 
 
-def _mark_of(row: Accuracy, marks: tuple[Mark, Mark]) -> str:
+def _mark_of(row: SafetabAccuracy, marks: tuple[Mark, Mark]) -> str:
     return marks[0 if row.region_type in {"USA", "STATE", "PR-STATE"} else 1].name

@@ -15,7 +15,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.errors import Accuracy, CellError
+from yupana.products.phsafe.errors import CellError, PhsafeAccuracy
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.shells import STATE_NAMES, area_name
 from yupana.products.phsafe.specification import DERIVED, cell_column
@@ -288,7 +288,7 @@ def error_sections(
     taus: Mapping[str, int],
     release: Mapping[str, Columns],
     errors: Sequence[CellError],
-    observed: Sequence[Accuracy],
+    observed: Sequence[PhsafeAccuracy],
     trials: int,
 ) -> tuple[Section, ...]:
     """Published against true counts, and errors observed, of invented people.
@@ -300,7 +300,7 @@ def error_sections(
     release : mapping of table to columns
         The tables as published.
     errors : sequence of CellError
-    observed : sequence of Accuracy
+    observed : sequence of PhsafeAccuracy
         Of the same errors.
     trials : int
         How often the census was measured.
@@ -393,7 +393,7 @@ def chance_band(number: int, confidence: Fraction, coverage: float = 0.95) -> tu
     return ratio((1 - coverage) / 2), ratio((1 + coverage) / 2)
 
 
-def _observed(plan: Plan, observed: Sequence[Accuracy]) -> dict[str, Any]:
+def _observed(plan: Plan, observed: Sequence[PhsafeAccuracy]) -> dict[str, Any]:
     """Observed over expected margins of error, against the number of draws behind each."""
     # Derived tables repeat the noise of their source: drawn again they would count twice.
     observed = [o for o in observed if o.table not in DERIVED and o.expected_moe]

@@ -15,7 +15,7 @@ import yupana
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.phsafe.combine import combine
-from yupana.estimate.phsafe.estimate import Averages, Counts, Method, TableEstimate, estimate_tables
+from yupana.estimate.phsafe.estimate import Averages, EstimatedCounts, Method, TableEstimate, estimate_tables
 from yupana.estimate.phsafe.measured import Measured, read_measured
 from yupana.files.regular import real
 from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name
@@ -192,7 +192,7 @@ def _bureau_columns(estimate: TableEstimate, rows: list[int], z: float) -> dict[
     def column(values: Floats) -> list[Value]:
         return list(values[rows][:, order].ravel().tolist())
 
-    def noise(counts: Counts, suffix: str) -> dict[str, Sequence[Value]]:
+    def noise(counts: EstimatedCounts, suffix: str) -> dict[str, Sequence[Value]]:
         return {
             f"COUNT_NOISY{suffix}": [int(value) for value in column(counts.noisy)],
             f"VARIANCE{suffix}": column(counts.variance),
@@ -206,7 +206,7 @@ def _bureau_columns(estimate: TableEstimate, rows: list[int], z: float) -> dict[
         "DATA_CELL": [stubs[place].cell for _ in groups for place in order],
     }
     bounds = {"_LO": column(estimate.lower), "_HI": column(estimate.upper)}
-    if isinstance(made_of, Counts):
+    if isinstance(made_of, EstimatedCounts):
         pred = {"PRED": column(estimate.estimate)} | {f"PRED{end}": values for end, values in bounds.items()}
         return {**head, **noise(made_of, ""), **pred}
     ratios = {"RATIO_NOISY": column(estimate.noisy), "RATIO_PRED": column(estimate.estimate)}

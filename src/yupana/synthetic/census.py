@@ -39,8 +39,8 @@ from yupana.synthetic.files import (
     text_files,
 )
 from yupana.synthetic.geography import PUERTO_RICO, STATES, Geography, lay_out
-from yupana.synthetic.households import Households, Mix, People, draw_households, draw_origin, reflect
-from yupana.synthetic.race import Codes, CodeTables, code_tables, draw_codes
+from yupana.synthetic.households import InventedHouseholds, Mix, People, draw_households, draw_origin, reflect
+from yupana.synthetic.race import CodeTables, RaceCodes, code_tables, draw_codes
 
 Answers: TypeAlias = NDArray[np.uint16]
 
@@ -162,7 +162,7 @@ class _ChunkOfHouseholds:
 
     Attributes
     ----------
-    homes : Households
+    homes : InventedHouseholds
     vacant : int
         Vacant units.
     quarter : _Quarter
@@ -177,7 +177,7 @@ class _ChunkOfHouseholds:
         MAFID of each unit, and the position of its block.
     """
 
-    homes: Households
+    homes: InventedHouseholds
     vacant: int
     quarter: _Quarter
     people: People
@@ -397,7 +397,7 @@ def _group_quarters(rng: Generator, number: int, residents: int, mix: Mix) -> _Q
     )
 
 
-def _answers(codes: Codes) -> Answers:
+def _answers(codes: RaceCodes) -> Answers:
     """QRACE1 to QRACE8 and QSPAN, of shape (n, 9)."""
     return np.column_stack([codes.races, codes.origin]).astype(np.uint16)
 

@@ -252,7 +252,7 @@ class Mix:
 
 
 @dataclass(frozen=True)
-class Households:
+class InventedHouseholds:
     """Occupied housing units: integer codes of the unit record, arrays of shape (households,)."""
 
     size: Ints
@@ -326,7 +326,7 @@ def draw_lean(rng: Generator, profile: Ints) -> Ints:
     return LEANS + draw_columns(rng, _LEAN, 7, profile)
 
 
-def draw_households(rng: Generator, mix: Mix) -> tuple[Households, People]:
+def draw_households(rng: Generator, mix: Mix) -> tuple[InventedHouseholds, People]:
     """Draw occupied housing units and everyone in them.
 
     Parameters
@@ -338,7 +338,7 @@ def draw_households(rng: Generator, mix: Mix) -> tuple[Households, People]:
 
     Returns
     -------
-    households : Households
+    households : InventedHouseholds
         Of shape (households,), consistent with the people by every rule of the reference.
     people : People
         The people of each household together, the householder first.
@@ -359,7 +359,7 @@ def draw_households(rng: Generator, mix: Mix) -> tuple[Households, People]:
     relatives = np.bincount(people.unit[relative], minlength=households)
     unmarried = np.where(relatives > 0, np.where(sex == 1, 2, 3), np.where(sex == 1, 5, 7))
     return (
-        Households(
+        InventedHouseholds(
             size=np.bincount(people.unit, minlength=households),
             family=np.where(family > 1, family, 0),
             sex=sex,

@@ -219,7 +219,7 @@ class CodeTables:
 
 
 @dataclass(frozen=True)
-class Codes:
+class RaceCodes:
     """Detailed codes of n people.
 
     Attributes
@@ -267,7 +267,7 @@ def code_tables(states: Sequence[tuple[str, str]]) -> CodeTables:
     )
 
 
-def draw_codes(rng: Generator, tables: CodeTables, state: Ints, hispanic: Ints, race: Ints) -> Codes:
+def draw_codes(rng: Generator, tables: CodeTables, state: Ints, hispanic: Ints, race: Ints) -> RaceCodes:
     """Draw detailed codes that agree with origin and major race groups.
 
     Parameters
@@ -285,7 +285,7 @@ def draw_codes(rng: Generator, tables: CodeTables, state: Ints, hispanic: Ints, 
 
     Returns
     -------
-    Codes
+    RaceCodes
         Of n people.
     """
     people = len(race)
@@ -312,7 +312,7 @@ def draw_codes(rng: Generator, tables: CodeTables, state: Ints, hispanic: Ints, 
         races[who[new], filled[who[new]]] = code[new]
         filled[who[new]] += 1
         who = who[(rng.random(len(who)) < _ONE_MORE) & (filled[who] < MOST_CODES)]
-    return Codes(races, origin)
+    return RaceCodes(races, origin)
 
 
 def _answers(rng: Generator, tables: CodeTables, state: Ints, group: Ints) -> Ints:

@@ -14,7 +14,7 @@ from yupana.topdown.evidence import MeasuredFamilies
 from yupana.topdown.families import Asked, SiblingBatch, ask_all
 
 
-class Measures(Protocol):
+class MeasuresAsked(Protocol):
     """Measures what is asked of geounits; the door of a run."""
 
     def measure(self, level: int, families: SiblingBatch, asked: Sequence[Asked]) -> tuple[Ints, ...]:
@@ -33,12 +33,12 @@ class MeasuredOnDemand:
     ----------
     spending : Spending
     checkpoint : Checkpoint
-    door : Measures
+    door : MeasuresAsked
     """
 
     spending: Spending
     checkpoint: Checkpoint
-    door: Measures
+    door: MeasuresAsked
 
     def gather(self, level: int, families: SiblingBatch) -> MeasuredFamilies:
         """Read or draw, and keep, what the estimator reads of the children of families.

@@ -17,7 +17,7 @@ from yupana.topdown.families import SiblingBatch, ask_all
 _VALUES_AT_ONCE: Final = 1 << 22
 
 
-class Measures(Protocol):
+class MeasuresInFull(Protocol):
     """Measures geounits in full; the door of a run."""
 
     def measure_all(self, level: int, first: int, last: int) -> tuple[Ints, ...]:
@@ -39,7 +39,7 @@ class StoredMeasurements:
     spending: Spending
     checkpoint: Checkpoint
 
-    def draw(self, door: Measures) -> Iterator[tuple[int, int, int]]:
+    def draw(self, door: MeasuresInFull) -> Iterator[tuple[int, int, int]]:
         """Draw what is not there yet; yields geolevel, geounits done and geounits in all after every piece."""
         for level, spent in enumerate(self.spending.levels):
             units = len(spent.share_of)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from yupana.confidential.phsafe import checked_census, count
 from yupana.plan.measurement import Measurement, Mechanism
-from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY, Config
+from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY, PhsafeConfig
 from yupana.products.phsafe.plan import plan_of
 from yupana.products.phsafe.specification import TABLES
 
@@ -25,7 +25,7 @@ TAU = 2
 TAUS = {table.name: TAU for table in TABLES if table.persons is not None}
 BUDGETS = {(table.name, level.key): Fraction(1) for table in TABLES for level in table.levels}
 PLAN = plan_of(BUDGETS, TAUS, Mechanism.ZCDP)
-CONFIG = Config(
+CONFIG = PhsafeConfig(
     BUDGETS, TAUS, ("06", "17"), Mechanism.ZCDP, consistency=dict.fromkeys(RULES_OF_CONSISTENCY, "drop-and-count")
 )
 

@@ -17,7 +17,7 @@ from yupana.confidential.request import RunRequest
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
-from yupana.products.phsafe.configuration import Config
+from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.phsafe.errors import CellError, summarize
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.production import TAUS, budgets
@@ -41,9 +41,9 @@ def sound(census: Path) -> list[CellError]:
     return errors(census, make_plan(config(Mechanism.ZCDP)), Mechanism.ZCDP)
 
 
-def config(mechanism: Mechanism, factor: Fraction = Fraction(1)) -> Config:
+def config(mechanism: Mechanism, factor: Fraction = Fraction(1)) -> PhsafeConfig:
     rho = {key: budget * factor for key, budget in budgets(puerto_rico=False).items()}
-    return Config(rho, TAUS, ("02", "56"), mechanism)
+    return PhsafeConfig(rho, TAUS, ("02", "56"), mechanism)
 
 
 def errors(census: Path, plan: Plan, mechanism: Mechanism, factor: Fraction = Fraction(1)) -> list[CellError]:

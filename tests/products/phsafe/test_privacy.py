@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from yupana.files.columns import PERSONS, UNITS
 from yupana.plan.measurement import Mechanism
 from yupana.plan.predicates import Where
-from yupana.products.phsafe.specification import LEVELS, TABLES, Level, MeasuredTable
+from yupana.products.phsafe.specification import LEVELS, TABLES, MeasuredTable, PhsafeLevel
 
 PEOPLE = tuple(
     {"RTYPE": 3, "QAGE": age, "CENHISP": hisp, "CENRACE": race, "RELSHIP": relationship}
@@ -32,7 +32,7 @@ TAU = 2
 
 
 def contribution(
-    table: MeasuredTable, level: Level, people: tuple[dict, ...], unit: dict | None, state: int
+    table: MeasuredTable, level: PhsafeLevel, people: tuple[dict, ...], unit: dict | None, state: int
 ) -> NDArray:
     """v_h: the household's entries of the level's count vector, counted from the specification."""
     regions = 1 if level.region_type == "USA" else STATES
@@ -57,7 +57,7 @@ def kept(people: list[dict]) -> list[dict]:
     return [person for person, _ in ranked[:TAU]]
 
 
-def single_changes(table: MeasuredTable, level: Level, state: int) -> Iterator[tuple[NDArray, NDArray]]:
+def single_changes(table: MeasuredTable, level: PhsafeLevel, state: int) -> Iterator[tuple[NDArray, NDArray]]:
     """Contributions with and without one person, whatever the unit record on either side."""
     cached: dict[tuple, set[tuple]] = {}
 
@@ -89,7 +89,7 @@ CASES = [
 
 @pytest.mark.parametrize(("table", "level"), CASES)
 def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_bounds(
-    table: MeasuredTable, level: Level
+    table: MeasuredTable, level: PhsafeLevel
 ) -> None:
     l2 = table.sensitivity(TAU if table.persons else None, Mechanism.ZCDP, "tight")
     l1 = table.sensitivity(TAU if table.persons else None, Mechanism.PURE, "tight")
@@ -109,7 +109,9 @@ def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_boun
 
 
 @pytest.mark.parametrize(("table", "level"), CASES)
-def test_changing_a_person_within_the_household_stays_within_its_bound(table: MeasuredTable, level: Level) -> None:
+def test_changing_a_person_within_the_household_stays_within_its_bound(
+    table: MeasuredTable, level: PhsafeLevel
+) -> None:
     # With the unit record free, replacing a person is removing one and adding one in the same household.
     l2 = table.sensitivity(TAU if table.persons else None, Mechanism.ZCDP, "tight")
     size = TAU + 1
@@ -154,7 +156,7 @@ def test_cells_of_a_table_are_disjoint(table: MeasuredTable) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.key)
-def test_iterations_of_a_level_are_disjoint(level: Level) -> None:
+def test_iterations_of_a_level_are_disjoint(level: PhsafeLevel) -> None:
     for table in (TABLES[0], TABLES[3]):
         codes = [table.iteration(code) for code in level.iterations]
         assert not any(_overlap(one, other) for i, one in enumerate(codes) for other in codes[:i])

@@ -23,9 +23,9 @@ from yupana.privacy.sampler import add_noise
 from yupana.topdown.queries import Query, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import (
-    Intervals,
     TreeAnswers,
     TreeEstimate,
+    TreeIntervals,
     combined,
     down,
     intervals,
@@ -93,7 +93,7 @@ def world() -> tuple[list[Floats], list[TreeEstimate], list[TreeEstimate]]:
     return [np.broadcast_to(counts, (REPLICATES, *counts.shape)) for counts in truth], upward, final
 
 
-def check(found: Intervals, true: Floats, confidence: float) -> None:
+def check(found: TreeIntervals, true: Floats, confidence: float) -> None:
     """Compare intervals with counts, of shape (replicates, units, answers): coverage, bias and variance."""
     value, variance, lower, upper = (
         array.reshape(true.shape) for array in (found.estimate, found.variance, found.lower, found.upper)

@@ -20,7 +20,7 @@ from yupana.confidential.records.detailed_rules import (
     BLOCK,
     BLOCK_CODE,
     Broken,
-    Opened,
+    OpenedFiles,
     check_uniqueness,
     count_races_after_blank,
     count_values,
@@ -124,7 +124,7 @@ def open_detailed_cef(
     codes: frozenset[int],
     *,
     households: bool,
-) -> Opened:
+) -> OpenedFiles:
     """Make the relations out of the files of all states, and check them.
 
     Parameters
@@ -140,15 +140,15 @@ def open_detailed_cef(
 
     Returns
     -------
-    Opened
+    OpenedFiles
         With the relations if there are no findings, else with none.
     """
     found, findings = find_cef(folder, others)
     if findings:
-        return Opened({}, findings)
+        return OpenedFiles({}, findings)
     sources = {"records": found["per"], "GRF-C": found["grfc"], "housing-units": found["unit"]}
     if findings := open_reference(db, found["grfc"], REFERENCE):
-        return Opened(sources, findings)
+        return OpenedFiles(sources, findings)
     findings = check_uniqueness(db, found["grfc"], "reference")
     db.execute("CREATE TABLE counted (block BIGINT, housing_units INTEGER)")
     of_persons: list[Finding] = []
@@ -167,7 +167,7 @@ def open_detailed_cef(
         db.execute("DROP TABLE homes")
     findings += _by_rule(of_persons) + _by_rule(of_units)
     if findings:
-        return Opened(sources, findings)
+        return OpenedFiles(sources, findings)
     reference, listed = REFERENCE.relation, HOUSING_UNITS.relation
     db.execute("DROP VIEW reference")
     db.execute(f"ALTER TABLE reference_rows RENAME TO {reference}_rows")
@@ -176,7 +176,7 @@ def open_detailed_cef(
     db.execute(f"CREATE TABLE {listed}_rows AS {grouped}")
     db.execute("DROP TABLE counted")
     db.execute(f"CREATE VIEW {listed} AS FROM {listed}_rows")
-    return Opened(sources, findings, has_records=True, has_blocks=True)
+    return OpenedFiles(sources, findings, has_records=True, has_blocks=True)
 
 
 def _load_people(db: duckdb.DuckDBPyConnection, path: Path, *, households: bool) -> list[Finding]:

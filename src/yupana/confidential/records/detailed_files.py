@@ -9,7 +9,7 @@ import duckdb
 from yupana.confidential.records.detailed_rules import (
     BLOCK_CODE,
     Broken,
-    Opened,
+    OpenedFiles,
     check_uniqueness,
     count_races_after_blank,
     count_values,
@@ -33,7 +33,7 @@ _NOT_TABULATED: Final = ("HOUSEHOLDER", "CENRACE", "HHRACE")
 
 def open_detailed_files(
     db: duckdb.DuckDBPyConnection, folder: Path, schema: RecordFile, codes: frozenset[int], *, listed: bool
-) -> Opened:
+) -> OpenedFiles:
     """Make the relations out of the files of a folder, and check each file by itself.
 
     Parameters
@@ -60,7 +60,7 @@ def open_detailed_files(
     for wrong in whole.values():
         findings += wrong
     has_blocks = all(whole.get(name) == [] for name in files if name != "records")
-    return Opened(sources, findings, "records" in whole, has_blocks)
+    return OpenedFiles(sources, findings, "records" in whole, has_blocks)
 
 
 def _open(

@@ -31,7 +31,7 @@ Broken: TypeAlias = Counter[tuple[str, str]]
 """How many records break a rule, by its name and the column it is about, if it is about one."""
 
 
-class Opened(NamedTuple):
+class OpenedFiles(NamedTuple):
     """Files of one form, opened.
 
     Attributes

@@ -21,9 +21,9 @@ from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.errors import (
     SIZES,
-    Accuracy,
     IterationAccuracy,
     LevelErrors,
+    SafetabAccuracy,
     TableErrors,
     joined,
     size_bins,
@@ -214,7 +214,7 @@ def public_inputs(records: DetailedRecords, iterations: CharacteristicIterations
     }
 
 
-def accuracy_tables(rows: list[Accuracy], by_iteration: list[IterationAccuracy]) -> list[ReleaseTable]:
+def accuracy_tables(rows: list[SafetabAccuracy], by_iteration: list[IterationAccuracy]) -> list[ReleaseTable]:
     """The rows as accuracy.csv and accuracy_by_iteration.csv."""
     table = ReleaseTable(
         "accuracy",

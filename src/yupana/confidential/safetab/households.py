@@ -28,19 +28,26 @@ from yupana.confidential.safetab.counter import (
     public_inputs,
     remarks_on,
 )
-from yupana.confidential.tabulate.groups import Areas, SliceCounts, Tabulation, count_groups, find_areas, space_of
+from yupana.confidential.tabulate.groups import (
+    GroupAreas,
+    GroupTabulation,
+    SliceCounts,
+    count_groups,
+    find_areas,
+    space_of,
+)
 from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
-from yupana.products.safetab.households.configuration import Config, without_noise
+from yupana.products.safetab.households.configuration import HouseholdsConfig, without_noise
 from yupana.products.safetab.households.plan import measurement_name
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.product import HOUSEHOLDS, Parameters
 from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
 from yupana.products.safetab.regions import Level
-from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TENURE, Question
+from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TENURE, HouseholdQuestion
 from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
@@ -80,13 +87,13 @@ class Households:
     Attributes
     ----------
     records : DetailedRecords
-    config : Config
+    config : HouseholdsConfig
     published : PublishedTotals or None
         None where there are none yet, for validation alone.
     """
 
     records: DetailedRecords
-    config: Config
+    config: HouseholdsConfig
     published: PublishedTotals | None
 
     @property
@@ -119,19 +126,19 @@ class HouseholdCounts(Sealed):
     in_no_iteration: int
 
 
-class HouseholdsCounter(SafetabCounter[Config, Households, HouseholdCounts]):
+class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCounts]):
     """Counts the groups that the totals list, each in the cells of the table that its total gives it."""
 
     takes = frozenset({"totals"})
 
-    def without_noise(self, config: Parameters[Config]) -> Parameters[Config]:
+    def without_noise(self, config: Parameters[HouseholdsConfig]) -> Parameters[HouseholdsConfig]:
         """Infinite budgets for all that is measured."""
         return replace(config, config=without_noise(config.config))
 
     @contextmanager
     def open(
         self,
-        config: Parameters[Config],
+        config: Parameters[HouseholdsConfig],
         data: Path,
         request: RunRequest,
         clock: Stopwatch,
@@ -151,16 +158,16 @@ class HouseholdsCounter(SafetabCounter[Config, Households, HouseholdCounts]):
         with checked_records(data, KIND, settings, iterations, request.memory) as records:
             yield Households(records, config.config, published)
 
-    def doubts(self, records: Households, config: Parameters[Config]) -> list[str]:
+    def doubts(self, records: Households, config: Parameters[HouseholdsConfig]) -> list[str]:
         """Why the totals may not be public, or not of these areas."""
         del config
         return [*records.totals.doubts, *reasons_against_areas(records)]
 
-    def public_inputs(self, records: Households, config: Parameters[Config]) -> dict[str, str]:
+    def public_inputs(self, records: Households, config: Parameters[HouseholdsConfig]) -> dict[str, str]:
         """Codes, the reference file, the list of housing units and the totals."""
         return public_inputs(records.records, config.iterations, records.totals.path)
 
-    def look(self, records: Households, config: Parameters[Config], request: RunRequest) -> Validation:
+    def look(self, records: Households, config: Parameters[HouseholdsConfig], request: RunRequest) -> Validation:
         """The findings; of valid records also whether the totals are of these areas."""
         del request
         if records.published is None:
@@ -173,7 +180,7 @@ class HouseholdsCounter(SafetabCounter[Config, Households, HouseholdCounts]):
     def count(
         self,
         records: Households,
-        config: Parameters[Config],
+        config: Parameters[HouseholdsConfig],
         plan: Plan,
         *,
         bounded: bool = True,
@@ -187,12 +194,12 @@ class HouseholdsCounter(SafetabCounter[Config, Households, HouseholdCounts]):
         return HouseholdCounts(listed, none)
 
     def groups(
-        self, exact: HouseholdCounts, config: Parameters[Config], ledger: Ledger, entropy: Entropy
+        self, exact: HouseholdCounts, config: Parameters[HouseholdsConfig], ledger: Ledger, entropy: Entropy
     ) -> Iterator[Groups]:
         """Level by level: first household types, then tenure."""
         return measure_levels(exact.listed.levels, config.config, config.iterations, ledger, entropy)
 
-    def uncut(self, config: Parameters[Config]) -> Parameters[Config]:
+    def uncut(self, config: Parameters[HouseholdsConfig]) -> Parameters[HouseholdsConfig]:
         """Negative counts are not set to zero."""
         settings = replace(config.config.settings, allow_negative_counts=True)
         return replace(config, config=replace(config.config, settings=settings))
@@ -202,7 +209,7 @@ class HouseholdsCounter(SafetabCounter[Config, Households, HouseholdCounts]):
         records: Households,
         exact: HouseholdCounts,
         measured: list[RowTable],
-        config: Parameters[Config],
+        config: Parameters[HouseholdsConfig],
         request: RunRequest,
     ) -> Told:
         """States, passes, policies and totals; how many records each policy touches."""
@@ -225,7 +232,7 @@ class HouseholdsCounter(SafetabCounter[Config, Households, HouseholdCounts]):
         return Told(parameters, (*HOUSEHOLDS.taken_as_public(config), source.taken_as_public), log)
 
 
-def read_published(path: Path, config: Parameters[Config], data: Path) -> PublishedTotals:
+def read_published(path: Path, config: Parameters[HouseholdsConfig], data: Path) -> PublishedTotals:
     """Read totals, and say where they come from and why that stands against a release of these data.
 
     Raises
@@ -348,7 +355,7 @@ class Listed:
         return [groups.level.name for groups in self.levels if not len(groups.area)]
 
 
-def list_groups(records: DetailedRecords, config: Config, totals: Totals) -> Listed:
+def list_groups(records: DetailedRecords, config: HouseholdsConfig, totals: Totals) -> Listed:
     """Find the groups that a run measures: those of T01001 in areas that the geography has. A function of public files.
 
     Where housing units are listed, areas without one are left out.
@@ -388,7 +395,7 @@ def _remarks(listed: Listed, source: Provenance) -> list[str]:
 
 def count_levels(
     records: DetailedRecords,
-    config: Config,
+    config: HouseholdsConfig,
     iterations: CharacteristicIterations,
     counted: Sequence[LevelGroups],
     race_codes: int,
@@ -409,7 +416,7 @@ def count_levels(
         levels = [groups for groups in counted if groups.level.region.run == of_pass]
         bases = tuple(dict.fromkeys(groups.level.region.base for groups in levels))
         each = np.arange(_CATEGORIES, dtype=np.uint8)
-        tabulation = Tabulation(iterations, _CATEGORY, each, bases, race_codes)
+        tabulation = GroupTabulation(iterations, _CATEGORY, each, bases, race_codes)
         spaces = {groups.level: space_of(iterations, groups.level.region.granularity) for groups in levels}
         for part in count_groups(records.db, tabulation, found, states):
             none += part.in_no_iteration
@@ -423,7 +430,7 @@ def count_levels(
 
 def measure_levels(
     counted: Sequence[LevelGroups],
-    config: Config,
+    config: HouseholdsConfig,
     iterations: CharacteristicIterations,
     ledger: Ledger,
     entropy: Entropy,
@@ -436,7 +443,9 @@ def measure_levels(
             yield from _measure(groups, codes, question, config, ledger, entropy)
 
 
-def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, live: NDArray[np.bool_]) -> LevelGroups:
+def _groups_of(
+    level: Level, totals: Totals, config: HouseholdsConfig, found: GroupAreas, live: NDArray[np.bool_]
+) -> LevelGroups:
     region, iteration, count = (column[live] for column in totals.by_level[level])
     known = np.searchsorted(found.ids[level.region.base], region)
     listed, area = np.unique(region, return_inverse=True)
@@ -453,7 +462,12 @@ def _groups_of(level: Level, totals: Totals, config: Config, found: Areas, live:
 
 
 def _measure(
-    groups: LevelGroups, codes: Sequence[str], question: Question, config: Config, ledger: Ledger, entropy: Entropy
+    groups: LevelGroups,
+    codes: Sequence[str],
+    question: HouseholdQuestion,
+    config: HouseholdsConfig,
+    ledger: Ledger,
+    entropy: Entropy,
 ) -> Iterator[Groups]:
     """Measure the groups of one level in the cells of the table each of them gets."""
     names = {m.name for m in ledger.plan.measurements}

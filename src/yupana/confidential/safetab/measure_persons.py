@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.tabulate.groups import Areas, SliceCounts, SummedCounts, space_of
+from yupana.confidential.tabulate.groups import GroupAreas, SliceCounts, SummedCounts, space_of
 from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.persons.configuration import Config
+from yupana.products.safetab.persons.configuration import PersonsConfig
 from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2, measurement_name
 from yupana.products.safetab.regions import Level, Run
 from yupana.products.safetab.specification import AGE_TABLES, DETAILED_TOTALS, PERSONS
@@ -39,14 +39,14 @@ class PersonCounts(Sealed):
 
     Attributes
     ----------
-    passes : iterable of tuple of Run, Areas, iterable of SliceCounts
+    passes : iterable of tuple of Run, GroupAreas, iterable of SliceCounts
         Of each pass its areas and its slices. Unless they are kept, a pass is counted as its slices are asked for,
         and before the next is begun: the database holds the areas of one pass.
     in_no_iteration : Counter
         How many records are in no iteration, by pass; told by the slices that were counted.
     """
 
-    passes: Iterable[tuple[Run, Areas, Iterable[SliceCounts]]]
+    passes: Iterable[tuple[Run, GroupAreas, Iterable[SliceCounts]]]
     in_no_iteration: Counter[Run] = field(default_factory=Counter)
 
     def of_pass(self, run: Run, slices: Iterable[SliceCounts]) -> Iterator[SliceCounts]:
@@ -83,9 +83,9 @@ class _LevelMeters:
 class Measurer:
     """Passes the counts of one pass through the door, level by level and slice by slice."""
 
-    config: Config
+    config: PersonsConfig
     iterations: CharacteristicIterations
-    areas: Areas
+    areas: GroupAreas
     ledger: Ledger
     entropy: Entropy
     run: Run

@@ -21,12 +21,12 @@ from yupana.confidential.safetab.counter import (
     remarks_on,
 )
 from yupana.confidential.safetab.measure_persons import Measurer, PersonCounts
-from yupana.confidential.tabulate.groups import Areas, SliceCounts, Tabulation, count_groups, find_areas
+from yupana.confidential.tabulate.groups import GroupAreas, GroupTabulation, SliceCounts, count_groups, find_areas
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.iterations import MOST_RACE_CODES
-from yupana.products.safetab.persons.configuration import Config, without_noise
+from yupana.products.safetab.persons.configuration import PersonsConfig, without_noise
 from yupana.products.safetab.persons.plan import STAGE_1
 from yupana.products.safetab.product import PERSONS, Parameters
 from yupana.products.safetab.regions import Run
@@ -41,19 +41,19 @@ _BARE: Final = "records_in_areas_without_housing_units"
 _BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
 
 
-class PersonsCounter(SafetabCounter[Config, DetailedRecords, PersonCounts]):
+class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts]):
     """Counts slice by slice of the country, measured as they are counted."""
 
     choosing = f"{STAGE_1}/"
 
-    def without_noise(self, config: Parameters[Config]) -> Parameters[Config]:
+    def without_noise(self, config: Parameters[PersonsConfig]) -> Parameters[PersonsConfig]:
         """Infinite budgets for all that is measured."""
         return replace(config, config=without_noise(config.config))
 
     @contextmanager
     def open(
         self,
-        config: Parameters[Config],
+        config: Parameters[PersonsConfig],
         data: Path,
         request: RunRequest,
         clock: Stopwatch,
@@ -67,14 +67,14 @@ class PersonsCounter(SafetabCounter[Config, DetailedRecords, PersonCounts]):
         with checked_records(data, KIND, config.config.settings, config.iterations, request.memory) as records:
             yield records
 
-    def public_inputs(self, records: DetailedRecords, config: Parameters[Config]) -> dict[str, str]:
+    def public_inputs(self, records: DetailedRecords, config: Parameters[PersonsConfig]) -> dict[str, str]:
         """Codes, the reference file and the list of housing units."""
         return public_inputs(records, config.iterations)
 
     def count(
         self,
         records: DetailedRecords,
-        config: Parameters[Config],
+        config: Parameters[PersonsConfig],
         plan: Plan,
         *,
         bounded: bool = True,
@@ -85,26 +85,26 @@ class PersonsCounter(SafetabCounter[Config, DetailedRecords, PersonCounts]):
         settings = config.config.settings
         codes = settings.max_race_codes if bounded else MOST_RACE_CODES
 
-        def passes() -> Iterator[tuple[Run, Areas, Iterator[SliceCounts]]]:
+        def passes() -> Iterator[tuple[Run, GroupAreas, Iterator[SliceCounts]]]:
             for run in settings.runs:
                 states = settings.states_of(run)
                 areas = find_areas(records.db, states)
                 measured = (level.region for level in settings.levels if config.config.budgets[level] > 0)
                 bases = tuple(dict.fromkeys(region.base for region in measured if region.run == run))
-                tabulation = Tabulation(config.iterations, ATTRIBUTE, finest_cells(), bases, codes)
+                tabulation = GroupTabulation(config.iterations, ATTRIBUTE, finest_cells(), bases, codes)
                 yield run, areas, count_groups(records.db, tabulation, areas, states)
 
         return PersonCounts([(run, areas, list(slices)) for run, areas, slices in passes()] if keep else passes())
 
     def groups(
-        self, exact: PersonCounts, config: Parameters[Config], ledger: Ledger, entropy: Entropy
+        self, exact: PersonCounts, config: Parameters[PersonsConfig], ledger: Ledger, entropy: Entropy
     ) -> Iterator[Groups]:
         """Pass after pass: stage 1 chooses the table of each group, stage 2 measures its cells."""
         for run, areas, slices in exact.passes:
             measurer = Measurer(config.config, config.iterations, areas, ledger, entropy, run)
             yield from measurer.measure(exact.of_pass(run, slices))
 
-    def uncut(self, config: Parameters[Config]) -> Parameters[Config]:
+    def uncut(self, config: Parameters[PersonsConfig]) -> Parameters[PersonsConfig]:
         """Small totals are not suppressed, nor negative counts set to zero."""
         settings = replace(config.config.settings, allow_negative_counts=True)
         return replace(config, config=replace(config.config, settings=settings, zero_suppression=Fraction(0)))
@@ -114,7 +114,7 @@ class PersonsCounter(SafetabCounter[Config, DetailedRecords, PersonCounts]):
         records: DetailedRecords,
         exact: PersonCounts,
         measured: list[RowTable],
-        config: Parameters[Config],
+        config: Parameters[PersonsConfig],
         request: RunRequest,
     ) -> Told:
         """States, passes and policies; how many records each policy touches."""

@@ -33,7 +33,7 @@ _BLOCK_KEY: Final = "((TABBLKST::BIGINT * 1000 + TABBLKCOU) * 1000000 + TABTRACT
 
 
 @dataclass(frozen=True, eq=False)
-class Areas:
+class GroupAreas:
     """The areas of one pass, from the reference file; public.
 
     Attributes
@@ -70,7 +70,7 @@ _PER_STATE: Final = {"state": 1, "county": 1000, "tract": 1000 * 1_000_000, "pla
 """Ids of areas within states: how many a state's number stands for."""
 
 
-def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> Areas:
+def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> GroupAreas:
     """List the areas of the given states in the relation ``blocks``, and cut them into pieces.
 
     Leaves a table ``block_pieces`` of blocks and their pieces. Where blocks have a number of housing units, areas
@@ -101,7 +101,7 @@ def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> Areas:
     pieces = {base: _places(ids[base], of) for base, of in of_base.items()}
     _, first, number = np.unique(of_base["county"], return_index=True, return_inverse=True)
     of_counties = {base: pieces[base][first] for base in _OF_COUNTIES}
-    return Areas(ids, every, pieces, number.astype(np.int32), of_counties)
+    return GroupAreas(ids, every, pieces, number.astype(np.int32), of_counties)
 
 
 def _places(ids: Ints, wanted: Ints) -> NDArray[np.int32]:
@@ -304,14 +304,14 @@ class SliceCounts(Sealed):
 
     Attributes
     ----------
-    areas : Areas
+    areas : GroupAreas
     first_state, last_state : int
     records : int
     in_no_iteration : int
         Of these, how many are in no iteration of any level, and so in no group.
     """
 
-    areas: Areas
+    areas: GroupAreas
     first_state: int
     last_state: int
     records: int
@@ -505,7 +505,7 @@ def _in_counties(state: int, counties: list[tuple[int, int]], at_once: int) -> l
 
 
 @dataclass(frozen=True, eq=False)
-class Tabulation:
+class GroupTabulation:
     """What is to be counted.
 
     Attributes
@@ -533,7 +533,7 @@ class Tabulation:
 
 
 def count_groups(
-    db: duckdb.DuckDBPyConnection, tabulation: Tabulation, areas: Areas, states: frozenset[int]
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, areas: GroupAreas, states: frozenset[int]
 ) -> Iterator[SliceCounts]:
     """Count the relation ``records`` slice after slice of whole states, in order; every record is read once.
 
@@ -541,15 +541,15 @@ def count_groups(
     ----------
     db : duckdb.DuckDBPyConnection
         With `find_areas` done for the same states.
-    tabulation : Tabulation
-    areas : Areas
+    tabulation : GroupTabulation
+    areas : GroupAreas
     states : frozenset of int
     """
     granularities: tuple[Granularity, ...] = ("detailed", "coarse")
     spaces = {g: space_of(tabulation.iterations, g) for g in granularities}
     singles = {g: _of_single_codes(space) for g, space in spaces.items()}
     some_iteration = np.logical_or.reduce([np.diff(singles[g].starts) > 0 for g in granularities])
-    codes = _Codes.of(tabulation.iterations, some_iteration)
+    codes = _CodeColumns.of(tabulation.iterations, some_iteration)
     slices = _plan_reading(db, states, _ROWS_AT_ONCE)
     # One chunk is read while the one before it is counted: the database and numpy keep a core each busy.
     with ThreadPoolExecutor(1) as reader:
@@ -588,7 +588,7 @@ def count_groups(
 
 
 def _by_base(
-    bases: Sequence[str], areas: Areas, entries: "_Entries", key: NDArray[np.int32]
+    bases: Sequence[str], areas: GroupAreas, entries: "_Entries", key: NDArray[np.int32]
 ) -> Iterator[tuple[str, _Pairs]]:
     """Count a chunk by areas of every kind; states and the nation are sums of counties."""
     county: _Pairs | None = None
@@ -605,7 +605,7 @@ _OF_COUNTIES: Final = ("nation", "state", "county")
 
 
 @dataclass(frozen=True, eq=False)
-class _Codes:
+class _CodeColumns:
     """How codes become keys.
 
     Attributes
@@ -628,11 +628,11 @@ class _Codes:
         return 2 * self.number
 
     @staticmethod
-    def of(iterations: CharacteristicIterations, counts: NDArray[np.bool_]) -> "_Codes":
+    def of(iterations: CharacteristicIterations, counts: NDArray[np.bool_]) -> "_CodeColumns":
         """Number the codes."""
         place = np.full(1 << _CODE_BITS, -1, dtype=np.int32)
         place[list(iterations.codes)] = np.arange(len(iterations.codes))
-        return _Codes(place, len(iterations.codes), counts)
+        return _CodeColumns(place, len(iterations.codes), counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -656,7 +656,7 @@ class _Entries:
     sets: NDArray[np.int32]
 
 
-def _read(db: duckdb.DuckDBPyConnection, tabulation: Tabulation, chunk: _Chunk, codes: _Codes) -> _Entries:
+def _read(db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, chunk: _Chunk, codes: _CodeColumns) -> _Entries:
     used = RACE_COLUMNS[: tabulation.race_codes]
     words = [_word(used[:_CODES_IN_WORD]), _word(used[_CODES_IN_WORD:])]
     rows = db.execute(f"""

@@ -43,7 +43,7 @@ _OPTIONS_OF: Final = {"path": "--ledger", "data": "--dataset", "limits": "--limi
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class CountedBlocks:
     """What a run knows before it measures.
 
     Attributes
@@ -93,7 +93,7 @@ class Made:
     estimated: Estimated | None
 
 
-class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
+class TopdownCounter(Counter[Configuration, CountedBlocks, CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
     takes = frozenset({"estimator", "spine", "resume", "noisy_measurements"})
@@ -114,7 +114,7 @@ class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
         *,
         out: Path | None = None,
         to_count: bool = True,
-    ) -> Iterator[Blocks]:
+    ) -> Iterator[CountedBlocks]:
         """Read geography and records, and build the spine or read it."""
         del to_count
         check_labels(config.schema)
@@ -123,26 +123,26 @@ class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
             # By the folder itself, as one that has two names must not be drawn for twice.
             home = real(out)
             checkpoint = Checkpoint(home.parent / f"{home.name}.checkpoint")
-        yield Blocks(config, data, open_world(config, data, request, clock), checkpoint)
+        yield CountedBlocks(config, data, open_world(config, data, request, clock), checkpoint)
 
-    def public_inputs(self, records: Blocks, config: Configuration) -> dict[str, str]:
+    def public_inputs(self, records: CountedBlocks, config: Configuration) -> dict[str, str]:
         """The reference file, housing units with facilities, and the spine where it is given."""
         del config
         return public_checksums(records.data, records.world)
 
     def count(
-        self, records: Blocks, config: Configuration, plan: Plan, *, bounded: bool = True, keep: bool = False
-    ) -> Blocks:
+        self, records: CountedBlocks, config: Configuration, plan: Plan, *, bounded: bool = True, keep: bool = False
+    ) -> CountedBlocks:
         """The records are counts of blocks: they were counted when they were opened."""
         del config, plan, bounded, keep
         return records
 
-    def planned(self, records: Blocks, config: Configuration, plan: Plan) -> Plan:
+    def planned(self, records: CountedBlocks, config: Configuration, plan: Plan) -> Plan:
         """The plan with the shares of this spine, whose units may have given theirs to others."""
         del config
         return replace(records.spending.plan, confidence=plan.confidence, margins=plan.margins)
 
-    def charge(self, records: Blocks, config: Configuration, plan: Plan, request: RunRequest) -> None:
+    def charge(self, records: CountedBlocks, config: Configuration, plan: Plan, request: RunRequest) -> None:
         """Charge the run and begin, or go on where an interrupted run ended; nothing has been drawn uncharged then.
 
         The ledger is written first. A run that is killed before its checkpoint says so is charged once more: the
@@ -183,21 +183,23 @@ class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
         checkpoint.begin(state, account)
 
     def measure(
-        self, exact: Blocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
+        self, exact: CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> Made:
         """Measure and estimate, from the root down; what the checkpoint holds is taken from there."""
         found = estimate(config, exact.world, exact.spending, ledger, exact.kept, request, clock)
         return Made(found.descent.counts[-1], found)
 
     def exact(
-        self, exact: Blocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
+        self, exact: CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> Made:
         """The counts of the blocks themselves. Nothing is measured and nothing estimated."""
         del config, ledger, request
         clock.start("writing the counts")
         return Made(exact.world.exact[-1], None)
 
-    def tell(self, records: Blocks, exact: Blocks, measured: Made, config: Configuration, request: RunRequest) -> Told:
+    def tell(
+        self, records: CountedBlocks, exact: CountedBlocks, measured: Made, config: Configuration, request: RunRequest
+    ) -> Told:
         """The configuration, how nodes were solved, and which went through the failsafe; how many records there are."""
         del exact
         world = records.world
@@ -221,7 +223,7 @@ class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
     def write(
         self,
         folder: Path,
-        records: Blocks,
+        records: CountedBlocks,
         measured: Made,
         config: Configuration,
         plan: Plan,
@@ -238,7 +240,7 @@ class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
     def write_noisy(
         self,
         folder: Path,
-        records: Blocks,
+        records: CountedBlocks,
         measured: Made,
         config: Configuration,
         manifest: Mapping[str, Any],
@@ -257,7 +259,7 @@ class TopdownCounter(Counter[Configuration, Blocks, Blocks, Made]):
         told = {"reasons": ["it compares with the truth"], "trials": trials}
         return Observed(plan.product, rows, rows, [accuracy_table(rows)], told)
 
-    def finish(self, records: Blocks) -> None:
+    def finish(self, records: CountedBlocks) -> None:
         """Remove the checkpoint."""
         records.kept.remove()
 

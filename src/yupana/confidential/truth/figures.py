@@ -67,7 +67,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
+class _AskedFigure:
     """A series with its epsilon and the number printed."""
 
     series: Series
@@ -96,20 +96,20 @@ def draw_figure(name: str, districts: Districts, request: LossRequest) -> list[D
     return drawn
 
 
-def _sa1(districts: Districts) -> Iterator[_Asked]:
+def _sa1(districts: Districts) -> Iterator[_AskedFigure]:
     exact = districts.counts.sum(axis=1).astype(np.float64)
     noisy = exact + noise(generator_of_the_figures(), _EPSILON, exact.size)
-    yield _Asked(Series("counts of districts with geometric noise", exact, noisy, _law(_EPSILON)), _EPSILON, None)
+    yield _AskedFigure(Series("counts of districts with geometric noise", exact, noisy, _law(_EPSILON)), _EPSILON, None)
 
 
-def _sa2(_: Districts) -> Iterator[_Asked]:
+def _sa2(_: Districts) -> Iterator[_AskedFigure]:
     for epsilon, printed in ((_EPSILON, 0.18), (0.05, 0.043)):
         drawn = noise(generator_of_the_figures(), epsilon, DISTRICTS).astype(np.float64)
         series = Series(f"geometric noise of epsilon {epsilon:g}", np.zeros(DISTRICTS), drawn, _law(epsilon))
-        yield _Asked(series, epsilon, printed)
+        yield _AskedFigure(series, epsilon, printed)
 
 
-def _sa3(districts: Districts) -> Iterator[_Asked]:
+def _sa3(districts: Districts) -> Iterator[_AskedFigure]:
     counts, generator = districts.counts, generator_of_the_figures()
     exact = counts.sum(axis=1).astype(np.float64)
     totals = exact + noise(generator, _OF_TOTALS, exact.size)
@@ -119,10 +119,10 @@ def _sa3(districts: Districts) -> Iterator[_Asked]:
         "totals after least absolute deviations, as in the text": least_absolute(strata),
     }
     for (words, fit), printed in zip(fits.items(), (0.54, None), strict=True):
-        yield _Asked(Series(words, exact, fit.sum(axis=1)), _OF_TOTALS + _OF_STRATA, printed)
+        yield _AskedFigure(Series(words, exact, fit.sum(axis=1)), _OF_TOTALS + _OF_STRATA, printed)
 
 
-def _sa4(districts: Districts) -> Iterator[_Asked]:
+def _sa4(districts: Districts) -> Iterator[_AskedFigure]:
     exact = districts.counts.astype(np.float64)
     strata = _with(districts.counts, noise(generator_of_the_figures(), _EPSILON, exact.size))
     ways = {
@@ -135,12 +135,14 @@ def _sa4(districts: Districts) -> Iterator[_Asked]:
             inside = districts.county == county
             total = np.array([exact[inside].sum()])
             fit[inside] = least_squares(total, strata[inside].reshape(1, -1), weight).reshape(-1, strata.shape[1])
-        yield _Asked(Series(words, exact.ravel(), fit.ravel()), _EPSILON, printed)
+        yield _AskedFigure(Series(words, exact.ravel(), fit.ravel()), _EPSILON, printed)
     clipped = np.maximum(strata, 0.0)
-    yield _Asked(Series("strata without negative counts, and no total", exact.ravel(), clipped.ravel()), _EPSILON, None)
+    yield _AskedFigure(
+        Series("strata without negative counts, and no total", exact.ravel(), clipped.ravel()), _EPSILON, None
+    )
 
 
-FIGURES: Final[Mapping[str, Callable[[Districts], Iterator[_Asked]]]] = {
+FIGURES: Final[Mapping[str, Callable[[Districts], Iterator[_AskedFigure]]]] = {
     "SA1": _sa1,
     "SA2": _sa2,
     "SA3": _sa3,

@@ -20,7 +20,7 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.coterminous.areas import Area, coterminous_sets, read_blocks, read_live
 from yupana.estimate.coterminous.least_squares import average, estimate, non_negative, whole
 from yupana.estimate.coterminous.nested import CELL_COLUMNS, COLUMNS, TREES, NestedCells
-from yupana.estimate.source import Source, open_source
+from yupana.estimate.source import TableSource, open_source
 from yupana.estimate.suppression.zeros import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from yupana.plan.margin import z_value
 from yupana.products.safetab.iterations import CharacteristicIterations
@@ -56,7 +56,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class CoterminousWorld:
     """Who is in which set, and what may be shown where.
 
     Attributes
@@ -97,7 +97,7 @@ class Combined:
 
 
 @dataclass(frozen=True, slots=True)
-class _Groups:
+class _PublishedGroups:
     """Population groups of one detail: their measured cells, shape (groups, cells)."""
 
     detail: int
@@ -107,14 +107,16 @@ class _Groups:
     variance: NDArray[np.float64]
 
 
-def combine(family: NestedCells, tables: Mapping[str, Rows], world: World, *, non_negative_counts: bool) -> Combined:
+def combine(
+    family: NestedCells, tables: Mapping[str, Rows], world: CoterminousWorld, *, non_negative_counts: bool
+) -> Combined:
     """Give all areas of each set the same numbers, iteration by iteration.
 
     Parameters
     ----------
     family : NestedCells
     tables : mapping of table name to Rows
-    world : World
+    world : CoterminousWorld
     non_negative_counts : bool
         Whether the release shows no negative counts, so that none may arise.
 
@@ -176,7 +178,7 @@ def combine(family: NestedCells, tables: Mapping[str, Rows], world: World, *, no
 def _fit(
     family: NestedCells,
     level: int,
-    details: Sequence[_Groups],
+    details: Sequence[_PublishedGroups],
     places: Sequence[Indices],
     chosen: Indices,
     units: int,
@@ -207,7 +209,7 @@ def _widths(family: NestedCells) -> tuple[int, ...]:
 _INCOMPLETE: Final = "table {} has a population group that lacks a cell or has one twice"
 
 
-def _groups(family: NestedCells, tables: Mapping[str, Rows], iterations: int) -> list[_Groups]:
+def _groups(family: NestedCells, tables: Mapping[str, Rows], iterations: int) -> list[_PublishedGroups]:
     """The groups of a family by detail, checked to have each cell once and marginals that are sums."""
     total = family.tables[0]
     finer = [tables[table] for table in family.tables[1:] if table in tables]
@@ -237,7 +239,7 @@ def _groups(family: NestedCells, tables: Mapping[str, Rows], iterations: int) ->
             _check_totals(tables[total], groups, nodes[0][:, 0], iterations, total, table)
         own = ~np.isin(groups, taken) if table == total else np.ones(groups.size, dtype=bool)
         found.append(
-            _Groups(
+            _PublishedGroups(
                 detail,
                 groups[own] // iterations,
                 groups[own] % iterations,
@@ -268,12 +270,14 @@ def _check_totals(
         raise OutputError(f"table {total} lacks the total of a population group of {table}, or has another number")
 
 
-def _eligible(groups: _Groups, world: World) -> _Groups:
+def _eligible(groups: _PublishedGroups, world: CoterminousWorld) -> _PublishedGroups:
     own = world.shown[groups.area, groups.iteration]
-    return _Groups(groups.detail, groups.area[own], groups.iteration[own], groups.count[own], groups.variance[own])
+    return _PublishedGroups(
+        groups.detail, groups.area[own], groups.iteration[own], groups.count[own], groups.variance[own]
+    )
 
 
-def _members(units: Indices, iterations: int, world: World) -> tuple[Indices, Indices]:
+def _members(units: Indices, iterations: int, world: CoterminousWorld) -> tuple[Indices, Indices]:
     """The areas of each unit (a set and an iteration) that may show it, as pairs of unit and area."""
     sizes = np.bincount(world.set_of)
     starts = np.cumsum(sizes) - sizes
@@ -371,7 +375,7 @@ def make_coterminous(
         return source.release.derive(out, selects, record, database=source.db, overwrite=overwrite)
 
 
-def _has(family: NestedCells, source: Source, release: Path) -> bool:
+def _has(family: NestedCells, source: TableSource, release: Path) -> bool:
     found = [table for table in family.tables if table in source.tables]
     whole_family = family.tables[0] in found and (release.is_dir() or family.tables[0] == "T01001")
     if found and not whole_family:
@@ -381,7 +385,7 @@ def _has(family: NestedCells, source: Source, release: Path) -> bool:
     return bool(found)
 
 
-def _find_sets(source: Source, reference: Path, housing_units: Path | None) -> tuple[tuple[Area, ...], ...]:
+def _find_sets(source: TableSource, reference: Path, housing_units: Path | None) -> tuple[tuple[Area, ...], ...]:
     """Sets by the blocks of the states of the release: of the others it says nothing, not even in its nation."""
     regions = " UNION ".join(f"SELECT DISTINCT REGION_TYPE, left(REGION_ID, 2) FROM {table}" for table in source.tables)
     found = {(str(kind), str(state)) for kind, state in source.db.execute(regions).fetchall()}
@@ -395,7 +399,7 @@ def _find_sets(source: Source, reference: Path, housing_units: Path | None) -> t
 
 
 def _combine_in(
-    source: Source,
+    source: TableSource,
     family: NestedCells,
     areas: Sequence[Area],
     set_of: Indices,
@@ -412,7 +416,7 @@ def _combine_in(
     codes = sorted({str(code) for _, code in kinds})
     if not codes:
         return {}
-    world = World(
+    world = CoterminousWorld(
         set_of,
         np.array([_REGIONS[area.region_type].base in {"nation", "state"} for area in areas]),
         np.array([[(area.region_type, code) in shown_for for code in codes] for area in areas], dtype=bool),
@@ -458,7 +462,7 @@ def _shown(kinds: set[tuple[str, str]], iterations: CharacteristicIterations | N
     }
 
 
-def _read(source: Source, family: NestedCells, table: str) -> Rows:
+def _read(source: TableSource, family: NestedCells, table: str) -> Rows:
     """The rows of a table that belong to areas in sets."""
     db = source.db
     shown = [row for row in family.rows[family.tables.index(table)] if row.table == table]
@@ -478,7 +482,7 @@ def _read(source: Source, family: NestedCells, table: str) -> Rows:
     return Rows(area, iteration, cell, count, variance)
 
 
-def _z(source: Source, tables: Sequence[str]) -> float:
+def _z(source: TableSource, tables: Sequence[str]) -> float:
     """What a standard deviation is multiplied by: a combined count is no sum of cells, and has no margin of its law.
 
     That of the plan's confidence; of a single table without a plan, that of its first row that has noise, unless its
@@ -499,7 +503,7 @@ def _z(source: Source, tables: Sequence[str]) -> float:
     return z_value(Fraction(95, 100))
 
 
-def _rewrite(source: Source, family: NestedCells, table: str, rows: Rows, z: float) -> str:
+def _rewrite(source: TableSource, family: NestedCells, table: str, rows: Rows, z: float) -> str:
     """Store new rows; return the select that holds them in place of the old ones.
 
     Rows that stay keep their order. A group's new rows come where its first old row stood, or at the end.

@@ -19,7 +19,7 @@ Block = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NestedRow:
     """A row that a population group has in a table, and the node of the tree that it counts."""
 
     table: str
@@ -40,7 +40,7 @@ class NestedCells:
         The total at depth 0.
     basis : tuple of int
         By choice, the depth whose nodes were measured; all other numbers are sums of them.
-    rows : tuple of tuple of Row
+    rows : tuple of tuple of NestedRow
         By choice, the rows of a group in all its tables, in their order. In SafeTab-P a group with an age table has its
         row of T01001, too.
     """
@@ -48,7 +48,7 @@ class NestedCells:
     tables: tuple[str, ...]
     parents: Parents
     basis: tuple[int, ...]
-    rows: tuple[tuple[Row, ...], ...]
+    rows: tuple[tuple[NestedRow, ...], ...]
 
 
 def nested(family: Family) -> NestedCells:
@@ -75,7 +75,7 @@ def nested(family: Family) -> NestedCells:
                 block = frozenset().union(*(blocks[part] for part in cell.parts))
                 # A cell that finer depths leave as it is stands at each; it is counted at the finest measured.
                 depth = max(depth for depth in range(basis[-1] + 1) if block in place[depth])
-                found.append(Row(table.name, tuple(map(str, cell.labels)), depth, place[depth][block]))
+                found.append(NestedRow(table.name, tuple(map(str, cell.labels)), depth, place[depth][block]))
         rows.append(tuple(found))
     return NestedCells(tuple(choice.own.name for choice in family.choices), parents, tuple(basis), tuple(rows))
 

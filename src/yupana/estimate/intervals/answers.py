@@ -11,7 +11,7 @@ from typing import Any, Final
 import duckdb
 
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.intervals import Evidence, Interval, interval
+from yupana.estimate.intervals.intervals import Interval, IntervalEvidence, interval
 from yupana.estimate.intervals.marginal import MarginalIntervals
 from yupana.estimate.intervals.noisy_tables import NoisyTables
 from yupana.estimate.intervals.tree import open_tree, schema_of
@@ -130,7 +130,7 @@ def intervals(
     return Intervals(opened.name, str(opened.manifest.get("status")), level, found, notes)
 
 
-def _evidence(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> Evidence:
+def _evidence(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> IntervalEvidence:
     if "system" in release.manifest:
         return _of_topdown(db, release, noisy)
     if PRODUCTS.of(release.manifest) is None:
@@ -140,7 +140,7 @@ def _evidence(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | Non
     return NoisyTables(db, release)
 
 
-def _of_topdown(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> Evidence:
+def _of_topdown(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> IntervalEvidence:
     if release.product == NOISY:
         raise OutputError(
             f"{release.folder} holds noisy measurements, without the spine they were made on; name the release, and "

@@ -12,7 +12,7 @@ from yupana.estimate.intervals.forms import Form, Linear, evaluate
 from yupana.estimate.intervals.query import Selection, parse
 
 
-class Evidence(Protocol):
+class IntervalEvidence(Protocol):
     """What a release tells of its cells."""
 
     @property
@@ -81,14 +81,14 @@ class Interval:
         }
 
 
-def interval(query: str, evidence: Evidence, z: float) -> Interval:
+def interval(query: str, evidence: IntervalEvidence, z: float) -> Interval:
     """Answer a query.
 
     Parameters
     ----------
     query : str
         In the language of `intervals_query`.
-    evidence : Evidence
+    evidence : IntervalEvidence
     z : float
         The two-sided normal quantile of the confidence.
 
@@ -110,7 +110,7 @@ def interval(query: str, evidence: Evidence, z: float) -> Interval:
 _SHOWN = 200
 
 
-def _answer(query: str, form: Form, evidence: Evidence, z: float) -> Interval:
+def _answer(query: str, form: Form, evidence: IntervalEvidence, z: float) -> Interval:
     if isinstance(form, Linear):
         return _of_linear(query, form, evidence, z)
     factor = form.above.multiple_of(form.below)
@@ -126,7 +126,7 @@ def _answer(query: str, form: Form, evidence: Evidence, z: float) -> Interval:
     return Interval(query, estimate, None, fieller(found, z), cells, f"Fieller's confidence set; {evidence.rule}")
 
 
-def _of_linear(query: str, form: Linear, evidence: Evidence, z: float) -> Interval:
+def _of_linear(query: str, form: Linear, evidence: IntervalEvidence, z: float) -> Interval:
     if form.is_constant:
         raise ConfigError("no cell is left in it: the cells cancel, or it names none")
     (estimate,), ((variance,),) = (values.tolist() for values in evidence.moments((form,)))

@@ -31,7 +31,7 @@ _RACES: Final = tuple("ABCDEFG")
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class Identities:
     """Measured tables that identities join, with all their quantities in one row.
 
     Attributes
@@ -54,7 +54,7 @@ class Family:
         return np.concatenate([arrays[name].ravel() for name in self.tables])
 
 
-def families(measured: Measured) -> tuple[tuple[Family, ...], list[str]]:
+def families(measured: Measured) -> tuple[tuple[Identities, ...], list[str]]:
     """The identities among the measurements of a release, and why some that could hold are not used."""
     found, unused = [], []
     for several in _FAMILIES:
@@ -69,7 +69,7 @@ def families(measured: Measured) -> tuple[tuple[Family, ...], list[str]]:
             places[name] = size + np.arange(shape[0] * shape[1]).reshape(shape)
             size += shape[0] * shape[1]
         said = list(_identities(measured, places, linked=linked))
-        found.append(Family(tables, places, tuple(i for _, i in said), tuple(words for words, _ in said)))
+        found.append(Identities(tables, places, tuple(i for _, i in said), tuple(words for words, _ in said)))
     return tuple(found), unused
 
 
@@ -106,7 +106,7 @@ def combine(measured: Measured) -> tuple[Measured, dict[str, Any]]:
     return Measured(measured.manifest, measured.groups, counts, covariances), note
 
 
-def _fit(measured: Measured, family: Family, found: Projection, chance: float) -> dict[str, Any]:
+def _fit(measured: Measured, family: Identities, found: Projection, chance: float) -> dict[str, Any]:
     """What the manifest says of the fit of a family.
 
     Raises

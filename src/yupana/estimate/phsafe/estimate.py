@@ -14,14 +14,14 @@ import numpy as np
 from yupana.arrays import Floats
 from yupana.estimate import averages, posterior, sums
 from yupana.estimate.phsafe.measured import Measured
-from yupana.products.phsafe.shells import SHELLS, Ratio, Shell
+from yupana.products.phsafe.shells import SHELLS, Shell, ShellRatio
 from yupana.products.phsafe.tables import Group
 
 Method = Literal["exact", "original"]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class EstimatedCounts:
     """Measured counts with the variances of their noise; arrays of shape (groups, stubs)."""
 
     noisy: Floats
@@ -32,8 +32,8 @@ class Counts:
 class Averages:
     """What an average is made of, as measured and as estimated; the last two have shape (groups, stubs)."""
 
-    numerator: Counts
-    denominator: Counts
+    numerator: EstimatedCounts
+    denominator: EstimatedCounts
     mean_numerator: Floats
     mean_denominator: Floats
 
@@ -50,7 +50,7 @@ class TableEstimate:
         As measured: a sum of measurements, or a ratio of two.
     estimate, lower, upper : float arrays of that shape
         Posterior mean and equal-tailed credible interval.
-    made_of : Counts or Averages
+    made_of : EstimatedCounts or Averages
     """
 
     shell: Shell
@@ -59,7 +59,7 @@ class TableEstimate:
     estimate: Floats
     lower: Floats
     upper: Floats
-    made_of: Counts | Averages
+    made_of: EstimatedCounts | Averages
 
 
 def tails(confidence: Fraction) -> tuple[float, float]:
@@ -140,7 +140,7 @@ def _count_table(
 
 def _average_table(
     shell: Shell,
-    ratio: Ratio,
+    ratio: ShellRatio,
     bounds: tuple[float, float],
     raw: Measured,
     measured: Measured,
@@ -189,16 +189,16 @@ def _average_table(
     )
 
 
-def _denominator_parts(measured: Measured, ratio: Ratio, cell: int) -> tuple[int, ...]:
+def _denominator_parts(measured: Measured, ratio: ShellRatio, cell: int) -> tuple[int, ...]:
     """The measured cells of a line's denominator: the only one, its own, or for the total all."""
     if ratio.shared:
         return (1,)
     return (cell,) if cell > 1 else tuple(range(2, 2 + measured.counts[ratio.denominator].shape[1]))
 
 
-def _shown(raw: Measured, table: str, parts: tuple[tuple[int, ...], ...]) -> Counts:
+def _shown(raw: Measured, table: str, parts: tuple[tuple[int, ...], ...]) -> EstimatedCounts:
     pairs = [raw.sums(table, some) for some in parts]
-    return Counts(
+    return EstimatedCounts(
         np.stack([count for count, _ in pairs], axis=1), np.stack([variance for _, variance in pairs], axis=1)
     )
 

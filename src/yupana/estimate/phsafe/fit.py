@@ -19,7 +19,7 @@ _TILTS: Final = np.linspace(0.01, 0.99, 99)
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class JointFit:
     """How well measurements fit.
 
     Attributes
@@ -57,7 +57,7 @@ def fit(
     *,
     geometric: bool,
     chance: float,
-) -> Fit:
+) -> JointFit:
     """Test the fit of measurements; if all identities hold, both tests pass but with a probability of ``chance``.
 
     Parameters
@@ -87,7 +87,7 @@ def fit(
     largest = math.inf if geometric else chi_square_bound(degrees, chance / 2)
     chi_square = float(found.misfit)
     fits = chi_square <= largest and logarithm >= math.log(chance / 2)
-    return Fit(chi_square, degrees, largest, worst, float(misses[worst]), logarithm, fits)
+    return JointFit(chi_square, degrees, largest, worst, float(misses[worst]), logarithm, fits)
 
 
 def chi_square_bound(degrees: int, chance: float) -> float:

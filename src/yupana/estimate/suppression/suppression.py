@@ -33,7 +33,7 @@ SIDES: Final = ("alone", "combination", "both")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SuppressionRule:
     """One rule of a policy.
 
     Attributes
@@ -56,10 +56,10 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SuppressionPolicy:
     """Rules, and the Bureau's parameter folder that pairs iterations, if one is named."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[SuppressionRule, ...]
     parameters: Path | None
 
     @property
@@ -68,7 +68,7 @@ class Policy:
         return any(rule.rule == ALONE for rule in self.rules)
 
 
-def read_policy(path: Path) -> Policy:
+def read_policy(path: Path) -> SuppressionPolicy:
     """Read a policy (TOML).
 
     Raises
@@ -97,9 +97,10 @@ def read_policy(path: Path) -> Policy:
     if wrong:
         raise ConfigError("\n".join([f"{path} is no policy of suppression:", *(f"  {fault}" for fault in wrong)]))
     rules = tuple(
-        Rule(entry["rule"], tuple(entry["tables"]), entry["reason"], entry.get("suppress", "")) for entry in entries
+        SuppressionRule(entry["rule"], tuple(entry["tables"]), entry["reason"], entry.get("suppress", ""))
+        for entry in entries
     )
-    return Policy(rules, path.parent / parameters if parameters is not None else None)
+    return SuppressionPolicy(rules, path.parent / parameters if parameters is not None else None)
 
 
 _POLICY_KEYS: Final = ("parameters", "rule")
@@ -183,7 +184,7 @@ def suppress_release(
 
 
 def find_suppressed(
-    db: duckdb.DuckDBPyConnection, tables: tuple[str, ...], rules: tuple[Rule, ...], pairing: Pairing
+    db: duckdb.DuckDBPyConnection, tables: tuple[str, ...], rules: tuple[SuppressionRule, ...], pairing: Pairing
 ) -> dict[str, dict[str, int]]:
     """Apply rules to tables in a database; all rules see the counts as they are, whatever other rules suppress.
 
@@ -216,7 +217,7 @@ def find_suppressed(
     return counts
 
 
-def _hits(table: str, tables: tuple[str, ...], rule: Rule) -> str:
+def _hits(table: str, tables: tuple[str, ...], rule: SuppressionRule) -> str:
     """The rows of a table that a rule suppresses."""
     if rule.rule == NEGATIVE:
         return f"SELECT rowid AS place FROM {table} WHERE CAST(COUNT AS BIGINT) < 0"

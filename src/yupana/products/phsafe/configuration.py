@@ -36,7 +36,7 @@ _NATION: Final = frozenset(level.key for level in LEVELS if level.region_type ==
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class PhsafeConfig:
     """A validated configuration.
 
     Attributes
@@ -65,7 +65,7 @@ class Config:
         return self.states == (PUERTO_RICO,)
 
 
-def read_config(path: Path) -> Config:
+def read_config(path: Path) -> PhsafeConfig:
     """Read and check a configuration file, or that of a release by its manifest.
 
     Raises
@@ -95,7 +95,7 @@ def locate(source: str | Path) -> Path:
     return located(source, "yupana.products.phsafe", BUILT_IN)
 
 
-def config_document(config: Config) -> dict[str, Any]:
+def config_document(config: PhsafeConfig) -> dict[str, Any]:
     """A configuration as its config.json, which is read back exactly."""
     return {
         "privacy_budget": {
@@ -110,7 +110,7 @@ def config_document(config: Config) -> dict[str, Any]:
     }
 
 
-def without_noise(config: Config) -> Config:
+def without_noise(config: PhsafeConfig) -> PhsafeConfig:
     """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
     budgets = {place: INFINITE if budget > 0 else budget for place, budget in config.budgets.items()}
     return replace(config, budgets=budgets)
@@ -125,7 +125,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _parse(document: object, faults: list[str]) -> Config | None:
+def _parse(document: object, faults: list[str]) -> PhsafeConfig | None:
     if not isinstance(document, dict):
         faults.append("the top level must be an object with the keys " + ", ".join(_REQUIRED))
         return None
@@ -149,7 +149,7 @@ def _parse(document: object, faults: list[str]) -> Config | None:
         )
     if not any(budgets.values()):
         faults.append("privacy_budget: every budget is 0, so nothing would be measured")
-    return Config(budgets, taus, states, mechanism, truncation_key, consistency)
+    return PhsafeConfig(budgets, taus, states, mechanism, truncation_key, consistency)
 
 
 def _object(place: str, value: object, faults: list[str], read: Callable[[dict[str, Any]], None]) -> None:

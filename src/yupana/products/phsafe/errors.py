@@ -37,7 +37,7 @@ class CellError:
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
+class PhsafeAccuracy:
     """One row of the accuracy report: a table, level, iteration and cell, with and without truncation.
 
     Races are told apart, as in PHSafe's error report: truncation leaves out more of some than of others.
@@ -56,7 +56,7 @@ class Accuracy:
     coverage: float
 
 
-def summarize(errors: list[CellError], confidence: float) -> list[Accuracy]:
+def summarize(errors: list[CellError], confidence: float) -> list[PhsafeAccuracy]:
     """The experimental margin by table, level, iteration and cell, and how many errors lie within the expected one.
 
     The experimental margin is the smallest whole number that at least the confidence's share of the |errors| over all
@@ -68,7 +68,7 @@ def summarize(errors: list[CellError], confidence: float) -> list[Accuracy]:
         for code in dict.fromkeys(codes.tolist()):
             noise, left_out = e.noise[:, codes == code], e.truncation_error[codes == code]
             rows.append(
-                Accuracy(
+                PhsafeAccuracy(
                     table=e.table,
                     region_type=e.groups[0].region_type,
                     level=e.level,

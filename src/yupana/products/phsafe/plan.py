@@ -8,14 +8,14 @@ from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement, Mechanism, of_own_record
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
-from yupana.products.phsafe.configuration import Config
+from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.phsafe.specification import TABLES
 
 DEFAULT_CONFIDENCE: Final = Fraction(9, 10)
 
 
 def make_plan(
-    config: Config,
+    config: PhsafeConfig,
     *,
     accounting: Accounting = "published",
     confidence: Fraction = DEFAULT_CONFIDENCE,
@@ -28,7 +28,7 @@ def make_plan(
 
     Parameters
     ----------
-    config : Config
+    config : PhsafeConfig
     accounting : "published" or "tight"
         Which sensitivities the noise is scaled to (`Table.sensitivity`).
     confidence : Fraction

@@ -13,7 +13,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
 from yupana.products.phsafe.attributes import faults_of, losses_by_attribute
-from yupana.products.phsafe.configuration import Config, config_document, locate, read_config
+from yupana.products.phsafe.configuration import PhsafeConfig, config_document, locate, read_config
 from yupana.products.phsafe.json_schema import schema
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import TAUS, budgets
@@ -48,7 +48,7 @@ WORDS: Final = Words(
 )
 
 
-class PhsafeProduct(Product[Config]):
+class PhsafeProduct(Product[PhsafeConfig]):
     """The S-DHC: the `yupana.products.product.Product` whose configuration is the Bureau's config.json."""
 
     key: Final = "phsafe"
@@ -65,7 +65,7 @@ class PhsafeProduct(Product[Config]):
         """A built-in configuration, or a file as it is."""
         return locate(source)
 
-    def read(self, source: Path | str) -> Config:
+    def read(self, source: Path | str) -> PhsafeConfig:
         """Read a config.json or .toml, a built-in configuration, or the manifest of a release."""
         return read_config(locate(source))
 
@@ -73,19 +73,19 @@ class PhsafeProduct(Product[Config]):
         """Of config.json and config.toml."""
         return schema()
 
-    def document(self, config: Config) -> dict[str, Any]:
+    def document(self, config: PhsafeConfig) -> dict[str, Any]:
         """The configuration as config.json."""
         return config_document(config)
 
-    def production(self, config: Config) -> Config:
+    def production(self, config: PhsafeConfig) -> PhsafeConfig:
         """The run of 2020: of Puerto Rico for a configuration of Puerto Rico, else of the United States."""
         of_puerto_rico = config.is_puerto_rico
         states = (PUERTO_RICO,) if of_puerto_rico else STATES
-        return Config(budgets(puerto_rico=of_puerto_rico), TAUS, states, Mechanism.ZCDP)
+        return PhsafeConfig(budgets(puerto_rico=of_puerto_rico), TAUS, states, Mechanism.ZCDP)
 
     def plan(
         self,
-        config: Config,
+        config: PhsafeConfig,
         *,
         accounting: Accounting = "published",
         confidence: Fraction | None = None,
@@ -94,7 +94,7 @@ class PhsafeProduct(Product[Config]):
         """One measurement per table and level with a budget; see `make_plan`."""
         return make_plan(config, accounting=accounting, confidence=confidence or self.confidence, margins=margins)
 
-    def entries(self, config: Config, accounting: Accounting = "published") -> Mapping[str, Entry]:
+    def entries(self, config: PhsafeConfig, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget by the name of its measurement, such as ``PH1_num/usa_*``."""
         found = {}
         for (name, level), budget in config.budgets.items():
@@ -104,7 +104,7 @@ class PhsafeProduct(Product[Config]):
             found[f"{name}/{level}"] = Entry(budget, sensitivity)
         return found
 
-    def with_budgets(self, config: Config, budgets: Mapping[str, Budget]) -> Config:
+    def with_budgets(self, config: PhsafeConfig, budgets: Mapping[str, Budget]) -> PhsafeConfig:
         """The configuration with some budgets replaced."""
         changed = {(name.partition("/")[0], name.partition("/")[2]): budget for name, budget in budgets.items()}
         return replace(config, budgets={**config.budgets, **changed})
@@ -117,12 +117,12 @@ class PhsafeProduct(Product[Config]):
         """Tables, levels and thresholds that are none."""
         return faults_of(plan, parameters)
 
-    def promises(self, config: Config, delta: float) -> dict[str, Any]:
+    def promises(self, config: PhsafeConfig, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
         del config, delta
         return {}
 
-    def taken_as_public(self, config: Config) -> tuple[str, ...]:
+    def taken_as_public(self, config: PhsafeConfig) -> tuple[str, ...]:
         """The list of units, and what is published at all."""
         del config
         return (

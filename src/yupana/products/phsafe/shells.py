@@ -35,7 +35,7 @@ class Stub:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class ShellRatio:
     """What makes a table one of averages.
 
     Attributes
@@ -64,7 +64,7 @@ class Shell:
     source : str
         The measured table that is counted; of averages, the numerator.
     stubs : tuple of Stub
-    ratio : Ratio or None
+    ratio : ShellRatio or None
         None for a table of counts.
     """
 
@@ -73,7 +73,7 @@ class Shell:
     universe: str
     source: str
     stubs: tuple[Stub, ...]
-    ratio: Ratio | None = None
+    ratio: ShellRatio | None = None
 
 
 _Line = tuple[int, int, str]
@@ -121,7 +121,7 @@ SHELLS: Final = (
         "Households",
         "PH1_num",
         _stubs("PH1_num", _BY_AGE),
-        Ratio("PH1_denom", least=1.0, shared=True),
+        ShellRatio("PH1_denom", least=1.0, shared=True),
     ),
     Shell(
         "PH2",
@@ -173,7 +173,7 @@ SHELLS: Final = (
         "Families",
         "PH4",
         _stubs("PH4", _BY_AGE),
-        Ratio("PH5_denom", least=2.0, shared=True),
+        ShellRatio("PH5_denom", least=2.0, shared=True),
     ),
     Shell(
         "PH6",
@@ -207,7 +207,7 @@ SHELLS: Final = (
             Stub(2, "Owner occupied", 1, (2, 3)),
             Stub(3, "Renter occupied", 1, (4,)),
         ),
-        Ratio("PH8_denom", least=1.0, shared=False),
+        ShellRatio("PH8_denom", least=1.0, shared=False),
     ),
 )
 

@@ -13,7 +13,7 @@ from yupana.products.tables import Cell, Choice, Family, Table
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class PhsafeLevel:
     """A population-group level: a geographic summary level by a level of race and ethnicity iterations."""
 
     key: str
@@ -24,8 +24,8 @@ class Level:
 _ITERATION_LEVELS: Final = {"A-G": tuple("ABCDEFG"), "H,I": ("H", "I"), "*": ("*",)}
 
 LEVELS: Final = (
-    *(Level(f"usa_{key}", "USA", codes) for key, codes in _ITERATION_LEVELS.items()),
-    *(Level(f"state_{key}", "STATE", codes) for key, codes in _ITERATION_LEVELS.items()),
+    *(PhsafeLevel(f"usa_{key}", "USA", codes) for key, codes in _ITERATION_LEVELS.items()),
+    *(PhsafeLevel(f"state_{key}", "STATE", codes) for key, codes in _ITERATION_LEVELS.items()),
 )
 
 _ITERATIONS: Final = {
@@ -75,7 +75,7 @@ class MeasuredTable:
     iterated_by: Literal["householder", "person"] | None
 
     @property
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[PhsafeLevel, ...]:
         """The population-group levels the table is published for."""
         return tuple(level for level in LEVELS if self.iterated_by or level.iterations == ("*",))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.specification import FAMILIES, LEVELS, Level
+from yupana.products.phsafe.specification import FAMILIES, LEVELS, PhsafeLevel
 from yupana.products.tables import Groups, lay_out
 from yupana.release.rows import Coded, RowTable
 
@@ -24,21 +24,21 @@ class Group:
     iteration: str
 
 
-def level_of(key: str) -> Level:
+def level_of(key: str) -> PhsafeLevel:
     """Find a population-group level by its key in the configuration, or raise KeyError."""
     return _LEVELS[key]
 
 
-_LEVELS: Final[Mapping[str, Level]] = {level.key: level for level in LEVELS}
+_LEVELS: Final[Mapping[str, PhsafeLevel]] = {level.key: level for level in LEVELS}
 
 
-def groups(level: Level, states: tuple[str, ...]) -> tuple[Group, ...]:
+def groups(level: PhsafeLevel, states: tuple[str, ...]) -> tuple[Group, ...]:
     """The population groups of a level, in the order of the rows: by region, then by iteration."""
     regions = regions_of(level, states)
     return tuple(Group(level.region_type, region, code) for region in regions for code in level.iterations)
 
 
-def regions_of(level: Level, states: tuple[str, ...]) -> tuple[str, ...]:
+def regions_of(level: PhsafeLevel, states: tuple[str, ...]) -> tuple[str, ...]:
     """The codes of a level's regions."""
     return ("1",) if level.region_type == "USA" else states
 

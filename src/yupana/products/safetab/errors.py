@@ -121,7 +121,7 @@ class LevelErrors:
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
+class SafetabAccuracy:
     """One row of the accuracy report: groups of a level and a size that got one table, or none.
 
     Attributes
@@ -180,7 +180,7 @@ class IterationAccuracy:
     mean_size : float
         Of the groups, with all race codes of every record.
     expected_moe, experimental_moe, experimental_moe_uncapped, race_cap_bias : float
-        As of `Accuracy`.
+        As of `SafetabAccuracy`.
     """
 
     table: str
@@ -226,7 +226,7 @@ def summarize_iterations(
     return rows
 
 
-def summarize(levels: Iterable[LevelErrors], confidence: float) -> list[Accuracy]:
+def summarize(levels: Iterable[LevelErrors], confidence: float) -> list[SafetabAccuracy]:
     """Shares and margins by level, size and table."""
     rows = []
     for found in levels:
@@ -243,10 +243,10 @@ def summarize(levels: Iterable[LevelErrors], confidence: float) -> list[Accuracy
     return rows
 
 
-def _row(found: LevelErrors, number: int, times: int, some: TableErrors | None, confidence: float) -> Accuracy:
+def _row(found: LevelErrors, number: int, times: int, some: TableErrors | None, confidence: float) -> SafetabAccuracy:
     """What groups of one size got, as many in all trials as ``times`` says; None where they got no table."""
     groups = int(found.groups[number])
-    return Accuracy(
+    return SafetabAccuracy(
         table=some.table if some else LEFT_OUT,
         region_type=found.level.region.name,
         iteration_level=found.level.iteration_level,

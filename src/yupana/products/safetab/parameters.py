@@ -77,7 +77,7 @@ def locate(source: str | Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _FileRow:
     """A row of a parameter file and where it stands."""
 
     line: int
@@ -112,7 +112,9 @@ def read_iterations(folder: Path) -> CharacteristicIterations:
     raise ConfigError("\n".join([f"parameters {folder} cannot be used:", *(f"  {fault}" for fault in faults)]))
 
 
-def _read(path: Path, columns: Mapping[str, tuple[str, str]], files: dict[str, str], faults: list[str]) -> list[_Row]:
+def _read(
+    path: Path, columns: Mapping[str, tuple[str, str]], files: dict[str, str], faults: list[str]
+) -> list[_FileRow]:
     """Read a file, and note its checksum."""
     try:
         content = read_regular(path)
@@ -144,7 +146,7 @@ def _read(path: Path, columns: Mapping[str, tuple[str, str]], files: dict[str, s
             if len(fields) != len(header):
                 faults.append(f"{path.name}: line {line}: must have {len(header)} fields, not {len(fields)}")
                 continue
-            row = _Row(line, {name: field.strip() for name, field in zip(header, fields, strict=True)})
+            row = _FileRow(line, {name: field.strip() for name, field in zip(header, fields, strict=True)})
             faults += [
                 f"{path.name}: line {line}: {name} must be {rule}"
                 for name, (pattern, rule) in columns.items()
@@ -157,7 +159,7 @@ def _read(path: Path, columns: Mapping[str, tuple[str, str]], files: dict[str, s
     return rows
 
 
-def _check_rows(rows: Mapping[str, list[_Row]], faults: list[str]) -> None:
+def _check_rows(rows: Mapping[str, list[_FileRow]], faults: list[str]) -> None:
     """Rules on the rows of each file, and that files name what others hold."""
     if not rows[_CODES]:
         faults.append(f"{_CODES}: holds no code")
@@ -182,7 +184,7 @@ def _check_rows(rows: Mapping[str, list[_Row]], faults: list[str]) -> None:
             faults.append(f"{_MAP}: line {row.line}: RACE_ETH_CODE is not in {_CODES}")
 
 
-def _check_unique(rows: list[_Row], name: str, column: str, faults: list[str]) -> None:
+def _check_unique(rows: list[_FileRow], name: str, column: str, faults: list[str]) -> None:
     seen: dict[str, int] = {}
     for row in rows:
         first = seen.setdefault(row.values[column], row.line)
@@ -190,7 +192,7 @@ def _check_unique(rows: list[_Row], name: str, column: str, faults: list[str]) -
             faults.append(f"{name}: line {row.line}: {column} stands in line {first} already")
 
 
-def _assemble(rows: Mapping[str, list[_Row]], files: Mapping[str, str]) -> CharacteristicIterations:
+def _assemble(rows: Mapping[str, list[_FileRow]], files: Mapping[str, str]) -> CharacteristicIterations:
     iterations = sorted(
         (
             Iteration(

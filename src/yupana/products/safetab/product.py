@@ -169,7 +169,7 @@ class SafetabProduct(Product[Parameters[K]]):
         return Checked(tuple(wrong), tuple(unchecked), against)
 
 
-class PersonsProduct(SafetabProduct[persons.Config]):
+class PersonsProduct(SafetabProduct[persons.PersonsConfig]):
     """The Detailed DHC-A: sex by age of population groups."""
 
     key: Final = "safetab-p"
@@ -178,7 +178,7 @@ class PersonsProduct(SafetabProduct[persons.Config]):
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {CELLS_OF_PERSONS.name: ("Sex", "Age")}
     words: Final = _WORDS_P
 
-    def read_config(self, path: Path) -> persons.Config:
+    def read_config(self, path: Path) -> persons.PersonsConfig:
         """Read a config.json, or the manifest of a release."""
         return persons.read_config(path)
 
@@ -186,17 +186,17 @@ class PersonsProduct(SafetabProduct[persons.Config]):
         """Of config.json and config.toml, which may hold the other product's keys, too."""
         return json_schema.persons()
 
-    def document(self, config: Parameters[persons.Config]) -> dict[str, Any]:
+    def document(self, config: Parameters[persons.PersonsConfig]) -> dict[str, Any]:
         """The configuration as config.json."""
         return persons.config_document(config.config)
 
-    def production(self, config: Parameters[persons.Config]) -> Parameters[persons.Config]:
+    def production(self, config: Parameters[persons.PersonsConfig]) -> Parameters[persons.PersonsConfig]:
         """The run of 2020 for the same passes."""
         return replace(config, config=persons_production.production_config(config.config.settings.runs))
 
     def plan(
         self,
-        config: Parameters[persons.Config],
+        config: Parameters[persons.PersonsConfig],
         *,
         accounting: Accounting = "published",
         confidence: Fraction | None = None,
@@ -211,7 +211,9 @@ class PersonsProduct(SafetabProduct[persons.Config]):
             margins=margins,
         )
 
-    def entries(self, config: Parameters[persons.Config], accounting: Accounting = "published") -> Mapping[str, Entry]:
+    def entries(
+        self, config: Parameters[persons.PersonsConfig], accounting: Accounting = "published"
+    ) -> Mapping[str, Entry]:
         """Every budget of the passes that are run by its level, such as ``COUNTY 2``, where there are groups."""
         settings, iterations = config.config.settings, config.iterations
         found = {}
@@ -226,13 +228,13 @@ class PersonsProduct(SafetabProduct[persons.Config]):
         return found
 
     def with_budgets(
-        self, config: Parameters[persons.Config], budgets: Mapping[str, Budget]
-    ) -> Parameters[persons.Config]:
+        self, config: Parameters[persons.PersonsConfig], budgets: Mapping[str, Budget]
+    ) -> Parameters[persons.PersonsConfig]:
         """The configuration with some budgets replaced."""
         changed = {_LEVELS[name]: budget for name, budget in budgets.items()}
         return replace(config, config=replace(config.config, budgets={**config.config.budgets, **changed}))
 
-    def taken_as_public(self, config: Parameters[persons.Config]) -> tuple[str, ...]:
+    def taken_as_public(self, config: Parameters[persons.PersonsConfig]) -> tuple[str, ...]:
         """Areas, codes and what may be published at all."""
         del config
         return (
@@ -242,7 +244,7 @@ class PersonsProduct(SafetabProduct[persons.Config]):
         )
 
 
-class HouseholdsProduct(SafetabProduct[households.Config]):
+class HouseholdsProduct(SafetabProduct[households.HouseholdsConfig]):
     """The Detailed DHC-B: household types and tenure of population groups."""
 
     key: Final = "safetab-h"
@@ -253,7 +255,7 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
     }
     words: Final = _WORDS_H
 
-    def read_config(self, path: Path) -> households.Config:
+    def read_config(self, path: Path) -> households.HouseholdsConfig:
         """Read a config.json, or the manifest of a release."""
         return households.read_config(path)
 
@@ -261,17 +263,17 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
         """Of config.json and config.toml, which may hold the other product's keys, too."""
         return json_schema.households()
 
-    def document(self, config: Parameters[households.Config]) -> dict[str, Any]:
+    def document(self, config: Parameters[households.HouseholdsConfig]) -> dict[str, Any]:
         """The configuration as config.json."""
         return households.config_document(config.config)
 
-    def production(self, config: Parameters[households.Config]) -> Parameters[households.Config]:
+    def production(self, config: Parameters[households.HouseholdsConfig]) -> Parameters[households.HouseholdsConfig]:
         """The run of 2020 for the same passes."""
         return replace(config, config=households_production.production_config(config.config.settings.runs))
 
     def plan(
         self,
-        config: Parameters[households.Config],
+        config: Parameters[households.HouseholdsConfig],
         *,
         accounting: Accounting = "published",
         confidence: Fraction | None = None,
@@ -287,7 +289,7 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
         )
 
     def entries(
-        self, config: Parameters[households.Config], accounting: Accounting = "published"
+        self, config: Parameters[households.HouseholdsConfig], accounting: Accounting = "published"
     ) -> Mapping[str, Entry]:
         """Every budget of the passes that are run by its measurement, such as ``T03/COUNTY 2``."""
         settings, iterations = config.config.settings, config.iterations
@@ -303,8 +305,8 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
         }
 
     def with_budgets(
-        self, config: Parameters[households.Config], budgets: Mapping[str, Budget]
-    ) -> Parameters[households.Config]:
+        self, config: Parameters[households.HouseholdsConfig], budgets: Mapping[str, Budget]
+    ) -> Parameters[households.HouseholdsConfig]:
         """The configuration with some budgets replaced."""
         changed: dict[tuple[str, Level], Budget] = {
             (family.key, level): budgets[name]
@@ -314,7 +316,7 @@ class HouseholdsProduct(SafetabProduct[households.Config]):
         }
         return replace(config, config=replace(config.config, budgets={**config.config.budgets, **changed}))
 
-    def taken_as_public(self, config: Parameters[households.Config]) -> tuple[str, ...]:
+    def taken_as_public(self, config: Parameters[households.HouseholdsConfig]) -> tuple[str, ...]:
         """Areas and codes; what the totals of persons are is told by the run, which reads them."""
         del config
         return (

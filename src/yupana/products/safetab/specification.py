@@ -84,7 +84,7 @@ def finest_cells() -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class HouseholdQuestion:
     """What the records of households are asked, and the tables of the answers.
 
     Attributes
@@ -125,7 +125,7 @@ def _question(
     cells: tuple[int, ...],
     parents: Mapping[int, int],
     tables: Mapping[str, tuple[int, ...]],
-) -> Question:
+) -> HouseholdQuestion:
     """A question by its tree of cells: what each is a part of, and by table which of them are measured."""
 
     def within(cell: int) -> tuple[int, ...]:
@@ -141,7 +141,7 @@ def _question(
         )
         finest = tuple(next(own.index(cell) for cell in within(part) if cell in own) for part in [*tables.values()][-1])
         choices.append(Choice(finest, (Table(table, (f"{key.upper()}_DATA_CELL",), rows),)))
-    return Question(key, column, cells, Family(f"T0{key[1]}", KEYS, tuple(choices)))
+    return HouseholdQuestion(key, column, cells, Family(f"T0{key[1]}", KEYS, tuple(choices)))
 
 
 HOUSEHOLD_TYPE: Final = _question(

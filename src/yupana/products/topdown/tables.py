@@ -34,7 +34,7 @@ _AREAS_AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class RedistrictingTable:
     """A published table as sums over the cells of a histogram.
 
     Attributes
@@ -120,14 +120,14 @@ _PERSON_TABLES: Final[Mapping[str, tuple[int, Callable[[Mapping[str, Ints]], Int
 }
 
 
-def tables_of(schema: Schema) -> list[Table]:
+def tables_of(schema: Schema) -> list[RedistrictingTable]:
     """The published tables that a schema gives: P1 to P5 of persons, H1 of housing units, none of another schema."""
     if counts_units(schema):
-        return [Table("H1", 3, np.array([[0, 2], [0, 1]]))]
+        return [RedistrictingTable("H1", 3, np.array([[0, 2], [0, 1]]))]
     if not counts_persons(schema):
         return []
     level = levels(schema, np.arange(schema.cells, dtype=np.int32))
-    return [Table(name, size, make(level)) for name, (size, make) in _PERSON_TABLES.items()]
+    return [RedistrictingTable(name, size, make(level)) for name, (size, make) in _PERSON_TABLES.items()]
 
 
 def write_tables(folder: Path, schema: Schema, histogram: Histogram, areas: list[Areas]) -> dict[str, int]:
@@ -166,7 +166,7 @@ def write_tables(folder: Path, schema: Schema, histogram: Histogram, areas: list
     return rows
 
 
-def _rows(table: Table, sums: Mapping[str, tuple[Areas, Histogram]]) -> Iterator[list[Texts]]:
+def _rows(table: RedistrictingTable, sums: Mapping[str, tuple[Areas, Histogram]]) -> Iterator[list[Texts]]:
     for name, summary_level in SUMMARY_LEVELS.items():
         kind, counts = sums[name]
         geocodes = kind.labels if name != "block" else digits(kind.code // 10**5 * 10**4 + kind.code % 10**4, 15)

@@ -17,7 +17,7 @@ from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet
 from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
-from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, Table, tables_of
+from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, RedistrictingTable, tables_of
 from yupana.topdown.disk import COUNTS, MICRODATA, TABULATION
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.schema import Schema
@@ -196,7 +196,7 @@ def _open_records(folder: Path, columns: Sequence[str]) -> str:
 
 
 def _check_table(
-    db: duckdb.DuckDBPyConnection, folder: Path, table: Table, kinds: _Kinds, listed: dict[str, Ints]
+    db: duckdb.DuckDBPyConnection, folder: Path, table: RedistrictingTable, kinds: _Kinds, listed: dict[str, Ints]
 ) -> None:
     """Compare a published table with the counts of all kinds of areas; those without people stand there, too.
 

@@ -35,7 +35,7 @@ class Graph(NamedTuple):
     state: NDArray[np.int8]
 
 
-class Tree(NamedTuple):
+class SpanningTree(NamedTuple):
     """A spanning tree, node by node; children of a node are a doubly linked list, so that branches move quickly."""
 
     parent: Ints
@@ -99,12 +99,12 @@ def improve(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> int:
 
 
 @compiled_part
-def _plant(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> Tree:
+def _plant(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> SpanningTree:
     """Lists of children, depths and potentials of a tree given by its parents."""
     nodes = len(parent)
     room = np.empty((5, nodes), dtype=np.int64)
     room[:] = -1
-    tree = Tree(parent, link, potential, room[0], room[1], room[2], room[3], room[4])
+    tree = SpanningTree(parent, link, potential, room[0], room[1], room[2], room[3], room[4])
     tree.depth[0] = 0
     for node in range(1, nodes):
         _adopt(tree, node, parent[node])
@@ -126,7 +126,7 @@ def _plant(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> Tree:
 
 
 @compiled_part
-def _adopt(tree: Tree, node: int, above: int) -> None:
+def _adopt(tree: SpanningTree, node: int, above: int) -> None:
     """Put a node first among the children of another."""
     next_child = tree.eldest[above]
     tree.older[node] = -1
@@ -161,7 +161,7 @@ def _price(graph: Graph, potential: Ints, at: int, block: int) -> tuple[int, int
 
 
 @compiled_part
-def _meet(tree: Tree, one: int, other: int) -> int:
+def _meet(tree: SpanningTree, one: int, other: int) -> int:
     """The lowest node above both."""
     while one != other:
         if tree.depth[one] > tree.depth[other]:
@@ -175,7 +175,7 @@ def _meet(tree: Tree, one: int, other: int) -> int:
 
 
 @compiled_part
-def _block(graph: Graph, tree: Tree, first: int, second: int, apex: int, push: int) -> tuple[int, int, bool]:
+def _block(graph: Graph, tree: SpanningTree, first: int, second: int, apex: int, push: int) -> tuple[int, int, bool]:
     """How much can go from the apex down to first, over the entering arc to second and up to the apex.
 
     With it the node whose arc to its parent blocks last on that way, -1 where the entering arc does, and whether that
@@ -204,7 +204,7 @@ def _block(graph: Graph, tree: Tree, first: int, second: int, apex: int, push: i
 
 
 @compiled_part
-def _send(graph: Graph, tree: Tree, node: int, apex: int, amount: int) -> None:
+def _send(graph: Graph, tree: SpanningTree, node: int, apex: int, amount: int) -> None:
     """Push an amount up the tree from a node to one above it."""
     while node != apex:
         arc = tree.link[node]
@@ -213,7 +213,7 @@ def _send(graph: Graph, tree: Tree, node: int, apex: int, amount: int) -> None:
 
 
 @compiled_part
-def _rehang(graph: Graph, tree: Tree, entering: int, leaving: int, moved: int, onto: int) -> None:
+def _rehang(graph: Graph, tree: SpanningTree, entering: int, leaving: int, moved: int, onto: int) -> None:
     """Cut the branch below the leaving arc, and hang it by the entering arc from ``moved`` to ``onto``."""
     # The path from the entering to the leaving arc is turned upside down.
     node = moved

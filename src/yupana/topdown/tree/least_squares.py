@@ -83,7 +83,7 @@ class Quadratic:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class TreeIntervals:
     """Estimates of the answers of one query and intervals of whole numbers about them.
 
     Attributes
@@ -248,7 +248,7 @@ def variances(basis: Basis, precision: Floats, query: Query) -> Floats:
     return np.broadcast_to(out, (len(out), query.size))
 
 
-def intervals(basis: Basis, estimate: TreeEstimate, query: Query, confidence: float = 0.9) -> Intervals:
+def intervals(basis: Basis, estimate: TreeEstimate, query: Query, confidence: float = 0.9) -> TreeIntervals:
     """Estimate the answers of a query, with intervals that hold the true counts with a given chance each.
 
     Parameters
@@ -275,7 +275,7 @@ def intervals(basis: Basis, estimate: TreeEstimate, query: Query, confidence: fl
     lower, upper = (np.maximum(np.where(empty, np.rint(value), end), 0.0).astype(np.int64) for end in (lower, upper))
     unknown = np.isinf(variance)
     lower[unknown], upper[unknown] = 0, np.iinfo(np.int64).max
-    return Intervals(value, variance, lower, upper)
+    return TreeIntervals(value, variance, lower, upper)
 
 
 def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, members: Members) -> Floats:

@@ -22,7 +22,7 @@ from yupana.products.safetab.specification import QUESTIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class HouseholdsConfig:
     """A validated configuration.
 
     Attributes
@@ -39,7 +39,7 @@ class Config:
     thresholds: Mapping[tuple[str, Level], tuple[int, ...]]
 
 
-def read_config(path: Path) -> Config:
+def read_config(path: Path) -> HouseholdsConfig:
     """Read and check a configuration file.
 
     Raises
@@ -63,10 +63,10 @@ def read_config(path: Path) -> Config:
         for question in QUESTIONS
         for level in LEVELS
     }
-    return Config(settings, by_level, thresholds)
+    return HouseholdsConfig(settings, by_level, thresholds)
 
 
-def config_document(config: Config) -> dict[str, Any]:
+def config_document(config: HouseholdsConfig) -> dict[str, Any]:
     """A configuration as its config.json, which is read back exactly."""
     return {
         **settings_document(config.settings),
@@ -85,7 +85,7 @@ def config_document(config: Config) -> dict[str, Any]:
     }
 
 
-def without_noise(config: Config) -> Config:
+def without_noise(config: HouseholdsConfig) -> HouseholdsConfig:
     """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
     budgets = {place: INFINITE if budget > 0 else budget for place, budget in config.budgets.items()}
     return replace(config, budgets=budgets)

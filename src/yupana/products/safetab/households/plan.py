@@ -5,20 +5,20 @@ from fractions import Fraction
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, of_household_record
 from yupana.plan.plan import Plan
-from yupana.products.safetab.households.configuration import Config
+from yupana.products.safetab.households.configuration import HouseholdsConfig
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, level_measurement, product_plan
 from yupana.products.safetab.regions import Level
-from yupana.products.safetab.specification import QUESTIONS, Question
+from yupana.products.safetab.specification import QUESTIONS, HouseholdQuestion
 
 
-def measurement_name(question: Question, level: Level) -> str:
+def measurement_name(question: HouseholdQuestion, level: Level) -> str:
     """Name of a measurement: ``T03/COUNTY 2``."""
     return f"{question.name}/{level.name}"
 
 
 def make_plan(
-    config: Config,
+    config: HouseholdsConfig,
     iterations: CharacteristicIterations,
     *,
     accounting: Accounting = "published",
@@ -32,7 +32,7 @@ def make_plan(
 
     Parameters
     ----------
-    config : Config
+    config : HouseholdsConfig
     iterations : CharacteristicIterations
     accounting : "published" or "tight"
         Which sensitivities the noise is scaled to.

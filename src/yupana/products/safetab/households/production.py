@@ -8,7 +8,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.census import STATES
 from yupana.products.safetab.configuration import Settings
-from yupana.products.safetab.households.configuration import Config
+from yupana.products.safetab.households.configuration import HouseholdsConfig
 from yupana.products.safetab.households.plan import make_plan
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.regions import LEVELS, Level, Run
@@ -48,12 +48,12 @@ def _thresholds(level: Level) -> tuple[int, int, int]:
     return (471, 971, 6971) if detailed else (971, 4971, 19971)
 
 
-def production_config(runs: tuple[Run, ...]) -> Config:
+def production_config(runs: tuple[Run, ...]) -> HouseholdsConfig:
     """The configuration of 2020 for the given passes."""
     settings = Settings(
         MOST_RACE_CODES, allow_negative_counts=True, runs=runs, us_states=STATES, mechanism=Mechanism.ZCDP
     )
-    return Config(settings, budgets(), thresholds())
+    return HouseholdsConfig(settings, budgets(), thresholds())
 
 
 def production_plan(runs: tuple[Run, ...], iterations: CharacteristicIterations) -> Plan:

@@ -14,7 +14,7 @@ from yupana.products.safetab.regions import LEVELS, Level
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class PersonsConfig:
     """A validated configuration.
 
     Attributes
@@ -37,7 +37,7 @@ class Config:
     zero_suppression: Fraction
 
 
-def read_config(path: Path) -> Config:
+def read_config(path: Path) -> PersonsConfig:
     """Read and check a configuration file.
 
     Raises
@@ -56,10 +56,10 @@ def read_config(path: Path) -> Config:
     if document.faults or settings is None or stage_1 is None:
         raise refuse(path, document.faults)
     by_level = {level: budgets[f"privacy_budget_p_{level.budget_key}"] for level in LEVELS}
-    return Config(settings, by_level, stage_1, thresholds, zero or Fraction(0))
+    return PersonsConfig(settings, by_level, stage_1, thresholds, zero or Fraction(0))
 
 
-def config_document(config: Config) -> dict[str, Any]:
+def config_document(config: PersonsConfig) -> dict[str, Any]:
     """A configuration as its config.json, which is read back exactly."""
     return {
         **settings_document(config.settings),
@@ -70,7 +70,7 @@ def config_document(config: Config) -> dict[str, Any]:
     }
 
 
-def without_noise(config: Config) -> Config:
+def without_noise(config: PersonsConfig) -> PersonsConfig:
     """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
     budgets = {level: INFINITE if budget > 0 else budget for level, budget in config.budgets.items()}
     return replace(config, budgets=budgets)

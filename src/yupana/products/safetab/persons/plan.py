@@ -8,7 +8,7 @@ from yupana.plan.measurement import Accounting, of_own_record
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.persons.configuration import Config
+from yupana.products.safetab.persons.configuration import PersonsConfig
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, level_measurement, product_plan
 from yupana.products.safetab.regions import Level
 from yupana.products.safetab.specification import DETAILED_TOTALS, PERSONS
@@ -24,7 +24,7 @@ def measurement_name(kind: str, level: Level) -> str:
 
 
 def make_plan(
-    config: Config,
+    config: PersonsConfig,
     iterations: CharacteristicIterations,
     *,
     accounting: Accounting = "published",
@@ -39,7 +39,7 @@ def make_plan(
 
     Parameters
     ----------
-    config : Config
+    config : PersonsConfig
     iterations : CharacteristicIterations
     accounting : "published" or "tight"
         Which sensitivities the noise is scaled to.

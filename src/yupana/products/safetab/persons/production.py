@@ -9,7 +9,7 @@ from yupana.plan.plan import Plan
 from yupana.products.census import STATES
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
-from yupana.products.safetab.persons.configuration import Config
+from yupana.products.safetab.persons.configuration import PersonsConfig
 from yupana.products.safetab.persons.plan import make_plan
 from yupana.products.safetab.regions import LEVELS, Level, Run
 
@@ -43,12 +43,12 @@ def _thresholds(level: Level) -> tuple[int, int, int]:
     return (471, 971, 6971) if level.region.granularity == "detailed" else (971, 4971, 19971)
 
 
-def production_config(runs: tuple[Run, ...]) -> Config:
+def production_config(runs: tuple[Run, ...]) -> PersonsConfig:
     """The configuration of 2020 for the given passes."""
     settings = Settings(
         MOST_RACE_CODES, allow_negative_counts=True, runs=runs, us_states=STATES, mechanism=Mechanism.ZCDP
     )
-    return Config(settings, budgets(), STAGE_1, thresholds(), ZERO_SUPPRESSION)
+    return PersonsConfig(settings, budgets(), STAGE_1, thresholds(), ZERO_SUPPRESSION)
 
 
 def production_plan(runs: tuple[Run, ...], iterations: CharacteristicIterations) -> Plan:
