@@ -21,6 +21,14 @@ def budget(text: str) -> Budget:
     return value
 
 
+def setting(text: str) -> tuple[str, str]:
+    """A key of a configuration, dots between the tables it lies in, and its value: ``queries.County.total=1/4``."""
+    key, sign, value = text.partition("=")
+    if not sign or not all(key.split(".")):
+        raise argparse.ArgumentTypeError(f"{text} is no KEY=VALUE, such as tau.PH2=10")
+    return key, value
+
+
 def limits(text: str) -> dict[str, Budget]:
     """Limits by kind of neighbours, ``unbounded=3,bounded=6``, or one number: the plan's own loss."""
     if "=" not in text:

@@ -32,6 +32,7 @@ EXAMPLES: Final = {
     "phsafe plan": (
         "yupana phsafe plan s-dhc-2020-us --diff production",
         "yupana phsafe plan config.toml --targets targets.json",
+        "yupana phsafe plan config.toml --set tau.PH2=10 --set privacy_budget.PH3.state_A-G=1/40",
     ),
     "phsafe run": (MADE_BY["release"],),
     "phsafe exact": (MADE_BY["truth"],),
@@ -43,7 +44,10 @@ EXAMPLES: Final = {
     "safetab-p schema": ("yupana safetab-p schema > safetab-p.schema.json",),
     "safetab-p show": ("yupana safetab-p show ddhc-2020-us",),
     "safetab-p validate": ("yupana safetab-p validate parameters census",),
-    "safetab-p plan": ("yupana safetab-p plan parameters --diff production",),
+    "safetab-p plan": (
+        "yupana safetab-p plan parameters --diff production",
+        "yupana safetab-p plan parameters --set max_race_codes=4 --set run_pr=false",
+    ),
     "safetab-p run": (MADE_BY["persons"],),
     "safetab-p exact": ("yupana safetab-p exact parameters census persons-truth",),
     "safetab-p accuracy": ("yupana safetab-p accuracy parameters census --trials 2",),
@@ -59,7 +63,7 @@ EXAMPLES: Final = {
     "topdown schema": ("yupana topdown schema > topdown.schema.json",),
     "topdown show": ("yupana topdown show cook-2010",),
     "topdown validate": ("yupana topdown validate pl94-2020-us census",),
-    "topdown plan": ("yupana topdown plan pl94-2020-us",),
+    "topdown plan": ("yupana topdown plan pl94-2020-us", "yupana topdown plan pl94-2020-us --set rho=1/2"),
     "topdown run": (MADE_BY["counts"],),
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
     "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from yupana.cli.arguments import Commands, confidence_level, count, limits, print_json, seed, share, size
+from yupana.cli.arguments import Commands, confidence_level, count, limits, print_json, seed, setting, share, size
 from yupana.errors import ConfigError, InputError
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.plan.unit import UnitName
@@ -73,6 +73,8 @@ def add_verb(
 def _add_source(verb: argparse.ArgumentParser, listing: Listing) -> None:
     """What the configuration is read from, and what changes it."""
     verb.add_argument("config", metavar=listing.source, help=listing.reads)
+    text = "instead of its own value, such as tau.PH2=10 (docs/configuration.md); may be repeated"
+    verb.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", help=text)
     if "codes" in listing.takes:
         text = "the files of codes and iterations (default: in PARAMETERS)"
         verb.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
@@ -198,9 +200,13 @@ def configured(key: str, options: argparse.Namespace) -> "Configured":
     ConfigError
         Naming what is wrong with it.
     """
+    from yupana.files.changes import Changes
+
     product, listing = PRODUCTS[key], PRODUCTS.listing(key)
     read: Callable[..., Any] = product.read
-    config = read(options.config, **({"codes": options.codes} if "codes" in listing.takes else {}))
+    config = read(
+        options.config, Changes(tuple(options.set)), **({"codes": options.codes} if "codes" in listing.takes else {})
+    )
     if getattr(options, "spine", None) is not None:
         config = _on_spine(config, options.spine)
     choices = _CHOICES | {"estimator": listing.estimators}

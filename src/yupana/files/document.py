@@ -75,16 +75,28 @@ def _text(path: Path) -> str:
         raise ConfigError(f"config {path}: {error.strerror}") from None
 
 
+def read_value(text: str, faults: list[str]) -> object:
+    """A value in JSON, its numbers as written; what is none, such as ``1/2``, is a text as it stands."""
+    try:
+        return _loads(text, faults)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _loads(text: str, faults: list[str]) -> object:
+    return json.loads(
+        text,
+        parse_float=Number,
+        parse_int=Number,
+        parse_constant=Number,
+        object_pairs_hook=lambda pairs: _unique(pairs, faults),
+    )
+
+
 def _json(path: Path, text: str) -> tuple[object, list[str]]:
     faults: list[str] = []
     try:
-        document = json.loads(
-            text,
-            parse_float=Number,
-            parse_int=Number,
-            parse_constant=Number,
-            object_pairs_hook=lambda pairs: _unique(pairs, faults),
-        )
+        document = _loads(text, faults)
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"config {path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
@@ -125,7 +137,7 @@ def check_keys(
     faults += [f"{place}: key {key!r} is missing".lstrip(": ") for key in required if key not in value]
     known = (*required, *optional)
     faults += [
-        f"{place}: key {key!r} is unknown; known are {', '.join(known)}".lstrip(": ")
+        f"{place}: key {key!r} is unknown; known are {', '.join(known)}{nearest(key, known)}".lstrip(": ")
         for key in value
         if key not in known
     ]

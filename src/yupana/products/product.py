@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from yupana.files.changes import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
@@ -110,8 +111,10 @@ class Product(Protocol[C]):
         """
         ...
 
-    def read(self, source: Path | str) -> C:
+    def read(self, source: Path | str, changes: Changes = UNCHANGED) -> C:
         """Read a configuration: a built-in name, a file, a parameter folder, or the manifest of a release.
+
+        Changes are made in it before it is checked.
 
         Raises
         ------

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, InputError
+from yupana.files.changes import Changes
 from yupana.files.document import is_text, read_document, read_table, refuse
 
 CONFIGURATION: Final = "configuration"
@@ -40,22 +41,30 @@ class Recipe:
         }
 
 
-def configuration_in(path: Path, document: object, product: str) -> object:
-    """The configuration that a document is, or holds if it is the manifest of a release of the product.
+def read_configuration_in(path: Path, product: str, changes: Changes) -> tuple[object, list[str]]:
+    """The configuration that a file is, or holds if it is the manifest of a release of the product, with its faults.
+
+    Parameters
+    ----------
+    path : Path
+    product : str
+    changes : Changes
+        Made in it.
 
     Raises
     ------
     ConfigError
         If it is the manifest of something else, or of a release that does not say how it was made.
     """
+    document, faults = read_document(path)
     if not isinstance(document, dict) or "yupana" not in document:
-        return document
+        return changes.applied(document, faults), faults
     made = document.get("system", document.get("product"))
     if made != product:
         raise ConfigError(f"config {path}: is the manifest of an output of {made!a}, and one of {product!r} is needed")
     if CONFIGURATION not in document:
         raise ConfigError(f"config {path}: is a manifest without {CONFIGURATION!r}; it does not say how to repeat it")
-    return document[CONFIGURATION]
+    return changes.applied(document[CONFIGURATION], faults), faults
 
 
 def read_recipe(path: Path) -> Recipe | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from yupana.errors import nearest
 from yupana.topdown.queries import Factor, Query
 from yupana.topdown.schema import Schema
 
@@ -63,8 +64,8 @@ def query_named(name: str, schema: Schema, recodes: Mapping[str, Recode]) -> Que
         recode = recodes.get(part)
         attribute = recode.attribute if recode is not None else part
         if attribute not in sizes:
-            known = ", ".join((*schema.names, *recodes, TOTAL, DETAILED))
-            raise ValueError(f"query {name!r}: {part!r} is unknown; known are {known}")
+            known = (*schema.names, *recodes, TOTAL, DETAILED)
+            raise ValueError(f"query {name!r}: {part!r} is unknown; known are {', '.join(known)}{nearest(part, known)}")
         if attribute in named:
             raise ValueError(f"query {name!r}: {named[attribute]!r} and {part!r} both mean {attribute!r}; name one")
         named[attribute] = part

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from yupana.files.document import Number, check_keys, located, read_budget, read_document, refuse
+from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.document import Number, check_keys, located, read_budget, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import MECHANISMS, STATES, check_reader, exact_number, read_mechanism, read_states
 from yupana.products.phsafe.specification import LEVELS, TABLES
 from yupana.products.safetab.regions import PUERTO_RICO
-from yupana.release.recipe import configuration_in
+from yupana.release.recipe import read_configuration_in
 
 _REQUIRED: Final = ("privacy_budget", "tau", "state_filter", "reader", "privacy_defn")
 _OPTIONAL: Final = ("truncation_key", "consistency")
@@ -65,16 +66,16 @@ class PhsafeConfig:
         return self.states == (PUERTO_RICO,)
 
 
-def read_config(path: Path) -> PhsafeConfig:
-    """Read and check a configuration file, or that of a release by its manifest.
+def read_config(path: Path, changes: Changes = UNCHANGED) -> PhsafeConfig:
+    """Read and check a configuration file, or that of a release by its manifest, with changes made in it.
 
     Raises
     ------
     ConfigError
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
-    document, faults = read_document(path)
-    config = _parse(configuration_in(path, document, "phsafe"), faults)
+    document, faults = read_configuration_in(path, "phsafe", changes)
+    config = _parse(document, faults)
     if config is None or faults:
         raise refuse(path, faults)
     return config

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from yupana.files.changes import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Mechanism
@@ -65,9 +66,9 @@ class PhsafeProduct(Product[PhsafeConfig]):
         """A built-in configuration, or a file as it is."""
         return locate(source)
 
-    def read(self, source: Path | str) -> PhsafeConfig:
+    def read(self, source: Path | str, changes: Changes = UNCHANGED) -> PhsafeConfig:
         """Read a config.json or .toml, a built-in configuration, or the manifest of a release."""
-        return read_config(locate(source))
+        return read_config(locate(source), changes)
 
     def schema(self) -> dict[str, Any]:
         """Of config.json and config.toml."""

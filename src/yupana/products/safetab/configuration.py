@@ -7,13 +7,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.files.document import Number, check_keys, read_budget, read_document, refuse
+from yupana.files.changes import Changes
+from yupana.files.document import Number, check_keys, read_budget, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products.census import MECHANISMS, STATES, check_reader, read_mechanism, read_states
 from yupana.products.safetab.iterations import MOST_RACE_CODES
 from yupana.products.safetab.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
-from yupana.release.recipe import configuration_in
+from yupana.release.recipe import read_configuration_in
 
 _COMMON: Final = (
     *("max_race_codes", "allow_negative_counts", "run_us", "run_pr", "reader", "state_filter_us", "privacy_defn"),
@@ -179,16 +180,17 @@ class Document:
         return value if isinstance(value, bool) else None
 
 
-def open_document(path: Path, product: str, required: tuple[str, ...], optional: tuple[str, ...]) -> Document:
-    """Read a configuration, or that of a release by its manifest, and check which keys it has.
+def open_document(
+    path: Path, product: str, changes: Changes, required: tuple[str, ...], optional: tuple[str, ...]
+) -> Document:
+    """Read a configuration, or that of a release by its manifest, make changes in it, and check which keys it has.
 
     Raises
     ------
     ConfigError
         If it is no JSON object.
     """
-    read, faults = read_document(path)
-    document = configuration_in(path, read, product)
+    document, faults = read_configuration_in(path, product, changes)
     if not isinstance(document, dict):
         raise refuse(path, [*faults, "the top level must be an object"])
     check_keys("", document, (*_COMMON, *required), faults, optional=optional)

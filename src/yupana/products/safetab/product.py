@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from yupana.files.changes import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
@@ -114,20 +115,22 @@ class SafetabProduct(Product[Parameters[K]]):
         """The configuration of a parameter folder, a built-in one, or a file as it is."""
         return locate(source)
 
-    def read(self, source: Path | str, codes: Path | None = None) -> Parameters[K]:
+    def read(self, source: Path | str, changes: Changes = UNCHANGED, codes: Path | None = None) -> Parameters[K]:
         """Read a parameter folder, or the manifest of a release and the files of codes.
 
         Parameters
         ----------
         source : Path or str
+        changes : Changes
+            Made in the configuration before it is checked.
         codes : Path, optional
             The folder with the files of codes and iterations, if it is another.
         """
         path = self.locate(source)
-        return Parameters(self.read_config(path), read_iterations(codes or path.parent))
+        return Parameters(self.read_config(path, changes), read_iterations(codes or path.parent))
 
     @abstractmethod
-    def read_config(self, path: Path) -> K:
+    def read_config(self, path: Path, changes: Changes) -> K:
         """Read a config.json, or the manifest of a release."""
 
     @property
@@ -178,9 +181,9 @@ class PersonsProduct(SafetabProduct[persons.PersonsConfig]):
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {CELLS_OF_PERSONS.name: ("Sex", "Age")}
     words: Final = _WORDS_P
 
-    def read_config(self, path: Path) -> persons.PersonsConfig:
+    def read_config(self, path: Path, changes: Changes) -> persons.PersonsConfig:
         """Read a config.json, or the manifest of a release."""
-        return persons.read_config(path)
+        return persons.read_config(path, changes)
 
     def schema(self) -> dict[str, Any]:
         """Of config.json and config.toml, which may hold the other product's keys, too."""
@@ -255,9 +258,9 @@ class HouseholdsProduct(SafetabProduct[households.HouseholdsConfig]):
     }
     words: Final = _WORDS_H
 
-    def read_config(self, path: Path) -> households.HouseholdsConfig:
+    def read_config(self, path: Path, changes: Changes) -> households.HouseholdsConfig:
         """Read a config.json, or the manifest of a release."""
-        return households.read_config(path)
+        return households.read_config(path, changes)
 
     def schema(self) -> dict[str, Any]:
         """Of config.json and config.toml, which may hold the other product's keys, too."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
+from yupana.files.changes import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
@@ -42,9 +43,9 @@ class TopdownProduct(Product[Configuration]):
         """Where a configuration lies, built-in or not."""
         return path_of(source)
 
-    def read(self, source: Path | str) -> Configuration:
+    def read(self, source: Path | str, changes: Changes = UNCHANGED) -> Configuration:
         """Read a configuration in TOML or JSON, built-in or not, or the manifest of a release."""
-        return read_configuration(source)
+        return read_configuration(source, changes)
 
     def schema(self) -> dict[str, Any]:
         """Of a configuration in TOML or JSON."""

@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.files.document import check_keys, is_text, located, read_budget, read_choice, read_document, refuse
+from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.document import check_keys, is_text, located, read_budget, read_choice, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
-from yupana.release.recipe import configuration_in
+from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
 from yupana.topdown.query_names import TOTAL, query_named
 from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares
@@ -29,20 +30,27 @@ SMALLEST_BUDGET: Final = Fraction(1, 10**15)
 """Of a measurement: the noise of a smaller one would not fit 64 bits."""
 
 
-def read_configuration(name: str | Path) -> Configuration:
+def read_configuration(name: str | Path, changes: Changes = UNCHANGED) -> Configuration:
     """Read and check a configuration.
 
     Parameters
     ----------
     name : str or Path
         One of `BUILT_IN`, or a file: a configuration, or the manifest of a release.
+    changes : Changes
+        Made in it before it is checked.
 
     Raises
     ------
     ConfigError
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
-    return _read(path_of(name))
+    path = path_of(name)
+    document, faults = read_configuration_in(path, "topdown", changes)
+    configuration = _parse(document, faults)
+    if configuration is None or faults:
+        raise refuse(path, faults)
+    return configuration
 
 
 def path_of(name: str | Path) -> Path:
@@ -54,14 +62,6 @@ def path_of(name: str | Path) -> Path:
         If there is none.
     """
     return located(name, "yupana.topdown", BUILT_IN)
-
-
-def _read(path: Path) -> Configuration:
-    document, faults = read_document(path)
-    configuration = _parse(configuration_in(path, document, "topdown"), faults)
-    if configuration is None or faults:
-        raise refuse(path, faults)
-    return configuration
 
 
 def _parse(document: object, faults: list[str]) -> Configuration | None:

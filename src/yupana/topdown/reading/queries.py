@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
+from yupana.errors import nearest
 from yupana.files.document import check_keys, is_text, read_table
 from yupana.geography.settings import LEVELS
 from yupana.privacy.exact import read_exact
@@ -30,7 +31,10 @@ def read_shares(value: object, faults: list[str]) -> dict[str, Fraction] | None:
     """The shares of the geolevels from the root down, whatever their order; None where a geolevel is in doubt."""
     table = read_table("shares", value, faults)
     strangers = [level for level in table if level not in LEVELS]
-    faults += [f"shares: {level!r} is no geolevel; there are {', '.join(LEVELS)}" for level in strangers]
+    faults += [
+        f"shares: {level!r} is no geolevel; there are {', '.join(LEVELS)}{nearest(level, LEVELS)}"
+        for level in strangers
+    ]
     if isinstance(value, dict) and "Block" not in table:
         faults.append("shares: Block is missing; every spine ends with the blocks")
     read = {level: _share(f"shares.{level}", table[level], faults) for level in LEVELS if level in table}
@@ -70,7 +74,11 @@ def _check_sum(place: str, shares: Sequence[Fraction | None], faults: list[str])
 def check_geolevels(place: str, table: Mapping[str, object], levels: Sequence[str], faults: list[str]) -> None:
     """Name the keys that are no geolevel of the configuration."""
     known = ", ".join(levels)
-    faults += [f"{place}: {level!r} has no share; geolevels are {known}" for level in table if level not in levels]
+    faults += [
+        f"{place}: {level!r} has no share; geolevels are {known}{nearest(level, levels)}"
+        for level in table
+        if level not in levels
+    ]
 
 
 def read_queries(

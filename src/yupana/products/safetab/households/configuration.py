@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.document import refuse
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import exact_number
@@ -39,15 +40,15 @@ class HouseholdsConfig:
     thresholds: Mapping[tuple[str, Level], tuple[int, ...]]
 
 
-def read_config(path: Path) -> HouseholdsConfig:
-    """Read and check a configuration file.
+def read_config(path: Path, changes: Changes = UNCHANGED) -> HouseholdsConfig:
+    """Read and check a configuration file, with changes made in it.
 
     Raises
     ------
     ConfigError
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
-    document = open_document(path, "safetab-h", KEYS_H, (*KEYS_P, *OPTIONAL_P))
+    document = open_document(path, "safetab-h", changes, KEYS_H, (*KEYS_P, *OPTIONAL_P))
     settings = document.settings()
     budgets = document.budgets(BUDGET_KEYS_H)
     levels = settings.levels if settings else ()

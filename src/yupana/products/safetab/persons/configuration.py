@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.document import refuse
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import exact_number
@@ -37,15 +38,15 @@ class PersonsConfig:
     zero_suppression: Fraction
 
 
-def read_config(path: Path) -> PersonsConfig:
-    """Read and check a configuration file.
+def read_config(path: Path, changes: Changes = UNCHANGED) -> PersonsConfig:
+    """Read and check a configuration file, with changes made in it.
 
     Raises
     ------
     ConfigError
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
-    document = open_document(path, "safetab-p", KEYS_P, (*OPTIONAL_P, *KEYS_H))
+    document = open_document(path, "safetab-p", changes, KEYS_P, (*OPTIONAL_P, *KEYS_H))
     settings = document.settings()
     budgets = document.budgets(f"privacy_budget_p_{level.budget_key}" for level in LEVELS)
     stage_1 = document.share("privacy_budget_p_stage_1_fraction", zero=False)
