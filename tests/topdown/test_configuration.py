@@ -16,11 +16,13 @@ from places import ROOT
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
+from yupana.files.changes import Changes
 from yupana.geography.settings import SpineSettings, production_settings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
 from yupana.topdown.query_names import Recode, nested_chain, query_named
 from yupana.topdown.reading.configuration import BUILT_IN, read_configuration
+from yupana.topdown.reading.document import configuration_document
 from yupana.topdown.schema import Attribute, Schema
 
 EXAMPLE = """
@@ -447,3 +449,31 @@ def test_the_chain_of_rounding_is_laminar(shape: list[int]) -> None:
     for coarse, fine in itertools.pairwise(chain):
         pairs = np.unique(np.stack([fine.answers(), coarse.answers()]), axis=1)
         assert pairs.shape[1] == fine.size
+
+
+def test_shares_are_divided_by_their_sum_where_that_is_asked(tmp_path: Path) -> None:
+    whole = read_configuration("pl94-2020-us")
+    factor = 1 - whole.shares["State"] + Fraction(1, 2)
+    changes = Changes((("shares.State", "0.5"), ("queries.County.total", "3")))
+    with pytest.raises(ConfigError, match="not to 1; --renormalise divides them by their sum"):
+        read_configuration("pl94-2020-us", changes)
+    found = read_configuration("pl94-2020-us", changes, renormalise=True)
+    assert found.shares["State"] == Fraction(1, 2) / factor
+    assert found.shares["Block"] == whole.shares["Block"] / factor
+    county = {query.name: share for query, share in found.queries["County"]}
+    before = {query.name: share for query, share in whole.queries["County"]}
+    assert county == {
+        name: (Fraction(3) if name == "total" else share) / (4 - before["total"]) for name, share in before.items()
+    }
+    assert found.queries["Block"] == whole.queries["Block"]
+    assert read_configuration(write_json(tmp_path, configuration_document(found))) == found
+
+
+def test_shares_that_sum_to_1_stay_and_those_that_cannot_are_refused() -> None:
+    assert read_configuration("pl94-2020-us", renormalise=True) == read_configuration("pl94-2020-us")
+    for value, told in (("-1", "0 or more"), ("much", "shares.State: "), ("true", "must be a number")):
+        with pytest.raises(ConfigError, match=told):
+            read_configuration("pl94-2020-us", Changes((("shares.State", value),)), renormalise=True)
+    zero = Changes((("queries.County", '{"total": 0, "detailed": 0}'),))
+    with pytest.raises(ConfigError, match=r"queries.County: the shares sum to 0, not to 1\n"):
+        read_configuration("pl94-2020-us", zero, renormalise=True)

@@ -63,7 +63,10 @@ EXAMPLES: Final = {
     "topdown schema": ("yupana topdown schema > topdown.schema.json",),
     "topdown show": ("yupana topdown show cook-2010",),
     "topdown validate": ("yupana topdown validate pl94-2020-us census",),
-    "topdown plan": ("yupana topdown plan pl94-2020-us", "yupana topdown plan pl94-2020-us --set rho=1/2"),
+    "topdown plan": (
+        "yupana topdown plan pl94-2020-us --set rho=1/2",
+        "yupana topdown plan pl94-2020-us --set shares.State=1/2 --renormalise",
+    ),
     "topdown run": (MADE_BY["counts"],),
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
     "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),

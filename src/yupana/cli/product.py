@@ -75,6 +75,9 @@ def _add_source(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("config", metavar=listing.source, help=listing.reads)
     text = "instead of its own value, such as tau.PH2=10 (docs/configuration.md); may be repeated"
     verb.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", help=text)
+    if "renormalise" in listing.takes:
+        text = "divide shares that do not sum to 1 by their sum, of geolevels and of the queries of each"
+        verb.add_argument("--renormalise", action="store_true", help=text)
     if "codes" in listing.takes:
         text = "the files of codes and iterations (default: in PARAMETERS)"
         verb.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
@@ -203,10 +206,9 @@ def configured(key: str, options: argparse.Namespace) -> "Configured":
     from yupana.files.changes import Changes
 
     product, listing = PRODUCTS[key], PRODUCTS.listing(key)
+    more = {name: getattr(options, name) for name in ("codes", "renormalise") if name in listing.takes}
     read: Callable[..., Any] = product.read
-    config = read(
-        options.config, Changes(tuple(options.set)), **({"codes": options.codes} if "codes" in listing.takes else {})
-    )
+    config = read(options.config, Changes(tuple(options.set)), **more)
     if getattr(options, "spine", None) is not None:
         config = _on_spine(config, options.spine)
     choices = _CHOICES | {"estimator": listing.estimators}

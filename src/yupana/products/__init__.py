@@ -104,7 +104,7 @@ _LISTINGS: Final = {
         "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
         "",
         ("topdown", "full-information"),
-        frozenset({"spine", "resume", "noisy_measurements"}),
+        frozenset({"spine", "renormalise", "resume", "noisy_measurements"}),
         ("topdown", "topdown, noisy measurements"),
     ),
 }

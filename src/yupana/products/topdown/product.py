@@ -43,9 +43,9 @@ class TopdownProduct(Product[Configuration]):
         """Where a configuration lies, built-in or not."""
         return path_of(source)
 
-    def read(self, source: Path | str, changes: Changes = UNCHANGED) -> Configuration:
+    def read(self, source: Path | str, changes: Changes = UNCHANGED, *, renormalise: bool = False) -> Configuration:
         """Read a configuration in TOML or JSON, built-in or not, or the manifest of a release."""
-        return read_configuration(source, changes)
+        return read_configuration(source, changes, renormalise=renormalise)
 
     def schema(self) -> dict[str, Any]:
         """Of a configuration in TOML or JSON."""

@@ -13,7 +13,7 @@ from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
 from yupana.topdown.query_names import TOTAL, query_named
-from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares
+from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares, renormalised
 from yupana.topdown.reading.schema import read_constraints, read_recodes, read_schema
 from yupana.topdown.reading.spine import read_spine
 
@@ -30,7 +30,7 @@ SMALLEST_BUDGET: Final = Fraction(1, 10**15)
 """Of a measurement: the noise of a smaller one would not fit 64 bits."""
 
 
-def read_configuration(name: str | Path, changes: Changes = UNCHANGED) -> Configuration:
+def read_configuration(name: str | Path, changes: Changes = UNCHANGED, *, renormalise: bool = False) -> Configuration:
     """Read and check a configuration.
 
     Parameters
@@ -39,6 +39,8 @@ def read_configuration(name: str | Path, changes: Changes = UNCHANGED) -> Config
         One of `BUILT_IN`, or a file: a configuration, or the manifest of a release.
     changes : Changes
         Made in it before it is checked.
+    renormalise : bool
+        Divide shares by their sum (`renormalised`); else a sum that is not 1 is refused.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def read_configuration(name: str | Path, changes: Changes = UNCHANGED) -> Config
     """
     path = path_of(name)
     document, faults = read_configuration_in(path, "topdown", changes)
-    configuration = _parse(document, faults)
+    configuration = _parse(renormalised(document) if renormalise else document, faults)
     if configuration is None or faults:
         raise refuse(path, faults)
     return configuration

@@ -68,7 +68,28 @@ def _check_sum(place: str, shares: Sequence[Fraction | None], faults: list[str])
     total = sum((share for share in shares if share is not None), Fraction(0))
     if None not in shares and total != 1:
         decimal = "" if total.denominator == 1 else f" (about {float(total):.10g})"
-        faults.append(f"{place}: the shares sum to {total}{decimal}, not to 1")
+        advice = "; --renormalise divides them by their sum" if total else ""
+        faults.append(f"{place}: the shares sum to {total}{decimal}, not to 1{advice}")
+
+
+def renormalised(document: object) -> object:
+    """A configuration whose shares of geolevels, and of the queries of each, sum to 1: each divided by their sum.
+
+    Shares that cannot be read, or are all 0, are left for the reader to refuse.
+    """
+    if not isinstance(document, dict):
+        return document
+    changed = {key: _summing_to_1(document[key]) for key in ("shares",) if key in document}
+    if isinstance(queries := document.get("queries"), dict):
+        changed["queries"] = {level: _summing_to_1(shares) for level, shares in queries.items()}
+    return document | changed
+
+
+def _summing_to_1(table: object) -> object:
+    faults: list[str] = []
+    shares = {name: _share("", value, faults) or Fraction(0) for name, value in read_table("", table, faults).items()}
+    total = sum(shares.values())
+    return table if faults or not total else {name: str(share / total) for name, share in shares.items()}
 
 
 def check_geolevels(place: str, table: Mapping[str, object], levels: Sequence[str], faults: list[str]) -> None:
