@@ -17,6 +17,8 @@ MADE_BY: Final = {
     "counts": "yupana topdown run pl94-2020-us census counts",
     "spine": "yupana spine build census/GRF-C.txt spine --kind optimized",
     "targets.json": """echo '{"margins": {"PH2/usa_*": 400}, "decimals": 6}' > targets.json""",
+    "map.toml": """printf '[persons]\\nQAGE = "age"\\n' > map.toml""",
+    "renamed": "mkdir renamed && cp census/*.csv census/SYNTHETIC renamed && sed -i '1s/QAGE/age/' renamed/persons.csv",
     "policy.toml": (
         """printf '[[rule]]\\nrule = "negative"\\ntables = ["T01001"]\\nreason = "NEG"\\n' > policy.toml"""
     ),
@@ -28,7 +30,10 @@ EXAMPLES: Final = {
     "phsafe init": (MADE_BY["config.toml"],),
     "phsafe schema": ("yupana phsafe schema > phsafe.schema.json",),
     "phsafe show": ("yupana phsafe show s-dhc-2020-us",),
-    "phsafe validate": ("yupana phsafe validate config.toml census",),
+    "phsafe validate": (
+        "yupana phsafe validate config.toml census",
+        "yupana phsafe validate config.toml renamed --columns map.toml",
+    ),
     "phsafe plan": (
         "yupana phsafe plan s-dhc-2020-us --diff production",
         "yupana phsafe plan config.toml --targets targets.json",

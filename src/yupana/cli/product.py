@@ -18,12 +18,14 @@ from yupana.products import PRODUCTS, Listing
 if TYPE_CHECKING:
     from yupana.confidential.records.findings import Finding
     from yupana.confidential.request import Account, RunRequest
+    from yupana.files.column_map import ColumnMap
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import Kind
     from yupana.plan.measurement import Accounting
     from yupana.privacy.entropy import Entropy
     from yupana.products.product import Product
     from yupana.progress import Announce, Progress
+    from yupana.release.recipe import Recipe
     from yupana.topdown.configuration import Configuration
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
@@ -85,6 +87,8 @@ def _add_source(verb: argparse.ArgumentParser, listing: Listing) -> None:
 
 def _add_data(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("data", type=Path, metavar="DATA", help=listing.data)
+    text = "what your record files call their columns (docs/configuration.md)"
+    verb.add_argument("--columns", type=Path, metavar="MAP", help=text)
     if "totals" in listing.takes:
         text = "T01001 as safetab-p wrote it (default: in DATA)"
         verb.add_argument("--totals", type=Path, metavar="FILE", help=text)
@@ -414,6 +418,7 @@ def request_of(options: argparse.Namespace, announce: "Announce", progress: "Pro
     asked: dict[str, Any] = {name: getattr(options, told) for name, told in names.items() if hasattr(options, told)}
     if "spine" in asked:
         asked["spine"] = spine_folder(asked["spine"])
+    asked["columns"] = _columns_of(options)
     return RunRequest(
         account=_account_of(options),
         entropy=entropy_of(options),
@@ -421,6 +426,16 @@ def request_of(options: argparse.Namespace, announce: "Announce", progress: "Pro
         progress=progress or silent,
         **asked,
     )
+
+
+def _columns_of(options: argparse.Namespace) -> "ColumnMap":
+    """The map of columns that is named, or else that of the release which is repeated."""
+    from yupana.files.column_map import BUREAU, column_map_of, read_column_map
+
+    if (path := getattr(options, "columns", None)) is not None:
+        return read_column_map(path)
+    recipe: Recipe | None = getattr(options, "repeats", None)
+    return BUREAU if recipe is None else column_map_of(recipe.options.get("columns", ""))
 
 
 KINDS: "Final[dict[str, Kind]]" = {"conventional": "conventional", "aian": "aian", "optimized": "optimized"}

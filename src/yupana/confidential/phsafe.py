@@ -17,6 +17,7 @@ from yupana.confidential.records.findings import failing
 from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate.crowds import count_crowds
 from yupana.confidential.tabulate.joined import Tabulation, tabulate
+from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -116,7 +117,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
         """Open the records a configuration speaks of."""
         del out, to_count
         clock.start("reading and checking the records")
-        with checked_census(config, data, request.memory) as census:
+        with checked_census(config, data, request.memory, request.columns) as census:
             yield census
 
     def look(self, records: Census, config: PhsafeConfig, request: RunRequest) -> Validation:
@@ -193,10 +194,14 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
 
 
 @contextmanager
-def checked_census(config: PhsafeConfig, data: Path, memory: int | None = None) -> Iterator[Census]:
+def checked_census(
+    config: PhsafeConfig, data: Path, memory: int | None = None, columns: ColumnMap = BUREAU
+) -> Iterator[Census]:
     """Open the records a configuration speaks of, in ``memory`` bytes (`private_database` tells the default)."""
     policies = {rule: Policy(policy) for rule, policy in config.consistency.items()}
-    with open_census(data, states=frozenset(map(int, config.states)), policies=policies, memory=memory) as census:
+    with open_census(
+        data, states=frozenset(map(int, config.states)), policies=policies, memory=memory, columns=columns
+    ) as census:
         yield census
 
 
@@ -282,7 +287,7 @@ def _trials(config: PhsafeConfig, plan: Plan, data: Path, number: int, request: 
         If the records break a rule.
     """
     request.announce("reading and checking the records")
-    with checked_census(config, data, request.memory) as census:
+    with checked_census(config, data, request.memory, request.columns) as census:
         census.require_valid()
         request.announce("counting with truncation")
         truncated = count(census, config, plan)

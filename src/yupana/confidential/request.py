@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
 from yupana.errors import ConfigError, OutputError
+from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.new_file import NewFile
 from yupana.files.regular import read_regular, real
 from yupana.interruption import is_published, whole
@@ -66,6 +67,8 @@ class RunRequest:
         Called with the name of each stage.
     progress : callable
         Called with a geolevel, how many of its geounits are done, and how many there are; of TopDown.
+    columns : ColumnMap
+        What files of persons, units, geo and records call their columns.
     totals : Path, optional
         T01001, if it does not lie with the records; of SafeTab-H.
     estimator : "topdown" or "full-information"
@@ -91,6 +94,7 @@ class RunRequest:
     repeats: Recipe | None = None
     announce: Announce = silent
     progress: Progress = silent
+    columns: ColumnMap = BUREAU
     totals: Path | None = None
     estimator: Literal["topdown", "full-information"] = "topdown"
     spine: Path | None = None

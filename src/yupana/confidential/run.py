@@ -178,6 +178,7 @@ def options_of(plan: Plan, request: RunRequest, others: Mapping[str, str]) -> di
         "margins": plan.margins,
         "sensitivity": plan.accounting,
         "format": request.fmt,
+        **({"columns": request.columns.as_text()} if request.columns.names else {}),
         **others,
     }
 

@@ -87,12 +87,15 @@ class RecordFile:
         In file order.
     endings : tuple of str
         How the file's name may end; only one of these files may be there.
+    called : tuple of (str, str)
+        Columns that the file calls otherwise, and how (`yupana.files.column_map`).
     """
 
     name: str
     row: str
     columns: tuple[Column, ...]
     endings: tuple[str, ...] = ("csv", "parquet")
+    called: tuple[tuple[str, str], ...] = ()
 
     def __getitem__(self, name: str) -> Column:
         """Find a column by name, or raise KeyError."""
@@ -115,6 +118,11 @@ class RecordFile:
     def header(self) -> tuple[str, ...]:
         """Column names in file order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def written(self) -> dict[str, str]:
+        """What the file calls each column, by its name."""
+        return {name: name for name in self.header} | dict(self.called)
 
 
 MAFID = Column("MAFID", range(100_000_001, 900_000_000))

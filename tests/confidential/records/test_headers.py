@@ -1,6 +1,7 @@
 """Case and order of column names, and columns beside ours, change nothing; one missing or doubled is refused."""
 
 import csv
+import json
 import random
 import shutil
 from collections.abc import Callable
@@ -10,6 +11,8 @@ import duckdb
 import pytest
 
 from yupana.cli.main import main
+from yupana.errors import ConfigError
+from yupana.files.column_map import column_map_of, read_column_map
 
 Rows = list[list[str]]
 
@@ -129,3 +132,121 @@ def test_a_record_in_place_of_the_header_is_not_shown(
     told = refused(census, lambda rows: [["relsh1p"] * len(rows[0]), *rows[1:]], tmp_path, capsys)
     assert "columns_present: missing column" in told
     assert "relsh1p" not in told
+
+
+MAP = {
+    "persons": {"QAGE": "alter", "RELSHIP": "CENHISP", "CENHISP": "RELSHIP"},
+    "units": {"MAFID": "home id"},
+    "person-records": {"QAGE": "alter", "QRACE1": "first race", "TABBLKST": "land"},
+}
+
+
+def renamed(census: Path, folder: Path) -> Path:
+    """A map, and beside it the records with its names."""
+    shutil.copytree(census, folder / "census")
+    for name, table in MAP.items():
+        path = folder / "census" / f"{name}.{'txt' if name == 'person-records' else 'csv'}"
+        rewrite(path, lambda rows, table=table: [[table.get(column, column) for column in rows[0]], *rows[1:]])
+    lines = [line for name, table in MAP.items() for line in (f"[{name}]", *(f'{a} = "{b}"' for a, b in table.items()))]
+    (folder / "map.toml").write_text("\n".join(lines))
+    return folder / "map.toml"
+
+
+def to_parquet(folder: Path, *names: str, parts: int = 1) -> None:
+    for name in names:
+        path = next(folder.glob(f"{name}.*"))
+        with duckdb.connect() as database:
+            read = f"read_csv('{path}', delim = '|', header = true, all_varchar = true)"
+            database.execute(f"CREATE TABLE whole AS SELECT *, row_number() OVER () AS place FROM {read}")
+            if parts > 1:
+                (folder / name).mkdir()
+            for part in range(parts):
+                to = folder / name / f"{part}.parquet" if parts > 1 else folder / f"{name}.parquet"
+                rows = f"SELECT * EXCLUDE place FROM whole WHERE place % {parts} = {part} ORDER BY place"
+                database.execute(f"COPY ({rows}) TO '{to}' (FORMAT parquet)")
+        path.unlink()
+
+
+@pytest.mark.parametrize(("product", "parts"), [("phsafe", 0), ("phsafe", 1), ("phsafe", 2), ("safetab-p", 0)])
+def test_names_of_ones_own_change_no_byte(product: str, parts: int, census: Path, tmp_path: Path) -> None:
+    columns = renamed(census, tmp_path)
+    plain = tmp_path / "plain"
+    shutil.copytree(census, plain)
+    if parts:
+        for folder in (plain, tmp_path / "census"):
+            to_parquet(folder, "persons", "units", parts=parts)
+    source = str(census.parent / RUNS[product][0])
+    seeded = ["--seed", "3"]
+    assert main([product, "run", source, str(plain), str(tmp_path / "one"), *seeded]) == 0
+    told = ["--columns", str(columns)]
+    assert main([product, "run", source, str(tmp_path / "census"), str(tmp_path / "two"), *seeded, *told]) == 0
+    one, two = released(tmp_path / "one"), released(tmp_path / "two")
+    assert one == two
+    assert len(one) > 3
+    manifest = json.loads((tmp_path / "two" / "manifest.json").read_text())
+    assert json.loads(manifest["options"]["columns"]) == MAP
+    assert "columns" not in json.loads((tmp_path / "one" / "manifest.json").read_text())["options"]
+
+
+def test_names_of_records_in_parquet_change_no_byte(census: Path, tmp_path: Path) -> None:
+    columns = renamed(census, tmp_path)
+    to_parquet(tmp_path / "census", "person-records")
+    source = str(census.parent / "parameters")
+    told = ["--seed", "3", "--columns", str(columns)]
+    assert main(["safetab-p", "run", source, str(census), str(tmp_path / "one"), "--seed", "3"]) == 0
+    assert main(["safetab-p", "run", source, str(tmp_path / "census"), str(tmp_path / "two"), *told]) == 0
+    assert released(tmp_path / "one") == released(tmp_path / "two")
+
+
+def test_a_release_is_repeated_with_its_names(census: Path, tmp_path: Path) -> None:
+    columns = renamed(census, tmp_path)
+    data, config = str(tmp_path / "census"), str(census.parent / "config.toml")
+    told = ["--seed", "3", "--columns", str(columns)]
+    assert main(["phsafe", "run", config, data, str(tmp_path / "one"), *told]) == 0
+    manifest = str(tmp_path / "one" / "manifest.json")
+    assert main(["phsafe", "run", manifest, data, str(tmp_path / "two"), "--seed", "3"]) == 0
+    assert released(tmp_path / "one") == released(tmp_path / "two")
+
+
+def test_a_mapped_column_that_is_missing_is_named(
+    census: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = tmp_path / "map.toml"
+    columns.write_text('[persons]\nQAGE = "alter"\n')
+    config = str(census.parent / "config.toml")
+    assert main(["phsafe", "validate", config, str(census), "--columns", str(columns)]) == 2
+    assert "columns_present: missing column alter (for QAGE) in the header" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[person]\nQAGE = "a"', "'person' is no record file; there are .*; did you mean persons"),
+        ('[persons]\nqage = "a"', "persons: 'qage' is no column; there are .*; did you mean QAGE"),
+        ("[persons]\nQAGE = 3", "persons.QAGE: must be a name"),
+        ('[persons]\nQAGE = "3"', "persons.QAGE: must be a name"),
+        ('[persons]\nQAGE = "größe"', "persons.QAGE: must be a name in ASCII"),
+        ('[persons]\nQAGE = "relship"', "would be both .* map each to a name of its own"),
+        ("persons = 3", "persons: must be a table"),
+    ],
+)
+def test_a_map_that_says_what_cannot_be_is_refused(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "map.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=told):
+        read_column_map(path)
+    with pytest.raises(ConfigError, match=r"options.columns: "):
+        column_map_of('{"persons": {"QAGE": 3}}')
+
+
+def test_a_map_for_other_kinds_of_files_is_refused(
+    census: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = renamed(census, tmp_path)
+    data = tmp_path / "data"
+    shutil.copytree(census, data)
+    for name in ("persons", "units", "geo"):
+        (data / f"{name}.csv").unlink()
+    (data / "histogram.csv").write_text("block|cell|count\n")
+    assert main(["topdown", "validate", "pl94-2020-us", str(data), "--columns", str(columns)]) == 2
+    assert "--columns is for persons, units, geo and records" in capsys.readouterr().err

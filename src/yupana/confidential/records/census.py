@@ -21,10 +21,12 @@ from yupana.confidential.records.reader import (
     Source,
     damaged_parts,
     find_source,
+    no_names,
     open_records,
     place_finding,
     require_folder,
 )
+from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
 from yupana.files.database import STOPS
 from yupana.privacy.sealed import Sealed
@@ -208,6 +210,7 @@ def open_census(
     policies: Mapping[str, Policy],
     memory: int | None = None,
     rules: Sequence[Rule] = RULES,
+    columns: ColumnMap = BUREAU,
 ) -> Iterator[Census]:
     """Open and validate a folder of persons, units and geo files, or of CEF files.
 
@@ -222,6 +225,8 @@ def open_census(
         Bytes to get along with (`private_database`).
     rules : sequence of Rule
         Which rules of consistency to check.
+    columns : ColumnMap
+        What the files call their columns.
 
     Raises
     ------
@@ -230,7 +235,10 @@ def open_census(
     """
     require_folder(folder)
     with private_database(memory) as db:
-        sources, findings = (open_cef if is_cef(folder) else _open_files)(db, folder)
+        cef = is_cef(folder)
+        if cef and columns.names:
+            raise no_names(folder)
+        sources, findings = open_cef(db, folder) if cef else _open_files(db, folder, columns)
         intact = not findings
         for schema in FILES:
             # What completes other records was checked where it stands.
@@ -252,13 +260,15 @@ def open_census(
         yield Census(db, folder, sources, tuple(findings))
 
 
-def _open_files(db: duckdb.DuckDBPyConnection, folder: Path) -> tuple[dict[str, Source], list[Finding]]:
+def _open_files(
+    db: duckdb.DuckDBPyConnection, folder: Path, columns: ColumnMap
+) -> tuple[dict[str, Source], list[Finding]]:
     """Open persons, units and geo as CSV or Parquet: those that could be opened, and why others could not."""
     sources: dict[str, Source] = {}
     findings: list[Finding] = []
     for schema in FILES:
         source, wrong = find_source(folder, schema)
-        if source is not None and not (wrong := open_records(db, source, schema)):
+        if source is not None and not (wrong := open_records(db, source, columns.applied(schema))):
             sources[schema.name] = source
         findings += wrong
     return sources, findings

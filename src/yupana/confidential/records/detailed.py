@@ -20,7 +20,8 @@ from yupana.confidential.records.detailed_cef import open_detailed_cef
 from yupana.confidential.records.detailed_files import open_detailed_files
 from yupana.confidential.records.detailed_rules import BLOCK, BLOCK_CODE, check_places, count_unknown
 from yupana.confidential.records.findings import Finding, require_none
-from yupana.confidential.records.reader import Source, require_folder
+from yupana.confidential.records.reader import Source, no_names, require_folder
+from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, PERSON_RECORDS, REFERENCE, RecordFile
 from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE
@@ -109,6 +110,7 @@ def open_detailed(
     codes: frozenset[int],
     ethnicity_codes: frozenset[int],
     memory: int | None = None,
+    columns: ColumnMap = BUREAU,
 ) -> Iterator[DetailedRecords]:
     """Open and validate a folder of records, the reference file of blocks and, if it is there, the housing units.
 
@@ -124,6 +126,8 @@ def open_detailed(
         Those that some ethnicity iteration holds.
     memory : int, optional
         Bytes to get along with (`private_database`).
+    columns : ColumnMap
+        What the records call their columns.
 
     Raises
     ------
@@ -135,6 +139,8 @@ def open_detailed(
     households = schema is HOUSEHOLD_RECORDS
     with private_database(memory) as db:
         cef = is_cef(folder, others)
+        if cef and columns.names:
+            raise no_names(folder)
         # A list that is a folder or a broken link is refused, not passed over.
         listed = cef or any(os.path.lexists(folder / name) for name in HOUSING_UNITS.file_names)
         if cef:
@@ -142,7 +148,9 @@ def open_detailed(
                 db, folder, others, codes, households=households
             )
         else:
-            sources, findings, has_records, has_blocks = open_detailed_files(db, folder, schema, codes, listed=listed)
+            sources, findings, has_records, has_blocks = open_detailed_files(
+                db, folder, columns.applied(schema), codes, listed=listed
+            )
         notes, without = dict.fromkeys(NOTES, 0), dict[str, int]()
         if has_records:
             db.execute(f"CREATE VIEW records AS SELECT * FROM every_record WHERE {_in_states('TABBLKST', states)}")

@@ -22,11 +22,11 @@ from yupana.confidential.records.reader import (
     find_source,
     from_stored,
     open_records,
+    stored_rows,
     stored_types,
 )
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, Column, RecordFile
 from yupana.files.database import STOPS
-from yupana.files.delimited import parquet_rows
 
 _NOT_TABULATED: Final = ("HOUSEHOLDER", "CENRACE", "HHRACE")
 
@@ -85,7 +85,7 @@ def _check(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, co
         types, _ = stored_types(db, source, schema)
         total, broken = count_values(
             db,
-            parquet_rows(source.paths),
+            stored_rows(source, schema),
             schema.columns,
             codes,
             lambda column: from_stored(column, types[column.name]),
@@ -111,7 +111,7 @@ def _make_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
         # Once all values are known to be right, they need not be looked at again: this is cheap where checking is not.
         chosen, relation = (
             ", ".join(f"{_trusted(column)} AS {column.name}" for column in columns),
-            parquet_rows(source.paths),
+            stored_rows(source, schema),
         )
     db.execute(f"CREATE VIEW every_record AS SELECT {chosen} FROM {relation}")
 

@@ -15,7 +15,7 @@ import duckdb
 from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
 from yupana.errors import InputError, nearest
 from yupana.files.columns import Column, RecordFile
-from yupana.files.database import STOPS, quoted, source_of
+from yupana.files.database import STOPS, named, quoted, source_of
 from yupana.files.delimited import (
     NO_SEPARATOR,
     PARQUET,
@@ -157,15 +157,17 @@ def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
 def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[Finding]:
     """Compare column names with the schema: missing, or twice. Order, case and other columns do not matter."""
     lower = [name.lower() for name in header]
-    missing = [name for name in schema.header if name.lower() not in lower]
-    twice = [name for name in schema.header if lower.count(name.lower()) > 1]
+    written = schema.written
+    missing = [name for name in schema.header if written[name].lower() not in lower]
+    twice = [name for name in written.values() if lower.count(name.lower()) > 1]
     findings = []
     if missing:
-        text = f"missing column {', '.join(missing)} in the header"
+        told = [name if name == written[name] else f"{written[name]} (for {name})" for name in missing]
+        text = f"missing column {', '.join(told)} in the header"
         # Without a name of ours the line may be a record, which is not shown.
         if len(missing) < len(schema.columns):
-            ours = {name.lower() for name in schema.header}
-            text += nearest(missing[0], [name for name in header if name.lower() not in ours])
+            ours = {name.lower() for name in written.values()}
+            text += nearest(written[missing[0]], [name for name in header if name.lower() not in ours])
         findings.append(Finding("columns_present", file, text))
     return findings + [Finding("columns_present", file, f"column {name} is there twice") for name in twice]
 
@@ -185,13 +187,18 @@ def require_folder(folder: Path) -> None:
         raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
 
 
+def no_names(folder: Path) -> InputError:
+    """The error on a map of columns where names are none of the user's own."""
+    return InputError(f"--columns is for persons, units, geo and records as CSV or Parquet; {folder} holds others")
+
+
 def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> list[Finding]:
     if (found := ascii_header(path)) is None:
         return [Finding("is_text", path.name, NO_HEADER)]
     header = found.names
     if findings := check_header(path.name, header, schema):
         return findings
-    ours = {name.lower(): name for name in schema.header}
+    ours = {name.lower(): column for column, name in schema.written.items()}
     # Names that are not ours may be empty, or differ by case alone, which the database does not see.
     names = [ours.get(name.lower(), f"column {place}") for place, name in enumerate(header, 1)]
     typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
@@ -292,9 +299,19 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
     if len(source.paths) > 1:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
     db.execute(
-        f"CREATE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {parquet_rows(source.paths)}"
+        f"CREATE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {stored_rows(source, schema)}"
     )
     return []
+
+
+def stored_rows(source: Source, schema: RecordFile) -> str:
+    """SQL for the rows of Parquet files, their columns by our names."""
+    rows = parquet_rows(source.paths)
+    if not schema.called:
+        return rows
+    columns = ", ".join(f"f.{named(name)} AS {column}" for column, name in schema.written.items())
+    index = ", f.file_index" if len(source.paths) > 1 else ""
+    return f"(SELECT {columns}, f.file_row_number{index} FROM {rows} f)"
 
 
 def stored_types(
@@ -304,7 +321,7 @@ def stored_types(
     findings: list[Finding] = []
     types: dict[str, str] = {}
     first, order = "", list[str]()
-    ours = {name.lower(): name for name in schema.header}
+    ours = {name.lower(): column for column, name in schema.written.items()}
     for path, name in zip(source.paths, source.names, strict=True):
         try:
             found = column_types(db, parquet_rows([path]))

@@ -14,6 +14,7 @@ from yupana.confidential.records.database import numbers
 from yupana.confidential.records.detailed import DetailedRecords, Kind, open_detailed
 from yupana.confidential.records.findings import require_none
 from yupana.confidential.request import RunRequest
+from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSING_UNITS, REFERENCE
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -152,12 +153,17 @@ def _by_level(plan: Plan, seen: Iterable[Seen], trials: int) -> Iterator[LevelEr
 
 @contextmanager
 def checked_records(
-    data: Path, kind: Kind, settings: Settings, iterations: CharacteristicIterations, memory: int | None
+    data: Path,
+    kind: Kind,
+    settings: Settings,
+    iterations: CharacteristicIterations,
+    memory: int | None,
+    columns: ColumnMap = BUREAU,
 ) -> Iterator[DetailedRecords]:
     """Open and check the records of the states of all passes, in ``memory`` bytes."""
     codes, ethnic = frozenset(iterations.codes), iterations.ethnicity_codes
     with open_detailed(
-        data, kind, states=settings.states, codes=codes, ethnicity_codes=ethnic, memory=memory
+        data, kind, states=settings.states, codes=codes, ethnicity_codes=ethnic, memory=memory, columns=columns
     ) as records:
         yield records
 

@@ -155,7 +155,7 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
         there = to_count or request.totals is not None or (data / FILE).exists()
         published = read_published(find_totals(data, request.totals), config, data) if there else None
         settings, iterations = config.config.settings, config.iterations
-        with checked_records(data, KIND, settings, iterations, request.memory) as records:
+        with checked_records(data, KIND, settings, iterations, request.memory, request.columns) as records:
             yield Households(records, config.config, published)
 
     def doubts(self, records: Households, config: Parameters[HouseholdsConfig]) -> list[str]:

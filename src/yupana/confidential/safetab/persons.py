@@ -64,7 +64,9 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         """Open persons, the reference file, and the list of housing units if there is one."""
         del out, to_count
         clock.start("reading and checking the records")
-        with checked_records(data, KIND, config.config.settings, config.iterations, request.memory) as records:
+        with checked_records(
+            data, KIND, config.config.settings, config.iterations, request.memory, request.columns
+        ) as records:
             yield records
 
     def public_inputs(self, records: DetailedRecords, config: Parameters[PersonsConfig]) -> dict[str, str]:

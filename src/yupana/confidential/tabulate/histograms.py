@@ -23,8 +23,9 @@ from yupana.confidential.records.histogram_file import (
     place_repetitions,
 )
 from yupana.confidential.records.quarters import QUARTERS, type_quarters
-from yupana.confidential.records.reader import Source, find_source, forms, place_finding, require_folder
+from yupana.confidential.records.reader import Source, find_source, forms, no_names, place_finding, require_folder
 from yupana.errors import InputError
+from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.delimited import positions
 from yupana.privacy.sealed import Sealed
 from yupana.topdown.constraints import MOST_PERSONS
@@ -81,7 +82,13 @@ class BlockCounts(Sealed):
 
 
 def read_block_counts(
-    folder: Path, schema: Schema, blocks: Ints, facilities: Ints | None = None, *, memory: int | None = None
+    folder: Path,
+    schema: Schema,
+    blocks: Ints,
+    facilities: Ints | None = None,
+    *,
+    memory: int | None = None,
+    columns: ColumnMap = BUREAU,
 ) -> BlockCounts:
     """Count the records of a data folder, a histogram or microdata, by block; a block without records has zeros.
 
@@ -97,6 +104,8 @@ def read_block_counts(
         tell the type of group quarters, it is read off these.
     memory : int, optional
         Bytes to get along with.
+    columns : ColumnMap
+        What files of persons, units and geo call their columns.
 
     Raises
     ------
@@ -105,7 +114,9 @@ def read_block_counts(
     """
     require_folder(folder)
     if not forms(folder, HISTOGRAM):
-        return _count_microdata(folder, schema, blocks, facilities, memory)
+        return _count_microdata(folder, schema, blocks, facilities, memory, columns)
+    if columns.names:
+        raise no_names(folder)
     if is_cef(folder, (HISTOGRAM,)) or any(forms(folder, schema) for schema in FILES):
         raise InputError(f"{folder} holds a histogram and microdata; leave one of them")
     return _read_histogram(folder, schema, blocks, memory)
@@ -203,10 +214,12 @@ def _read_histogram(folder: Path, schema: Schema, blocks: Ints, memory: int | No
 
 
 def _count_microdata(
-    folder: Path, schema: Schema, blocks: Ints, facilities: Ints | None, memory: int | None
+    folder: Path, schema: Schema, blocks: Ints, facilities: Ints | None, memory: int | None, columns: ColumnMap
 ) -> BlockCounts:
     counted = _what_is_counted(schema)
-    with open_census(folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED) as census:
+    with open_census(
+        folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED, columns=columns
+    ) as census:
         census.require_valid()
         require_none(_place_units(census, blocks))
         entries = counted(census, schema, facilities)

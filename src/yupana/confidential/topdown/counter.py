@@ -163,6 +163,7 @@ class TopdownCounter(Counter[Configuration, CountedBlocks, CountedBlocks, Made])
             "noisy measurements": request.noisy_measurements is not None,
             "seed": "none" if request.entropy.for_release else repr(request.entropy),
             "version": yupana.__version__,
+            **({"columns": request.columns.as_text()} if request.columns.names else {}),
             **{f"input {name}": digest for name, digest in checksums(records.data, records.world).items()},
         }
         if request.resume:

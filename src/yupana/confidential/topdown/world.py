@@ -122,7 +122,9 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     order = np.searchsorted(counted.block, spine.blocks)
     facilities = None if facilities is None else facilities[order]
     clock.start("reading and checking the records")
-    counts = read_block_counts(data, configuration.schema, spine.blocks, facilities, memory=request.memory)
+    counts = read_block_counts(
+        data, configuration.schema, spine.blocks, facilities, memory=request.memory, columns=request.columns
+    )
     check_structural_zeros(counts, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
         check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)

@@ -1,0 +1,105 @@
+"""What one's own record files call the columns that Yupana knows by the Census Bureau's names. Public."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from yupana.errors import ConfigError, nearest
+from yupana.files.columns import GEO, HOUSEHOLD_RECORDS, PERSON_RECORDS, PERSONS, UNITS, RecordFile
+from yupana.files.document import is_text, read_document, read_table, refuse
+
+_FILES: Final = {file.name: file for file in (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS)}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMap:
+    """Names of columns by record file.
+
+    Attributes
+    ----------
+    names : mapping of file to mapping of str to str
+        Of each record file, without extension: the names in it by the Census Bureau's. Others are the Bureau's.
+    """
+
+    names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def applied(self, file: RecordFile) -> RecordFile:
+        """The record file with these names."""
+        return replace(file, called=tuple(self.names.get(file.name, {}).items()))
+
+    def as_text(self) -> str:
+        """Describe it, for the options of a manifest; empty if every column has the Bureau's name."""
+        return json.dumps(self.names) if self.names else ""
+
+
+BUREAU: Final = ColumnMap()
+"""Every column has the Census Bureau's name."""
+
+
+def read_column_map(path: Path) -> ColumnMap:
+    """Read a map in TOML or JSON: a table for each record file, such as ``AGE = "alter"`` in ``[persons]``.
+
+    Raises
+    ------
+    ConfigError
+        If a file or column is unknown, or a name stands for two columns. All faults are named at once.
+    """
+    document, faults = read_document(path)
+    found = _checked(document, faults)
+    if faults:
+        raise refuse(path, faults)
+    return found
+
+
+def column_map_of(text: str) -> ColumnMap:
+    """Read what `ColumnMap.as_text` wrote.
+
+    Raises
+    ------
+    ConfigError
+        If it is something else.
+    """
+    faults: list[str] = []
+    try:
+        found = _checked(json.loads(text) if text else {}, faults)
+    except (ValueError, RecursionError):
+        faults.append("must be JSON")
+    if faults:
+        raise ConfigError("options.columns: " + "; ".join(faults))
+    return found
+
+
+def _checked(document: object, faults: list[str]) -> ColumnMap:
+    tables = read_table("the map of columns", document, faults)
+    known = ", ".join(_FILES)
+    faults += [
+        f"{name!r} is no record file; there are {known}{nearest(name, _FILES)}" for name in tables if name not in _FILES
+    ]
+    names = {name: read_table(name, table, faults) for name, table in tables.items() if name in _FILES}
+    for name, table in names.items():
+        _check_names(_FILES[name], table, faults)
+    return ColumnMap({name: table for name, table in names.items() if table})
+
+
+def _check_names(file: RecordFile, table: Mapping[str, object], faults: list[str]) -> None:
+    before = len(faults)
+    faults += [
+        f"{file.name}: {column!r} is no column; there are {', '.join(file.header)}{nearest(column, file.header)}"
+        for column in table
+        if column not in file.header
+    ]
+    faults += [
+        f"{file.name}.{column}: must be a name in ASCII that begins with a letter"
+        for column, name in table.items()
+        if not (is_text(name) and str(name).isascii() and str(name)[0].isalpha())
+    ]
+    if len(faults) > before:
+        return
+    ours: dict[str, str] = {}
+    for column in file.header:
+        name = str(table.get(column, column))
+        first = ours.setdefault(name.lower(), column)
+        if first != column:
+            faults.append(f"{file.name}: {name!r} would be both {first} and {column}; map each to a name of its own")
