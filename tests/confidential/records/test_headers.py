@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from yupana.cli.main import main
+from yupana.confidential.records.cef import CONFIG
 from yupana.errors import ConfigError
 from yupana.files.column_map import column_map_of, read_column_map
 
@@ -250,3 +251,16 @@ def test_a_map_for_other_kinds_of_files_is_refused(
     (data / "histogram.csv").write_text("block|cell|count\n")
     assert main(["topdown", "validate", "pl94-2020-us", str(data), "--columns", str(columns)]) == 2
     assert "--columns is for persons, units, geo and records" in capsys.readouterr().err
+
+
+def test_a_map_for_the_census_edited_file_is_refused(
+    census: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = renamed(census, tmp_path)
+    data = tmp_path / "cef"
+    data.mkdir()
+    (data / CONFIG).write_text("")
+    config, parameters = (str(census.parent / name) for name in ("config.toml", "parameters"))
+    for product, source in (("phsafe", config), ("safetab-p", parameters)):
+        assert main([product, "validate", source, str(data), "--columns", str(columns)]) == 2
+        assert "--columns is for persons, units, geo and records" in capsys.readouterr().err
