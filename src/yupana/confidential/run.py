@@ -23,8 +23,10 @@ from yupana.confidential.request import (
 from yupana.errors import ConfigError, OutputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan, number
+from yupana.products.codebook import codebook
 from yupana.products.product import Product
 from yupana.progress import Stopwatch
+from yupana.release.check import describe_reports
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import Recipe, check_public_inputs
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
@@ -144,6 +146,7 @@ def _make(product: Product[C], config: C, data: Path, out: Path, request: RunReq
             **manifest_of(ledger, reasons, told.parameters, told.taken_as_public, recipe),
             **told.others,
             "tables": tables,
+            "reports": _write_codebook(product, config, plan, draft, tables),
         }
         write_manifest(draft, manifest)
         _begin(clock, counter.stages[2])
@@ -155,6 +158,17 @@ def _make(product: Product[C], config: C, data: Path, out: Path, request: RunReq
     if noisy:
         counter.finish(records)
     return manifest
+
+
+def _write_codebook(
+    product: Product[C], config: C, plan: Plan, draft: Path, tables: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Write the codebook, which is told no more of the tables than their names and columns."""
+    files = {name: told["columns"] for name, told in tables.items()}
+    told = codebook(product.words.title, plan, files, lambda table: product.described(config, plan, table))
+    for name, text in told.items():
+        (draft / name).write_text(text, encoding="utf-8")
+    return describe_reports(draft, told)
 
 
 def _begin(clock: Stopwatch, stage: str) -> None:

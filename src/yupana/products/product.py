@@ -12,6 +12,7 @@ from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
+from yupana.products.codebook import Described
 from yupana.products.tables import Family
 
 C = TypeVar("C")
@@ -196,6 +197,10 @@ class Product(Protocol[C]):
 
     def taken_as_public(self, config: C) -> tuple[str, ...]:
         """What the guarantee takes as known to everybody, as far as the configuration tells."""
+        ...
+
+    def described(self, config: C, plan: Plan, table: str) -> Described:
+        """What a table of a release, named by its path without the ending, and its columns are called."""
         ...
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:

@@ -348,7 +348,12 @@ def test_columns_and_numbers_of_rows(tmp_path: Path, one_census: Census) -> None
         iteration = [] if table in {"PH2", "PH6"} else ["ITERATION_CODE"]
         header = ["REGION_ID", "REGION_TYPE", *iteration, f"{table.upper()}_DATA_CELL", "COUNT", "NOISE_DISTRIBUTION"]
         assert (out / f"{table}.csv").read_text().splitlines()[0] == "|".join([*header, "VARIANCE", "MOE"])
-    assert {path.name for path in out.iterdir()} == {*(f"{table}.csv" for table in tables), "manifest.json"}
+    assert {path.name for path in out.iterdir()} == {
+        *(f"{table}.csv" for table in tables),
+        "manifest.json",
+        "datapackage.json",
+        "codebook.md",
+    }
 
 
 def test_parquet_tables_hold_what_csv_tables_hold(tmp_path: Path, one_census: Census) -> None:

@@ -252,7 +252,9 @@ class TopdownCounter(Counter[Configuration, CountedBlocks, CountedBlocks, Made])
         clock.start("writing the noisy measurements")
         stored = StoredMeasurements(records.spending, records.kept)
         written = write_noisy(folder, records.world.spine, config.schema, config.recodes, stored)
-        write_manifest(folder, {**manifest, "system": NOISY, "tables": describe_files(folder, written)})
+        # The codebook is of the tables of the release.
+        others = {key: value for key, value in manifest.items() if key != "reports"}
+        write_manifest(folder, {**others, "system": NOISY, "tables": describe_files(folder, written)})
 
     def observe(self, config: Configuration, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors of counts in all kinds of areas, by query and population."""

@@ -13,11 +13,20 @@ from yupana.plan.measurement import Accounting, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
+from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.phsafe.attributes import faults_of, losses_by_attribute
 from yupana.products.phsafe.configuration import PhsafeConfig, config_document, locate, read_config
 from yupana.products.phsafe.json_schema import schema
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import TAUS, budgets
+from yupana.products.phsafe.shells import (
+    ITERATION_LABELS,
+    SHELLS,
+    WHOSE,
+    area_name,
+    line_labels,
+    nation_name,
+)
 from yupana.products.phsafe.specification import FAMILIES, table
 from yupana.products.phsafe.verify import verify_release
 from yupana.products.product import BuiltIn, Checked, Product, Words
@@ -131,6 +140,26 @@ class PhsafeProduct(Product[PhsafeConfig]):
             "file)",
             "the states, tables, population groups and cells that are published",
         )
+
+    def described(self, config: PhsafeConfig, plan: Plan, table: str) -> Described:
+        """Titles and lines of the published tables, and names of areas and iterations."""
+        shell = next(shell for shell in SHELLS if shell.name == table.split("_", maxsplit=1)[0])
+        lines = line_labels(shell)
+
+        def name(_column: str, cell: Value) -> str:
+            return lines[int(cell)]
+
+        nation = nation_name(config.states)
+        areas: dict[Value, str] = {"1": nation, **{state: area_name("STATE", state, nation) for state in config.states}}
+        whose = WHOSE[next(family.name for family in FAMILIES if table in family.tables)]
+        of = f"Race and ethnicity of the {whose}." if whose else ""
+        return self.words.tables[table].capitalize(), {
+            "REGION_ID": Label("Area", "1 where REGION_TYPE is USA, else the FIPS code of a state.", values=areas),
+            "REGION_TYPE": Label("Kind of area", values={"USA": nation, "STATE": "State"}),
+            "ITERATION_CODE": Label("Race and ethnicity iteration", of, values=dict(ITERATION_LABELS.items())),
+            **cell_labels(FAMILIES, table, {}, name),
+            **numbers(plan),
+        }
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""

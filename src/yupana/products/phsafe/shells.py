@@ -243,6 +243,15 @@ STATE_NAMES: Final = {item.strip()[:2]: item.strip()[3:] for item in _STATE_NAME
 """State equivalents by their FIPS code."""
 
 
+def line_labels(shell: Shell) -> dict[int, str]:
+    """The label of each line by its cell, after those of the lines it is indented under but for the total."""
+    labels, above = {}, list[str]()
+    for stub in shell.stubs:
+        above[stub.depth :] = [stub.label]
+        labels[stub.cell] = ": ".join(above[1:] or above)
+    return labels
+
+
 def nation_name(states: Iterable[str]) -> str:
     """What the sum over the states of a release is called: the nation only if all its states are there."""
     return "United States" if set(STATES) <= set(states) else "The states of this release"

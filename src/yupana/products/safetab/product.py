@@ -13,6 +13,7 @@ from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
+from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.safetab import json_schema
 from yupana.products.safetab.households import configuration as households
@@ -24,7 +25,7 @@ from yupana.products.safetab.persons import configuration as persons
 from yupana.products.safetab.persons import plan as persons_plan
 from yupana.products.safetab.persons import production as persons_production
 from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, sensitivity
-from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Level, RegionType
 from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, QUESTIONS, TENURE, TOTALS
 from yupana.products.safetab.specification import PERSONS as CELLS_OF_PERSONS
 from yupana.products.safetab.verify import verify_release
@@ -77,6 +78,48 @@ _WORDS_H: Final = Words(
     levels=_LEVEL_WORDS,
     kinds={HOUSEHOLD_TYPE.name: "household type", TENURE.name: "tenure"},
 )
+
+
+_CELL_COLUMNS: Final = {
+    "AGESTART": "First age",
+    "AGEEND": "Last age",
+    "SEX": "Sex",
+    "T3_DATA_CELL": "Household type",
+    "T4_DATA_CELL": "Tenure",
+}
+_CELLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "SEX": ("", "Male", "Female"),
+    "T3_DATA_CELL": (
+        "Total",
+        "Family household",
+        "Married couple family",
+        "Other family",
+        "Male householder, no spouse present",
+        "Female householder, no spouse present",
+        "Nonfamily household",
+        "Householder living alone",
+        "Householder not living alone",
+    ),
+    "T4_DATA_CELL": (
+        "Total",
+        "Owned with a mortgage or a loan",
+        "Owned free and clear",
+        "Renter occupied",
+    ),
+}
+"""What the numbers of cells are called, from 0."""
+
+
+def _cell(column: str, value: Value) -> str:
+    if column in _CELLS:
+        return _CELLS[column][int(value)]
+    return "All ages" if value == "*" else f"{value} and older" if value == "115" else f"{value} years"
+
+
+def _region(region: RegionType) -> str:
+    tribal = "American Indian, Alaska Native or Native Hawaiian area"
+    kind = tribal if region.base == "aiannh" else region.base.capitalize()
+    return f"{kind}, Puerto Rico" if region.run == "pr" else kind
 
 
 _OF_GROUPS: Final = ("Race", "Ethnicity")
@@ -161,6 +204,19 @@ class SafetabProduct(Product[Parameters[K]]):
         """Nothing but the plan."""
         del config, delta
         return {}
+
+    def described(self, config: Parameters[K], plan: Plan, table: str) -> Described:
+        """Areas, the iterations of the code files, and cells."""
+        return self.words.tables[table].capitalize(), {
+            "REGION_ID": Label("Area", "FIPS or ANSI codes one after the other; 1 for the nation."),
+            "REGION_TYPE": Label("Kind of area", values={region.name: _region(region) for region in REGION_TYPES}),
+            "ITERATION_CODE": Label(
+                "Characteristic iteration: a race or ethnicity group",
+                values={iteration.code: iteration.name for iteration in config.iterations.iterations},
+            ),
+            **cell_labels(self.families, table, _CELL_COLUMNS, _cell),
+            **numbers(plan),
+        }
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare tables with each other and with the plan, as far as postprocessing leaves them to be compared."""

@@ -12,7 +12,9 @@ from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
+from yupana.products.codebook import Described
 from yupana.products.product import BuiltIn, Checked, Product, Words
+from yupana.products.topdown.codebook import described
 from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
 from yupana.topdown.configuration import Configuration
@@ -119,6 +121,11 @@ class TopdownProduct(Product[Configuration]):
             *(f"invariant: total of every {level}" for level in config.invariants),
             *(["structural zeros of the configuration"] if config.structural_zeros else []),
         )
+
+    def described(self, config: Configuration, plan: Plan, table: str) -> Described:
+        """Titles of the redistricting data, and labels of the schema."""
+        del plan
+        return described(config, table)
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare the counts with each other, and with schema and geolevels.

@@ -1,0 +1,179 @@
+"""The codebook of a release: what its tables, columns and codes are called, for machines and for readers."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Final, Literal
+
+from yupana.files.delimited import PARQUET
+from yupana.plan.margin import margin_words
+from yupana.plan.plan import Plan
+from yupana.products.tables import Family
+
+DATA_PACKAGE: Final = "datapackage.json"
+READABLE: Final = "codebook.md"
+
+Value = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a column is called and holds.
+
+    Attributes
+    ----------
+    title : str
+    description : str
+    type : "string", "integer", "number" or "boolean"
+        As a Table Schema names it; codes are strings.
+    values : mapping
+        What its codes are called; empty where they are not listed.
+    """
+
+    title: str
+    description: str = ""
+    type: Literal["string", "integer", "number", "boolean"] = "string"
+    values: Mapping[Value, str] = field(default_factory=dict)
+
+
+Described = tuple[str, Mapping[str, Label]]
+"""The title of a table, and its columns by name."""
+
+
+def codebook(
+    title: str, plan: Plan, files: Mapping[str, Sequence[str]], described: Callable[[str], Described]
+) -> dict[str, str]:
+    """The two documents of a codebook.
+
+    Nothing in them depends on a record or on a count, noisy or not: they follow from the plan, the configuration with
+    the code lists it names, the words of the product, and the names of files and columns.
+
+    Parameters
+    ----------
+    title : str
+        Of the product.
+    plan : Plan
+    files : mapping of str to sequence of str
+        The columns of each table, by its path within the release.
+    described : callable
+        What a table and its columns are called, by its path without the ending.
+
+    Returns
+    -------
+    dict of str to str
+        By file name: a Data Package (version 2, whose dialects version 1 reads), and Markdown.
+
+    Raises
+    ------
+    KeyError
+        If a column is not described.
+    """
+    tables = {
+        path: (name, {column: labels[column] for column in columns})
+        for path, columns in files.items()
+        for name, labels in [described(PurePosixPath(path).with_suffix("").as_posix())]
+    }
+    package = {
+        "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+        "profile": "tabular-data-package",
+        "name": _slug(plan.product),
+        "title": title,
+        "description": "Codebook of a release of Yupana; manifest.json says how the release was made.",
+        "resources": [_resource(path, name, labels) for path, (name, labels) in tables.items()],
+    }
+    return {
+        DATA_PACKAGE: json.dumps(package, indent=1, ensure_ascii=False) + "\n",
+        READABLE: _markdown(title, tables),
+    }
+
+
+def numbers(plan: Plan) -> dict[str, Label]:
+    """The columns of noisy numbers and their noise."""
+    return {
+        "COUNT": Label("Count", "As published; its noise is told beside it.", "integer"),
+        "NOISE_DISTRIBUTION": Label("Distribution of the noise", "Of each measured count that is added up."),
+        "VARIANCE": Label("Variance of the noise", type="number"),
+        "MOE": Label("Margin of error", f"{margin_words(plan.margins, plan.confidence)}.", "number"),
+    }
+
+
+def cell_labels(
+    families: Sequence[Family], table: str, titles: Mapping[str, str], name: Callable[[str, Value], str]
+) -> dict[str, Label]:
+    """The columns that tell the cells of a table apart; ``name`` is asked for each label of a column."""
+    shown = next(f.having(table)[0][table] for f in families if table in f.tables)
+    found = {}
+    for place, column in enumerate(shown.columns):
+        labels = dict.fromkeys(cell.labels[place] for cell in shown.cells)
+        kind: Literal["integer", "string"] = "integer" if all(isinstance(label, int) for label in labels) else "string"
+        values = {label: name(column, label) for label in labels}
+        found[column] = Label(titles.get(column, "Cell"), type=kind, values=values)
+    return found
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower())
+
+
+def _resource(path: str, title: str, labels: Mapping[str, Label]) -> dict[str, Any]:
+    is_parquet = path.endswith(PARQUET)
+    form: dict[str, Any] = (
+        {"format": "parquet", "mediatype": "application/vnd.apache.parquet"}
+        if is_parquet
+        else {
+            "format": "csv",
+            "mediatype": "text/csv",
+            "encoding": "utf-8",
+            "dialect": {"delimiter": "|", "header": True},
+        }
+    )
+    return {
+        "name": _slug(PurePosixPath(path).with_suffix("").as_posix().replace("/", ".")),
+        "type": "table",
+        "profile": "tabular-data-resource",
+        "title": title,
+        "path": path,
+        **form,
+        "schema": {"fields": [_field(column, label) for column, label in labels.items()]},
+    }
+
+
+def _field(column: str, label: Label) -> dict[str, Any]:
+    categories = [{"value": value, "label": name} for value, name in label.values.items()]
+    return {
+        "name": column,
+        "type": label.type,
+        "title": label.title,
+        **({"description": label.description} if label.description else {}),
+        **({"categories": categories} if categories else {}),
+    }
+
+
+def _markdown(title: str, tables: Mapping[str, Described]) -> str:
+    """Tables with their columns, then each list of codes once, with the columns that it is of."""
+    lines = [f"# {_text(title)}: codebook", "", f"The same for machines is `{DATA_PACKAGE}`.", "", "## Tables", ""]
+    codes: dict[tuple[tuple[Value, str], ...], dict[str, list[str]]] = {}
+    for path, (name, labels) in tables.items():
+        lines += [f"### `{path}`", "", f"{_text(name)}.", "", "| column | type | what it holds |", "|---|---|---|"]
+        for column, label in labels.items():
+            told = f"{label.title}. {label.description}" if label.description else label.title
+            lines.append(f"| {_text(column)} | {label.type} | {_text(told)} |")
+            if label.values:
+                codes.setdefault(tuple(label.values.items()), {}).setdefault(column, []).append(path)
+        lines.append("")
+    lines += ["## Codes", ""] if codes else []
+    for values, columns in codes.items():
+        of = "; ".join(
+            f"{_text(column)} of {', '.join(f'`{path}`' for path in paths)}" for column, paths in columns.items()
+        )
+        lines += [f"### {_text(', '.join(columns))}", "", f"{of}.", "", "| code | meaning |", "|---|---|"]
+        lines += [f"| {_text(str(value))} | {_text(label)} |" for value, label in values]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _text(text: str) -> str:
+    """A text that Markdown shows as it is, in a table, too."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))

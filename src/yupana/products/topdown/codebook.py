@@ -1,0 +1,154 @@
+"""What the files of a TopDown release, their columns and codes are called. Public."""
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Final
+
+from yupana.products.codebook import Described, Label
+from yupana.products.topdown.schema import counts_persons
+from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, race_variables, tables_of
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.disk import MICRODATA
+
+_RACES: Final = (
+    "White",
+    "Black or African American",
+    "American Indian and Alaska Native",
+    "Asian",
+    "Native Hawaiian and Other Pacific Islander",
+    "Some Other Race",
+)
+_COMBINATIONS: Final = [", ".join(found) for number in range(1, 7) for found in combinations(_RACES, number)]
+_INSTITUTIONAL: Final = (
+    "Correctional facilities for adults",
+    "Juvenile facilities",
+    "Nursing facilities",
+    "Other institutional facilities",
+)
+_NONINSTITUTIONAL: Final = (
+    "College or university student housing",
+    "Military quarters",
+    "Other noninstitutional facilities",
+)
+_QUARTERS: Final = (*_INSTITUTIONAL, *_NONINSTITUTIONAL)
+
+_TITLES: Final = {
+    "P1": "Race",
+    "P2": "Hispanic or Latino, and not Hispanic or Latino by race",
+    "P3": "Race for the population 18 years and over",
+    "P4": "Hispanic or Latino, and not Hispanic or Latino by race, for the population 18 years and over",
+    "P5": "Group quarters population by major group quarters type",
+    "H1": "Occupancy status of housing units",
+}
+
+_FOLDERS: Final = {
+    "spine": "Geography of the spine",
+    "counts": "Counts of the units of a geolevel of the spine, zeros left out",
+    "tabulation": "Counts of a kind of published area, zeros left out",
+    "intervals": "Estimates and intervals of a query in a geolevel",
+}
+
+_RECORDS: Final = {
+    "SCHEMA_TYPE_CODE": Label("Kind of file", values={"MPD": "persons", "MUD": "housing units and group quarters"}),
+    "SCHEMA_BUILD_ID": Label("Version of the form of the file"),
+    "TABBLKST": Label("State", "FIPS code."),
+    "TABBLKCOU": Label("County", "FIPS code within the state."),
+    "TABTRACTCE": Label("Tract", "Code within the county."),
+    "TABBLKGRPCE": Label("Block group", "Code within the tract."),
+    "TABBLK": Label("Block", "Code within the tract."),
+    "EPNUM": Label("Number of the record in the file"),
+    "RTYPE": Label(
+        "Kind of record",
+        values={
+            "2": "housing unit",
+            "3": "person in a household",
+            "4": "group quarters",
+            "5": "person in group quarters",
+        },
+    ),
+    "HH_STATUS": Label("Occupancy", values={"0": "group quarters", "1": "occupied", "2": "vacant"}),
+    "GQTYPE_PL": Label(
+        "Group quarters type",
+        values={"0": "Not in group quarters", **{str(code): name for code, name in enumerate(_QUARTERS, 1)}},
+    ),
+    "VOTING_AGE": Label("Voting age", values={"1": "under 18 years", "2": "18 years and over"}),
+    "CENHISP": Label("Hispanic origin", values={"1": "not Hispanic or Latino", "2": "Hispanic or Latino"}),
+    "CENRACE": Label("Race", values={f"{code:02}": name for code, name in enumerate(_COMBINATIONS, 1)}),
+}
+
+_OTHERS: Final = {
+    "block": Label("Block", "16 digits: state, county, tract, block group, block."),
+    "geounit": Label("Code of the area"),
+    "geolevel": Label("Geolevel of the spine"),
+    "parent": Label("Code of the geounit that it is a part of", "Empty for the root."),
+    "children": Label("How many geounits it is divided into", type="integer"),
+    "share": Label("Share of the budget along a path", "A fraction, such as 1/8."),
+    "bypassed": Label("Whether it is bypassed", type="boolean"),
+    "count": Label("Count", "Non-negative and consistent; without noise if the release has none.", "integer"),
+    "estimate": Label("Estimate", "Of the measurements, before non-negativity and rounding.", "number"),
+    "variance": Label("Variance of the estimate", type="number"),
+    "lower": Label("Lower end of the interval", type="number"),
+    "upper": Label("Upper end of the interval", type="number"),
+    "SUMLEV": Label(
+        "Summary level", values={code: name.replace("_", " ") for name, code in SUMMARY_LEVELS.items()}
+    ),
+    "GEOCODE": Label("Code of the area", "FIPS or ANSI codes one after the other; 15 digits of a block."),
+}  # fmt: skip
+
+
+class _Columns(dict[str, Label]):
+    """Columns by name; one that the configuration alone names, such as a recoded attribute, is called by its name."""
+
+    def __missing__(self, name: str) -> Label:
+        return Label(name)
+
+
+def described(config: Configuration, table: str) -> Described:
+    """What a file of a release, named by its path without the ending, and its columns are called."""
+    folder, _, name = table.partition("/")
+    columns = _Columns({**_OTHERS, **_RECORDS})
+    if folder not in {"spine", "intervals"}:
+        attributes = config.schema.attributes
+        columns |= {a.name: Label(a.name, values={label: label for label in a.labels}) for a in attributes}
+    if folder == TABLES:
+        found = next(t for t in tables_of(config.schema) if t.name == name)
+        columns |= {
+            variable: Label(line, type="integer")
+            for variable, line in zip(found.variables, variable_labels(name), strict=True)
+        }
+        return _TITLES[name], columns
+    if table == MICRODATA.removesuffix(".csv"):
+        of = "person" if counts_persons(config.schema) else "unit that is counted"
+        return f"One record for each {of}", columns
+    if folder == "spine":
+        columns |= {level: Label(f"Geounit of {level} that the block lies in") for level in config.shares}
+    return f"{_FOLDERS[folder]}: {name}", columns
+
+
+def variable_labels(table: str) -> tuple[str, ...]:
+    """The lines of a table of the redistricting data, in order of its variables."""
+    if table == "H1":
+        return "Total", "Occupied", "Vacant"
+    if table == "P5":
+        parts = (
+            ("Institutionalized population", _INSTITUTIONAL),
+            ("Noninstitutionalized population", _NONINSTITUTIONAL),
+        )
+        return "Total", *(line for head, kinds in parts for line in (head, *(f"{head}: {kind}" for kind in kinds)))
+    lines = _race_lines()
+    races = tuple(lines[place] for place in sorted(lines))
+    if table in {"P1", "P3"}:
+        return races
+    other = "Not Hispanic or Latino"
+    return "Total", "Hispanic or Latino", other, *(f"{other}: {line}" for line in races[1:])
+
+
+def _race_lines() -> Mapping[int, str]:
+    lines = {0: "Total"}
+    for (_, above, head, own), name in zip(race_variables().tolist(), _COMBINATIONS, strict=True):
+        number = name.count(", ") + 1
+        if number == 1:
+            lines |= {above: "Population of one race", own: f"{name} alone"}
+        else:
+            lines |= {above: "Population of two or more races", head: f"Population of {number} races", own: name}
+    return lines

@@ -1,0 +1,152 @@
+"""The codebook of a release describes every file, column and code of it, and nothing that depends on its records."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from yupana.cli.main import main
+from yupana.products.codebook import DATA_PACKAGE, READABLE
+from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.shells import SHELLS, line_labels
+from yupana.products.safetab.demonstration_parameters import write_parameters
+from yupana.products.topdown.codebook import described, variable_labels
+from yupana.products.topdown.tables import race_variables
+from yupana.release.tables import read_table
+from yupana.topdown.reading.configuration import read_configuration
+
+CASES = (
+    ("phsafe", "config.json", "csv"),
+    ("phsafe", "config.json", "parquet"),
+    ("safetab-p", "parameters", "csv"),
+    ("safetab-h", "parameters", "parquet"),
+    ("topdown", "pl94-2020-us", "csv"),
+    ("topdown", "h1-2020-us", "csv"),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("codebook")
+    for seed in ("1", "2"):
+        out = str(folder / f"census-{seed}")
+        assert main(["synth", out, "--households", "60", "--states", "44", "--seed", seed]) == 0
+    (folder / "config.json").write_text(json.dumps(production_config()))
+    write_parameters(folder / "parameters")
+    return folder
+
+
+def release(place: Path, product: str, config: str, fmt: str, census: str = "1", verb: str = "exact") -> Path:
+    out = place / f"{product}-{config}-{fmt}-{census}-{verb}"
+    if not out.is_dir():
+        source = str(place / config) if (place / config).exists() else config
+        data = str(place / f"census-{census}")
+        more = []
+        if product == "safetab-h":
+            totals = release(place, "safetab-p", config, "csv", census, verb) / "T01001.csv"
+            more = ["--totals", str(totals)]
+        seed = ["--seed", "1"] if verb == "run" else []
+        assert main([product, verb, source, data, str(out), "--format", fmt, *seed, *more]) == 0
+    return out
+
+
+def holds(field: Mapping[str, Any], value: str) -> bool:
+    """Whether a value that was written is one that a field may have."""
+    if field["type"] == "integer" and value:
+        int(value)
+    if field["type"] == "number":
+        float(value)
+    if field["type"] == "boolean" and value not in {"true", "false"}:
+        return False
+    codes = {str(category["value"]) for category in field.get("categories", ())}
+    return not codes or value in codes
+
+
+@pytest.mark.parametrize(("product", "config", "fmt"), CASES)
+def test_every_file_column_and_code_is_described(place: Path, product: str, config: str, fmt: str) -> None:
+    out = release(place, product, config, fmt)
+    manifest = json.loads((out / "manifest.json").read_text())
+    package = json.loads((out / DATA_PACKAGE).read_text())
+    words = (out / READABLE).read_text()
+    resources = {resource["path"]: resource for resource in package["resources"]}
+    assert list(resources) == list(manifest["tables"])
+    assert len({resource["name"] for resource in resources.values()}) == len(resources)
+    for path, resource in resources.items():
+        assert resource["title"]
+        assert f"### `{path}`" in words
+        assert resource["format"] == Path(path).suffix[1:]
+        fields = resource["schema"]["fields"]
+        columns = read_table(out / path)
+        assert [field["name"] for field in fields] == list(columns)
+        for field in fields:
+            assert field["title"]
+            assert all(category["label"] for category in field.get("categories", ()))
+            wrong = {value for value in columns[field["name"]] if not holds(field, value)}
+            assert not wrong, (path, field["name"])
+
+
+@pytest.mark.parametrize(
+    ("product", "config"),
+    [("phsafe", "config.json"), ("safetab-p", "parameters"), ("topdown", "h1-2020-us")],
+)
+def test_two_censuses_have_one_codebook(place: Path, product: str, config: str) -> None:
+    one, other = (release(place, product, config, "csv", census, "run") for census in "12")
+    assert (one / "manifest.json").read_bytes() != (other / "manifest.json").read_bytes()
+    for name in (DATA_PACKAGE, READABLE):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", [DATA_PACKAGE, READABLE])
+def test_check_finds_a_changed_or_missing_codebook(place: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    out = release(place, "phsafe", "config.json", "csv")
+    whole = (out / name).read_bytes()
+    assert main(["check", str(out)]) == 0
+    capsys.readouterr()
+    try:
+        (out / name).write_bytes(whole + b" ")
+        assert main(["check", str(out)]) == 2
+        assert f"{name} was changed" in "".join(capsys.readouterr())
+        (out / name).unlink()
+        assert main(["check", str(out)]) == 2
+        assert f"{name} is missing" in "".join(capsys.readouterr())
+    finally:
+        (out / name).write_bytes(whole)
+
+
+def test_a_release_without_a_codebook_is_sound(place: Path) -> None:
+    """As those made before there was one."""
+    out = release(place, "phsafe", "config.json", "csv", "2")
+    manifest = json.loads((out / "manifest.json").read_text())
+    for name in manifest.pop("reports"):
+        (out / name).unlink()
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    assert main(["check", str(out)]) == 0
+
+
+def test_lines_of_the_redistricting_tables() -> None:
+    assert {name: len(variable_labels(name)) for name in ("P1", "P2", "P3", "P4", "P5", "H1")} == {
+        "P1": 71, "P2": 73, "P3": 71, "P4": 73, "P5": 10, "H1": 3,
+    }  # fmt: skip
+    races = variable_labels("P1")
+    assert races[2] == "White alone"
+    assert races[9:11] == ("Population of 2 races", "White, Black or African American")
+    assert [races[line] for line in race_variables()[-1][[0, 1, 2]]] == [
+        "Total", "Population of two or more races", "Population of 6 races",
+    ]  # fmt: skip
+    assert variable_labels("P2")[4] == "Not Hispanic or Latino: White alone"
+    assert variable_labels("P5")[6] == "Noninstitutionalized population"
+
+
+def test_lines_are_named_after_those_above() -> None:
+    ph2 = line_labels(next(shell for shell in SHELLS if shell.name == "PH2"))
+    assert ph2[1] == "Total"
+    assert ph2[4] == "In married couple household: Same-sex married couple"
+    assert ph2[5] == "In cohabiting couple household"
+
+
+def test_a_recoded_column_is_called_by_its_name() -> None:
+    title, columns = described(read_configuration("pl94-2020-us"), "intervals/State/total")
+    assert title == "Estimates and intervals of a query in a geolevel: State/total"
+    assert columns["majority"].title == "majority"
