@@ -17,15 +17,15 @@ pytest.importorskip("fastapi", reason="the explorer's server is not installed: p
 
 import httpx
 from attack_mutations import ODD, nested, value
-from yupana.explore.shelf import Shelf
 
+from yupana.explore.products import Pages
 from yupana.explore.server import make_app
 
 CASES = int(os.environ.get("YUPANA_ATTACKS", "4"))
 PORT = 8080
 HOST = f"127.0.0.1:{PORT}"
 POSTS = ("view", "solve", "save", "load", "export")
-SHELF = Shelf()
+SHELF = Pages()
 APP = make_app(SHELF, PORT)
 
 HOSTS = ("evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:8080", "[::1]:8080", "", f"{HOST}@x", " ")
