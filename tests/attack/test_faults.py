@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from yupana.cli.main import main
-from yupana.confidential import request as products_run
+from yupana.confidential import run as machine
 from yupana.plan import account
 
 PROGRAM = Path(sys.executable).with_name("yupana")
@@ -190,7 +190,7 @@ def test_an_odd_clock_changes_no_outcome(
             del tz
             return datetime(year, 1, 1, tzinfo=UTC)
 
-    monkeypatch.setattr(products_run, "datetime", Clock)
+    monkeypatch.setattr(machine, "datetime", Clock)
     monkeypatch.setattr(account, "datetime", Clock)
     ledger = ["--ledger", str(tmp_path / "ledger.json"), "--dataset", "D"]
     for _ in range(2):

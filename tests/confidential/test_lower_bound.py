@@ -183,9 +183,9 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
             measurer = Measurer(config, iterations, areas, Ledger(plan), SeededEntropy(run), "us")
             # Of each group its total, and which table it got.
             groups = {
-                (noisy.level.name, int(area), int(iteration)): (int(cells.sum()), noisy.table)
+                (noisy.measurement.level, int(area), int(iteration)): (int(cells.sum()), noisy.choice)
                 for noisy in measurer.measure(slices)
-                for area, iteration, cells in zip(noisy.areas, noisy.iterations, noisy.counts, strict=True)
+                for area, iteration, cells in zip(noisy.area.places, noisy.iteration.places, noisy.counts, strict=True)
             }
             return np.array([value for key in sorted(groups) for value in groups[key]], dtype=np.float64)
 
@@ -211,7 +211,7 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
             run_h.count_levels(records, config, iterations, counted, config.settings.max_race_codes)
 
         def release(plan: Plan, run: int) -> Floats:
-            groups = run_h.measure_levels(counted, config, Ledger(plan), SeededEntropy(run))
+            groups = run_h.measure_levels(counted, config, iterations, Ledger(plan), SeededEntropy(run))
             return np.concatenate([noisy.counts.ravel() for noisy in groups]).astype(np.float64)
 
         return plan_h.make_plan(config, iterations, accounting="tight"), release
