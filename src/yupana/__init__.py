@@ -5,11 +5,13 @@ each is loaded when it is first asked for, so that the import itself costs nothi
 """
 
 import sys
-from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+# The commands start here, too: what this file imports is a time in which Ctrl-C prints a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from yupana import topdown
     from yupana.api import (
         accuracy,
@@ -116,9 +118,11 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 class _Public(ModuleType):
     """The package itself: a function stays the function, although a folder such as `plan` has its name, too."""
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever the name stands for)
+    def __getattr__(self, name: str) -> "Any":  # noqa: ANN401 (whatever the name stands for)
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
         if name == "topdown":
             return import_module("yupana.topdown")
         return getattr(import_module(_HOME_OF.get(name, "yupana.api")), name)

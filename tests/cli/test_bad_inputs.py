@@ -954,4 +954,7 @@ def test_ctrl_c_at_the_very_start_prints_no_traceback(place: Place) -> None:
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, out, err = finish(process)
-        assert "Traceback" not in out + err, delay
+        assert out == ""
+        # Nothing of ours can answer before it has imported what it needs for that.
+        frames = re.findall(r'File ".*/src/yupana/(.*)", line \d+, in .*\n\s*(.*)', err)
+        assert set(frames) <= {("__init__.py", "from types import ModuleType"), ("cli/start.py", "import signal")}, err

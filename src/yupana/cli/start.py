@@ -10,6 +10,9 @@ def _quiet(_signal: int, _frame: object) -> None:
     os._exit(2)
 
 
+for _number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(_number, _quiet)
+
 # A stream that is closed reads nothing and loses what is written. Otherwise a file of ours would take its number.
 for _name, _flags in (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRONLY)):
     if getattr(sys, _name) is None:
@@ -18,9 +21,6 @@ for _name, _flags in (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr"
 
 # Work is spread over threads of our own; a library that starts more for each small matrix only makes them wait.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-for _number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(_number, _quiet)
 
 
 def entry() -> None:
