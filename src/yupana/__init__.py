@@ -121,7 +121,7 @@ class _Public(ModuleType):
     def __getattr__(self, name: str) -> "Any":  # noqa: ANN401 (whatever the name stands for)
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
+        from importlib import import_module  # noqa: PLC0415 (see above)
 
         if name == "topdown":
             return import_module("yupana.topdown")

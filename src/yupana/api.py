@@ -3,54 +3,61 @@
 What stands below is imported inside the functions, so that a script loads what it uses.
 """
 
-import json
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from decimal import Decimal
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
+from yupana.asked import (
+    Case,
+    Estimator,
+    Exact,
+    Place,
+    Values,
+    account,
+    ask,
+    confidence_of,
+    entropy,
+    positive_number,
+)
 from yupana.errors import ConfigError, OutputError, nearest
-from yupana.progress import Listener, Step, listening
+from yupana.progress import Listener, Step, announcing, listening
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.answers import AttributeAnswer
     from yupana.audit.empirical.loss import LossFinding
-    from yupana.confidential.records.findings import Finding
+    from yupana.confidential.accuracy import Accuracy
+    from yupana.confidential.counter import Validation
     from yupana.confidential.records.frames import Data
-    from yupana.confidential.request import Account, RunRequest
+    from yupana.confidential.request import RunRequest
     from yupana.estimate.intervals.answers import Intervals
     from yupana.files.arrow import ArrowTable
+    from yupana.files.new_file import NewFile
     from yupana.geography.settings import SpineSettings
     from yupana.plan.margin import Margins
     from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
     from yupana.plan.unit import UnitName
-    from yupana.privacy.entropy import Entropy
-    from yupana.privacy.exact import Budget
     from yupana.products.product import Checked, Product
-    from yupana.release.recipe import Recipe
     from yupana.release.release import Release
     from yupana.release.tables import Format
     from yupana.report.certified import Certificate
     from yupana.synthetic.census import CensusSummary
-
-Place: TypeAlias = str | Path
-Exact: TypeAlias = Fraction | int | float | str
-"""A number that is taken as it is written: a float as its shortest decimal, a text such as "1/3" or "0.05"."""
 
 
 def plan(
     product: "str | Product[Any]",
     config: object,
     *,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    renormalise: bool = False,
     accounting: "Accounting | None" = None,
     confidence: Exact | None = None,
     margins: "Margins | None" = None,
     codes: Place | None = None,
+    spine: Place | None = None,
 ) -> "Plan":
     """Tell what a run would measure, and what it would cost; needs no data.
 
@@ -60,7 +67,12 @@ def plan(
         A key of `PRODUCTS`, such as "phsafe", or one of its values.
     config : str, Path, mapping or configuration
         A file (JSON or TOML), the manifest of a release, SafeTab's parameter folder, a built-in name such as
-        "pl94-2020-us", a document as such a file holds, or what ``PRODUCTS[key].read`` gave.
+        "pl94-2020-us", a document as such a file holds, or what ``PRODUCTS[key].read`` gave. Of a release's manifest,
+        its options hold where they are not given.
+    set : mapping
+        Values that take the place of the configuration's, such as ``{"tau.PH2": 10}``, before it is checked.
+    renormalise : bool
+        Of TopDown: divide shares that do not sum to 1 by their sum.
     accounting : "published" or "tight"
         The sensitivities that noise is scaled to: those of the papers of 2020 (default), or the least proven.
     confidence : Fraction, float or str
@@ -69,6 +81,8 @@ def plan(
         A margin of error is the least whole number with the confidence (default), or z times the standard deviation.
     codes : str or Path
         Of SafeTab: the folder with the files of codes and iterations, if it is not that of the configuration.
+    spine : str or Path, optional
+        Of TopDown: "conventional", "aian" or "optimized" in place of the configuration's, or the folder of a spine.
 
     Returns
     -------
@@ -85,29 +99,45 @@ def plan(
     ------
     docs/margins.md; docs/phsafe-privacy.md, docs/safetab-privacy.md and docs/topdown-privacy.md prove the losses.
     """
-    return _ask(product, config, codes, accounting=accounting, confidence=confidence, margins=margins).plan()
+    asked = ask(
+        product,
+        config,
+        set=set,
+        renormalise=renormalise,
+        codes=codes,
+        spine=spine,
+        accounting=accounting,
+        confidence=confidence,
+        margins=margins,
+    )
+    return asked.plan()
 
 
 def solve(
     product: "str | Product[Any]",
     config: object,
     *,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    renormalise: bool = False,
+    targets: Place | None = None,
     margins: Mapping[str, Exact] | None = None,
     total: Exact | None = None,
     sizes: Mapping[str, Exact] | None = None,
     weights: Mapping[str, Exact] | None = None,
     decimals: int | None = None,
-    accounting: "Accounting" = "published",
+    accounting: "Accounting | None" = None,
     confidence: Exact | None = None,
-    rule: "Margins" = "exact",
+    rule: "Margins | None" = None,
     codes: Place | None = None,
 ) -> Any:  # noqa: ANN401 (the configuration of the product)
     """Find the least budgets that reach margins of error, or share a total so that relative errors are equal.
 
     Parameters
     ----------
-    product, config, accounting, confidence, codes
+    product, config, set, renormalise, accounting, confidence, codes
         As of `plan`.
+    targets : str or Path
+        A file with what follows (docs/targets.md); nothing else is given then.
     margins : mapping of entry to number
         The largest margin of error of one cell, in records, by the name of its budget, such as "PH1_num/usa_*"
         (``PRODUCTS[key].entries(config)`` has all). Budgets that are not named stay.
@@ -130,30 +160,44 @@ def solve(
     Raises
     ------
     ConfigError
-        If neither margins nor a total with sizes are given, or a name or a number is faulty, or the total is spent.
+        If not one of targets, margins, and a total with sizes is given, or a name or a number is faulty, or the total
+        is spent.
 
     Source
     ------
     docs/targets.md proves that both answers are optimal.
     """
-    from yupana.plan.budgets import Question
+    from yupana.plan.budgets import Question, read_question
     from yupana.plan.budgets import solve as solved
 
-    if (margins is None) == (total is None) or (total is None) != (sizes is None):
-        raise ConfigError("solve needs either margins, or a total and sizes")
-    asked = _ask(product, config, codes, accounting=accounting, confidence=confidence, margins=rule)
-    entries = asked.product.entries(asked.config, asked.accounting)
-    wanted, by_size, by_weight = (
-        {name: _positive(f"{kind} of {name}", value) for name, value in (given or {}).items()}
-        for kind, given in (("margins", margins), ("sizes", sizes), ("weights", weights))
+    wanted = [targets is not None, margins is not None, total is not None]
+    if sum(wanted) != 1 or (total is None) != (sizes is None):
+        raise ConfigError("solve needs one of targets, margins, and a total with sizes")
+    asked = ask(
+        product,
+        config,
+        set=set,
+        renormalise=renormalise,
+        codes=codes,
+        accounting=accounting,
+        confidence=confidence,
+        margins=rule,
     )
-    for name in (*wanted, *by_size, *by_weight):
-        if name not in entries:
-            raise ConfigError(f"{name!r} is no entry of this configuration{nearest(name, entries)}")
-    weighted = {name: size / by_weight.get(name, 1) for name, size in by_size.items()}
-    question = Question(wanted, None if total is None else _positive("total", total), weighted, decimals)
+    entries = asked.product.entries(asked.config, asked.accounting)
+    if targets is not None:
+        question = read_question(Path(targets), entries)
+    else:
+        least, by_size, by_weight = (
+            {name: positive_number(f"{kind} of {name}", value) for name, value in (given or {}).items()}
+            for kind, given in (("margins", margins), ("sizes", sizes), ("weights", weights))
+        )
+        for name in (*least, *by_size, *by_weight):
+            if name not in entries:
+                raise ConfigError(f"{name!r} is no entry of this configuration{nearest(name, entries)}")
+        weighted = {name: size / by_weight.get(name, 1) for name, size in by_size.items()}
+        question = Question(least, None if total is None else positive_number("total", total), weighted, decimals)
     level = asked.confidence or asked.product.confidence
-    found = solved(question, entries, level, asked.plan().mechanism, rule)
+    found = solved(question, entries, level, asked.plan().mechanism, asked.margins)
     return asked.product.with_budgets(asked.config, found)
 
 
@@ -165,6 +209,9 @@ def run(
     *,
     synthetic: bool = False,
     seed: int | None = None,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    renormalise: bool = False,
+    columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
     accounting: "Accounting | None" = None,
     confidence: Exact | None = None,
     margins: "Margins | None" = None,
@@ -174,14 +221,15 @@ def run(
     ledger: Place | None = None,
     dataset: str | None = None,
     limit: Mapping[str, Exact] | Exact | None = None,
-    unit: "UnitName" = "record",
+    unit: "UnitName | None" = None,
     household_cap: int | None = None,
     memory: int | None = None,
+    report: Place | None = None,
     resume: bool = False,
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
-    estimator: Literal["topdown", "full-information"] | None = None,
+    estimator: Estimator | None = None,
     noisy_measurements: Place | None = None,
     progress: Listener | bool = False,
 ) -> "Release":
@@ -189,8 +237,8 @@ def run(
 
     Parameters
     ----------
-    product, config, accounting, confidence, margins, codes
-        As of `plan`. Of a release's manifest, its options hold where they are not given.
+    product, config, set, renormalise, accounting, confidence, margins, codes, spine
+        As of `plan`.
     data : str, Path or mapping
         A folder with the files of records, or these by name without ending, such as
         ``{"persons": frame, "units": frame, "geo": frame}``: frames of Polars, pandas, pyarrow or DuckDB (anything with
@@ -202,6 +250,9 @@ def run(
         Frames are nobody's. They are taken for real records otherwise, as is a folder without a file named SYNTHETIC.
     seed : int, optional
         Reproducible noise, for synthetic records only; the release is then marked NOT FOR RELEASE.
+    columns : str, Path or mapping
+        What the record files call their columns: a file, or by record file, such as ``{"persons": {"AGE": "alter"}}``
+        (docs/configuration.md).
     format : "csv" or "parquet"
         Of the tables.
     overwrite : bool
@@ -213,15 +264,15 @@ def run(
     limit : number, or mapping of kind of neighbours to number
         The largest loss that the ledger may reach, in rho (epsilon under pure differential privacy).
     unit : "record", "person" or "household"
-        Whose loss the ledger adds; a household needs ``household_cap``, the most persons in one.
+        Whose loss the ledger adds ("record"); a household needs ``household_cap``, the most persons in one.
     memory : int, optional
         Bytes to get along with; three quarters of the machine's if not given, at most 12 GB.
+    report : str or Path, optional
+        An HTML page on the release, as `report` writes it.
     resume : bool
         Go on with a run that was stopped; of TopDown.
     totals : str or Path, optional
         Of SafeTab-H: the table T01001 of SafeTab-P, if it does not lie with the records.
-    spine : str or Path, optional
-        Of TopDown: "conventional", "aian" or "optimized" in place of the configuration's, or the folder of a spine.
     estimator : "topdown" or "full-information"
         Of TopDown.
     noisy_measurements : str or Path, optional
@@ -249,30 +300,38 @@ def run(
     """
     from yupana.confidential.run import run as make
 
-    asked = _ask(
+    asked = ask(
         product,
         config,
-        codes,
+        set=set,
+        renormalise=renormalise,
+        codes=codes,
+        columns=columns,
+        spine=spine,
         accounting=accounting,
         confidence=confidence,
         margins=margins,
         format=format,
         estimator=estimator,
-        spine=spine,
     )
+    charged = account(ledger, dataset, limit, unit, household_cap)
+    page = None if report is None else _claimed(report, [out, *_places(data)])
     with _opened(asked, data, out, synthetic, memory, progress, "run") as (folder, common):
         request = replace(
             common,
-            entropy=_entropy(seed),
+            entropy=entropy(seed),
             overwrite=overwrite,
             log=_path(log),
-            account=_account(ledger, dataset, limit, unit, household_cap),
+            account=charged,
             totals=_path(totals),
             resume=resume,
             noisy_measurements=_path(noisy_measurements),
         )
         make(asked.product, asked.config, folder, Path(out), request)
-    return open_release(out)
+    release = open_release(out)
+    if page is not None:
+        _write_report(page, asked, release)
+    return release
 
 
 def exact(
@@ -283,6 +342,9 @@ def exact(
     *,
     synthetic: bool = False,
     internal: bool = False,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    renormalise: bool = False,
+    columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
     accounting: "Accounting | None" = None,
     confidence: Exact | None = None,
     margins: "Margins | None" = None,
@@ -293,7 +355,7 @@ def exact(
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
-    estimator: Literal["topdown", "full-information"] | None = None,
+    estimator: Estimator | None = None,
     progress: Listener | bool = False,
 ) -> "Release":
     """Make the same tables as `run` without noise: of synthetic records, or for use in the house.
@@ -319,16 +381,19 @@ def exact(
     """
     from yupana.confidential.run import exact as make
 
-    asked = _ask(
+    asked = ask(
         product,
         config,
-        codes,
+        set=set,
+        renormalise=renormalise,
+        codes=codes,
+        columns=columns,
+        spine=spine,
         accounting=accounting,
         confidence=confidence,
         margins=margins,
         format=format,
         estimator=estimator,
-        spine=spine,
     )
     with _opened(asked, data, out, synthetic, memory, progress, "exact") as (folder, common):
         request = replace(common, overwrite=overwrite, log=_path(log), totals=_path(totals), internal=internal)
@@ -342,24 +407,31 @@ def validate(
     data: "Data",
     *,
     synthetic: bool = False,
+    internal: bool = False,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    renormalise: bool = False,
+    columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
     memory: int | None = None,
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
     progress: Listener | bool = False,
-) -> "list[Finding]":
+) -> "Validation":
     """Check records as `run` would. What it finds counts records: it is outside the guarantee, and CONFIDENTIAL.
 
     Parameters
     ----------
+    internal : bool
+        Of PHSafe: tell what thresholds tau about the configured ones would leave out, too.
     product, config, data and all others
         As of `run`.
 
     Returns
     -------
-    list of Finding
-        Rules broken, and remarks; ``finding.dropped`` and ``finding.remark`` tell those that forbid nothing. ``str`` of
-        one is a line with file, rule, how many records and the first places. No value of a record is in it.
+    Validation
+        A sequence of findings, rules broken and remarks; ``finding.dropped`` and ``finding.remark`` tell those that
+        forbid nothing. ``str`` of one is a line with file, rule, how many records and the first places. No value of a
+        record is in it. Beside them ``remarks`` and ``truncation``.
 
     Raises
     ------
@@ -369,25 +441,30 @@ def validate(
     from yupana.confidential.records.frames import in_words
     from yupana.confidential.run import validate as look
 
-    asked = _ask(product, config, codes, spine=spine)
+    asked = ask(product, config, set=set, renormalise=renormalise, codes=codes, columns=columns, spine=spine)
     with _opened(asked, data, None, synthetic, memory, progress, "validate") as (folder, request):
-        found = look(asked.product, asked.config, folder, replace(request, totals=_path(totals)))
+        found = look(asked.product, asked.config, folder, replace(request, totals=_path(totals), internal=internal))
         frames = {} if isinstance(data, str | Path) else data
-        return [
+        told = (
             replace(one, file=in_words(one.file, folder, frames), text=in_words(one.text, folder, frames))
-            for one in found.findings
-        ]
+            for one in found
+        )
+        return replace(found, findings=tuple(told))
 
 
 def accuracy(
     product: "str | Product[Any]",
     config: object,
     data: "Data",
+    out: Place | None = None,
     *,
     trials: int = 1,
     synthetic: bool = False,
     internal: bool = False,
     seed: int | None = None,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    renormalise: bool = False,
+    columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
     accounting: "Accounting | None" = None,
     confidence: Exact | None = None,
     margins: "Margins | None" = None,
@@ -395,9 +472,10 @@ def accuracy(
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
-    estimator: Literal["topdown", "full-information"] | None = None,
+    estimator: Estimator | None = None,
+    overwrite: bool = False,
     progress: Listener | bool = False,
-) -> "ArrowTable":
+) -> "Accuracy":
     """Compare observed with expected margins of error: records are counted once and measured ``trials`` times.
 
     It tells the truth about the records, and each trial would spend the budget again: of synthetic records, or for use
@@ -405,6 +483,8 @@ def accuracy(
 
     Parameters
     ----------
+    out : str or Path, optional
+        A folder for ``accuracy.csv`` and finer tables.
     trials : int
         How often noise is drawn.
     internal : bool
@@ -414,8 +494,9 @@ def accuracy(
 
     Returns
     -------
-    ArrowTable
-        The rows of ``accuracy.csv`` (docs/phsafe.md, docs/safetab.md, docs/topdown.md); margins are in records.
+    Accuracy
+        A table: the rows of ``accuracy.csv`` (docs/phsafe.md, docs/safetab.md, docs/topdown.md); margins are in
+        records. ``observed`` has them as objects.
 
     Raises
     ------
@@ -424,25 +505,30 @@ def accuracy(
     InputError
         As of `run`.
     """
+    from yupana.confidential.accuracy import Accuracy, write_accuracy
     from yupana.confidential.accuracy import accuracy as observe
-    from yupana.release.columns import as_columns
 
-    asked = _ask(
+    asked = ask(
         product,
         config,
-        codes,
+        set=set,
+        renormalise=renormalise,
+        codes=codes,
+        columns=columns,
+        spine=spine,
         accounting=accounting,
         confidence=confidence,
         margins=margins,
         estimator=estimator,
-        spine=spine,
     )
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise ConfigError("trials: must be a whole number above 0")
-    with _opened(asked, data, None, synthetic, memory, progress, "accuracy") as (folder, common):
-        request = replace(common, entropy=_entropy(seed), totals=_path(totals), internal=internal)
+    with _opened(asked, data, out, synthetic, memory, progress, "accuracy") as (folder, common):
+        request = replace(common, entropy=entropy(seed), totals=_path(totals), internal=internal, overwrite=overwrite)
         observed = observe(asked.product, asked.config, folder, request, trials=trials)
-    return as_columns(observed.tables[0])
+    if out is not None:
+        write_accuracy(observed, Path(out), request)
+    return Accuracy.told(observed)
 
 
 def open_release(folder: Place) -> "Release":
@@ -538,7 +624,7 @@ def interval(
 
     if not queries:
         raise ConfigError("interval needs a query, such as 'PH1_num[REGION_ID=06]'; docs/intervals.md has the language")
-    return intervals(_folder(release), queries, confidence=_share(confidence), noisy=_path(noisy))
+    return intervals(_folder(release), queries, confidence=_level(confidence), noisy=_path(noisy))
 
 
 def estimate(
@@ -594,7 +680,7 @@ def estimate(
         release=_folder(release),
         out=Path(out),
         puerto_rico=None if puerto_rico is None else _folder(puerto_rico),
-        confidence=_share(confidence) or Fraction(9, 10),
+        confidence=confidence_of(confidence),
         method=method,
         combination=combine,
         fmt=format,
@@ -602,7 +688,7 @@ def estimate(
         publish=publish,
     )
     with listening(progress, "estimate") as tell:
-        publish_estimates(request, lambda stage: tell(Step(stage)))
+        publish_estimates(request, announcing(tell))
     return open_release(out)
 
 
@@ -658,9 +744,9 @@ def combine_coterminous(
             Path(out),
             housing_units=_path(housing_units),
             parameters=_path(parameters),
-            zero_suppression=_share(zero_suppression),
+            zero_suppression=_level(zero_suppression),
             overwrite=overwrite,
-            announce=lambda stage: tell(Step(stage)),
+            announce=announcing(tell),
         )
     return open_release(out)
 
@@ -711,7 +797,7 @@ def suppress(
             Path(out),
             parameters=_path(parameters),
             overwrite=overwrite,
-            announce=lambda stage: tell(Step(stage)),
+            announce=announcing(tell),
         )
     return open_release(out)
 
@@ -749,8 +835,15 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
     return certify([_folder(release) for release in releases], household_cap)
 
 
-def report(release: "Release | Place", to: Place, *, codes: Place | None = None) -> Path:
-    """Write an HTML page on a release: its loss, its margins and its tables; no truth.
+def report(
+    release: "Release | Place",
+    to: Place,
+    *,
+    codes: Place | None = None,
+    boundaries: Place | None = None,
+    progress: Listener | bool = False,
+) -> Path:
+    """Write an HTML page on a release: its loss, its margins and its tables; no truth. Of a spine: how far areas are.
 
     Parameters
     ----------
@@ -759,6 +852,10 @@ def report(release: "Release | Place", to: Place, *, codes: Place | None = None)
         The page; it may not lie in the release.
     codes : str or Path, optional
         Of SafeTab: the folder with the files of codes and iterations.
+    boundaries : str or Path, optional
+        Of a spine: TIGER/Line boundaries of areas, for the map.
+    progress : callable or bool
+        As of `run`.
 
     Returns
     -------
@@ -772,15 +869,32 @@ def report(release: "Release | Place", to: Place, *, codes: Place | None = None)
     ConfigError
         If charts cannot be drawn, as the extra ``report`` is not installed.
     """
+    opened = open_release(_folder(release))
+    if opened.product == "spine":
+        from yupana.report.spine import write_report
+
+        with listening(progress, "report") as tell:
+            return write_report(opened.folder, _path(boundaries), Path(to), announcing(tell))
+    if boundaries is not None:
+        raise ConfigError("boundaries are for the map of a spine")
+    asked = ask(opened.product, opened.folder / "manifest.json", codes=codes)
+    _write_report(_claimed(to, [opened.folder]), asked, opened.intact())
+    return Path(to)
+
+
+def _claimed(page: Place, homes: Sequence[Place]) -> "NewFile":
+    """A page that may lie in none of these folders, claimed before the work."""
     from yupana.report.place import claim_page
+
+    return claim_page(Path(page), [Path(home) for home in homes])
+
+
+def _write_report(page: "NewFile", asked: Case, release: "Release") -> None:
     from yupana.report.release import write_release_report
 
-    opened = open_release(_folder(release)).intact()
-    asked = _ask(opened.product, opened.folder / "manifest.json", codes)
-    page = claim_page(Path(to), (opened.folder,))
-    production = asked.product.plan(asked.product.production(asked.config))
-    write_release_report(page, asked.plan(), production, opened.manifest, {t: opened.columns(t) for t in opened})
-    return Path(to)
+    # Tables with an iteration of every group can be too large to be read at once; their report shows no counts.
+    tables = {} if "codes" in asked.listing.takes else {table: release.columns(table) for table in release}
+    write_release_report(page, asked.plan(), asked.production(), release.manifest, tables)
 
 
 def empirical_loss(
@@ -882,7 +996,7 @@ def attribute_loss(
     from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
     from yupana.products.phsafe.product import PHSAFE
 
-    asked = _ask(PHSAFE, config, None, accounting=accounting)
+    asked = ask(PHSAFE, config, accounting=accounting)
     question = AttributeQuestion(INDIVIDUALS, SECRETS) if individuals is None else read_individuals(Path(individuals))
     costs = costs_of(asked.plan(), asked.config.taus)
     found: list[AttributeAnswer] = []
@@ -947,12 +1061,16 @@ def build_spine(
             raise ConfigError(f"a spine has no setting {name!r}{nearest(name, known)}")
     request = SpineRequest(Path(reference), _path(blocks), Path(out), overwrite)
     with listening(progress, "spine") as tell:
-        build(replace(settings, **changes), request, lambda stage: tell(Step(stage)))
+        build(replace(settings, **changes), request, announcing(tell))
     return open_release(out)
 
 
 def spine_distances(
-    spine: "Release | Place", entities: Place, *, root: Literal["nation", "county"] = "nation"
+    spine: "Release | Place",
+    entities: Place,
+    *,
+    root: Literal["nation", "county"] = "nation",
+    progress: Listener | bool = False,
 ) -> "ArrowTable":
     """Tell how many geounits of a spine make up each entity: its off-spine distance.
 
@@ -964,6 +1082,8 @@ def spine_distances(
         A file with the column ``block`` (16 digits) and one for each kind of entity.
     root : "nation" or "county"
         Where a distance begins.
+    progress : callable or bool
+        As of `run`.
 
     Returns
     -------
@@ -982,7 +1102,8 @@ def spine_distances(
     from yupana.files.arrow import ArrowTable
     from yupana.geography.distance import measure
 
-    rows = measure(_folder(spine), Path(entities), root, lambda _: None)
+    with listening(progress, "distance") as tell:
+        rows = measure(_folder(spine), Path(entities), root, announcing(tell))
     kinds = {"column": "VARCHAR", "entity": "VARCHAR", "county": "VARCHAR", "osed": "BIGINT"}
     return ArrowTable.of({name: (kind, [getattr(row, name) for row in rows]) for name, kind in kinds.items()})
 
@@ -1041,142 +1162,9 @@ def synthesize(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A product with its configuration and the terms of its plan."""
-
-    product: "Product[Any]"
-    config: Any
-    accounting: "Accounting"
-    confidence: Fraction | None
-    margins: "Margins"
-    fmt: "Format"
-    estimator: Literal["topdown", "full-information"]
-    spine: Path | None
-    repeats: "Recipe | None"
-
-    def plan(self) -> "Plan":
-        return self.product.plan(
-            self.config, accounting=self.accounting, confidence=self.confidence, margins=self.margins
-        )
-
-
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "accounting": ("published", "tight"),
-    "margins": ("exact", "bureau"),
-    "format": ("csv", "parquet"),
-    "estimator": ("topdown", "full-information"),
-}
-"""What terms may be, the default first."""
-
-_TOLD: Final = {"accounting": "sensitivity"}
-"""What a manifest calls a term, where it has another name for it."""
-
-
-def _ask(
-    product: "str | Product[Any]",
-    config: object,
-    codes: Place | None,
-    *,
-    confidence: Exact | None = None,
-    spine: Place | None = None,
-    **terms: str | None,
-) -> _Asked:
-    """Read the configuration; terms that are not given are those of the release that it is the manifest of."""
-    from yupana.release.recipe import read_recipe
-
-    found = _product(product)
-    repeats = read_recipe(found.locate(config)) if isinstance(config, str | Path) else None
-    chosen: dict[str, Any] = {}
-    for name, choices in _CHOICES.items():
-        value = terms.get(name)
-        if value is None:
-            value = choices[0] if repeats is None else repeats.options.get(_TOLD.get(name, name), choices[0])
-        if value not in choices:
-            raise ConfigError(f"{name}: must be {' or '.join(map(repr, choices))}")
-        chosen[name] = value
-    if confidence is None and repeats is not None:
-        confidence = repeats.options.get("confidence")
-    read, folder = _on_spine(found, _read(found, config, codes), spine)
-    return _Asked(
-        found,
-        read,
-        chosen["accounting"],
-        _share(confidence),
-        chosen["margins"],
-        chosen["format"],
-        chosen["estimator"],
-        folder,
-        repeats,
-    )
-
-
-def _product(product: "str | Product[Any]") -> "Product[Any]":
-    from yupana.products import PRODUCTS
-
-    if not isinstance(product, str):
-        return product
-    if product not in PRODUCTS:
-        known = nearest(product, PRODUCTS) or f"; there are {', '.join(PRODUCTS)}"
-        raise ConfigError(f"there is no product {product!r}{known}")
-    return PRODUCTS[product]
-
-
-def _read(product: "Product[Any]", config: object, codes: Place | None) -> Any:  # noqa: ANN401 (the product's own)
-    """A configuration from whatever a user has of it."""
-    read: Callable[..., Any] = product.read
-    more = {} if codes is None else {"codes": Path(codes)}
-    if isinstance(config, str | Path):
-        return read(config, **more)
-    if not isinstance(config, Mapping):
-        if not type(config).__module__.startswith("yupana.products.") and not type(config).__module__.startswith(
-            "yupana.topdown."
-        ):
-            raise ConfigError(f"config is a {type(config).__name__}; give a file, a built-in name or a document")
-        return config
-    with tempfile.TemporaryDirectory(prefix="yupana-") as scratch:
-        path = Path(scratch) / "config.json"
-        try:
-            path.write_text(json.dumps(config, default=_written), encoding="utf-8")
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"config: the document cannot be written as JSON: {error}") from None
-        try:
-            return read(path, **more)
-        except ConfigError as error:
-            raise ConfigError(str(error).replace(f"config {path}", "config")) from None
-
-
-def _written(value: object) -> object:
-    """A value of a document that JSON has no form for."""
-    if isinstance(value, Fraction | Decimal | Path):
-        return str(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"it holds a {type(value).__name__}")
-
-
-def _on_spine(product: "Product[Any]", config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # noqa: ANN401
-    """The configuration on another spine, and its folder if it was built before."""
-    from yupana.geography.settings import KINDS
-
-    if spine is None:
-        return config, None
-    if product.key != "topdown":
-        raise ConfigError(f"{product.key} takes no spine")
-    if spine in KINDS:
-        return config.on_spine(spine), None
-    from yupana.geography.disk import manifest_of, settings_of
-    from yupana.topdown.given import on_given
-
-    folder = Path(spine)
-    if not folder.is_dir():
-        raise ConfigError(f"spine {spine}: neither {', '.join(KINDS)} nor a folder")
-    return on_given(config, settings_of(manifest_of(folder), folder), folder), folder
-
-
 @contextmanager
 def _opened(
-    asked: _Asked,
+    asked: Case,
     data: "Data",
     out: Place | None,
     synthetic: bool,  # noqa: FBT001 (as users say it)
@@ -1189,8 +1177,8 @@ def _opened(
     from yupana.confidential.request import RunRequest, in_output
 
     if out is not None and isinstance(data, Mapping):
-        for given in data.values():
-            if isinstance(given, str | Path) and in_output(Path(given), Path(out)):
+        for given in _places(data):
+            if in_output(Path(given), Path(out)):
                 raise OutputError(
                     f"{given} lies in {out} and would go with what is replaced there; name another folder"
                 )
@@ -1207,69 +1195,23 @@ def _opened(
                 fmt=asked.fmt,
                 estimator=asked.estimator,
                 spine=asked.spine,
+                columns=asked.columns,
                 repeats=asked.repeats,
                 memory=memory,
-                announce=lambda stage: tell(Step(stage)),
+                announce=announcing(tell),
                 progress=lambda part, done, total: tell(Step(part, done, total)),
             ),
         )
 
 
-def _account(
-    ledger: Place | None,
-    dataset: str | None,
-    limit: Mapping[str, Exact] | Exact | None,
-    unit: "UnitName",
-    household_cap: int | None,
-) -> "Account | None":
-    from yupana.confidential.request import Account
-    from yupana.plan.unit import OWN, Unit
-
-    if ledger is None and dataset is None and (limit, unit, household_cap) == (None, "record", None):
-        return None
-    if ledger is None or dataset is None:
-        raise ConfigError("a ledger needs both ledger and dataset, and limit, unit and household_cap need a ledger")
-    limits = limit if isinstance(limit, Mapping) else {} if limit is None else {OWN: limit}
-    whose = Unit(unit, household_cap)
-    whose.check_columns(limits)
-    return Account(
-        Path(ledger), dataset, {kind: _exact(f"limit {kind}", value) for kind, value in limits.items()}, whose
-    )
+def _places(data: "Data") -> list[Place]:
+    """Where records lie, as far as they lie anywhere."""
+    given = [data] if isinstance(data, str | Path) else list(data.values())
+    return [place for place in given if isinstance(place, str | Path)]
 
 
-def _entropy(seed: int | None) -> "Entropy":
-    from yupana.privacy.entropy import SeededEntropy, SystemEntropy
-
-    if seed is None:
-        return SystemEntropy()
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ConfigError("seed: must be a whole number, zero or more")
-    return SeededEntropy(seed)
-
-
-def _exact(name: str, value: Exact) -> "Budget":
-    from yupana.privacy.exact import read_exact
-
-    try:
-        return read_exact(str(value))
-    except ValueError as error:
-        raise ConfigError(f"{name}: {error}") from None
-
-
-def _positive(name: str, value: Exact) -> Fraction:
-    found = _exact(name, value)
-    if not isinstance(found, Fraction) or found <= 0:
-        raise ConfigError(f"{name}: {value} is not a finite number above 0")
-    return found
-
-
-def _share(value: Exact | None) -> Fraction | None:
-    if value is None:
-        return None
-    found = _exact("confidence", value)
-    if not isinstance(found, Fraction) or not Fraction(1, 10**15) <= found <= 1 - Fraction(1, 10**15):
-        raise ConfigError(f"{value} does not lie strictly between 0 and 1")
-    return found
+def _level(value: Exact | None) -> Fraction | None:
+    return None if value is None else confidence_of(value)
 
 
 def _path(place: Place | None) -> Path | None:

@@ -4,7 +4,7 @@ import html
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +70,11 @@ Listener = Callable[[Step], None]
 """Called with each step of long work. What it raises ends the work as any error does."""
 
 
+def announcing(tell: Listener) -> Announce:
+    """Tell a listener of stages without parts."""
+    return lambda stage: tell(Step(stage))
+
+
 @contextmanager
 def listening(progress: Listener | bool, title: str) -> Iterator[Listener]:  # noqa: FBT001 (as users give it)
     """Tell steps to whoever listens: to a callable, with True to a bar, else to nobody."""
@@ -84,7 +89,7 @@ def listening(progress: Listener | bool, title: str) -> Iterator[Listener]:  # n
 
 @contextmanager
 def _bar(title: str) -> Iterator[Listener]:
-    """Show steps as a bar in a notebook and on a terminal, and elsewhere each stage as a line on stderr."""
+    """Show steps as a bar in a notebook and on a terminal, and elsewhere as lines on stderr."""
     if (display := _notebook()) is not None:
         shown = display.display(display.HTML(html.escape(title)), display_id=True)
         yield lambda step: shown.update(display.HTML(_as_html(title, step)))
@@ -93,15 +98,7 @@ def _bar(title: str) -> Iterator[Listener]:
         with _terminal(title) as show:
             yield show
     else:
-        stage = ""
-
-        def tell(step: Step) -> None:
-            nonlocal stage
-            if step.stage != stage and sys.stderr is not None:
-                stage = step.stage
-                print(f"{title}: {stage}", file=sys.stderr, flush=True)  # noqa: T201 (asked for)
-
-        yield tell
+        yield _Lines(title).tell
 
 
 @contextmanager
@@ -111,10 +108,55 @@ def _terminal(title: str) -> Iterator[Listener]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(file=sys.stderr)) as shown:
-        task = shown.add_task(title, total=None)
+        task, pace = shown.add_task(title, total=None), _Pace()
         yield lambda step: shown.update(
-            task, description=f"{title}: {step.stage}", completed=step.done, total=step.total or None
+            task,
+            description=f"{title}: {step.stage}{pace.left(step)}",
+            completed=step.done,
+            total=step.total or None,
         )
+        shown.update(task, description=f"{title}: done", completed=1, total=1)
+
+
+class _Pace:
+    """How long the parts of a stage that are still to be done will take."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._since = self._last = time.perf_counter()
+
+    def left(self, step: Step) -> str:
+        """Tell it in words; empty before a first part was done, and after the last."""
+        now = time.perf_counter()
+        if step.stage != self._stage:
+            # The first part of a stage is done when it is first heard of: it began when the stage before it ended.
+            self._stage, self._since = step.stage, self._last
+        self._last = now
+        if not 0 < step.done < step.total:
+            return ""
+        return f", about {(now - self._since) * (step.total - step.done) / step.done:.0f} s left"
+
+
+class _Lines:
+    """A line on stderr as each stage begins, and one every two seconds while its parts are done."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._pace = title, _Pace()
+        self._began = self._said = time.perf_counter()
+
+    def tell(self, step: Step) -> None:
+        """Print a line, unless one of the same stage was printed just now."""
+        left, now = self._pace.left(step), time.perf_counter()
+        if left and now - self._said < _SECONDS:
+            return
+        self._said = now
+        # Work does not end because nobody can be told how far it is.
+        with suppress(OSError):
+            print(f"{self._title}: {step}{left} ({now - self._began:.1f} s)", file=sys.stderr, flush=True)  # noqa: T201
+
+
+_SECONDS = 2.0
+"""How often parts of a stage are told."""
 
 
 def _notebook() -> Any | None:  # noqa: ANN401 (a module of IPython, which need not be there)

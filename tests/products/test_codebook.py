@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from yupana.cli.main import main
-from yupana.products.codebook import DATA_PACKAGE, READABLE
 from yupana.products.phsafe.production import production_config
 from yupana.products.phsafe.shells import SHELLS, line_labels
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.topdown.codebook import described, variable_labels
 from yupana.products.topdown.tables import race_variables
+from yupana.release.codebook import DATA_PACKAGE, READABLE
+from yupana.release.release import Release, open_release
 from yupana.release.tables import read_table
 from yupana.topdown.reading.configuration import read_configuration
 
@@ -150,3 +151,30 @@ def test_a_recoded_column_is_called_by_its_name() -> None:
     title, columns = described(read_configuration("pl94-2020-us"), "intervals/State/total")
     assert title == "Estimates and intervals of a query in a geolevel: State/total"
     assert columns["majority"].title == "majority"
+
+
+@pytest.mark.parametrize(("product", "fmt"), [("safetab-p", "csv"), ("safetab-h", "parquet")])
+def test_what_is_derived_keeps_the_codebook_of_its_tables(place: Path, tmp_path: Path, product: str, fmt: str) -> None:
+    source = open_release(release(place, product, "parameters", fmt, verb="run"))
+    table = source.tables[0]
+    policy = f'[[rule]]\nrule = "negative"\ntables = ["{table}"]\nreason = "N"\n'
+    (tmp_path / "policy.toml").write_text(policy)
+    whole, single = tmp_path / "whole", tmp_path / "single"
+    assert main(["postprocess", "suppress", str(source.folder), str(tmp_path / "policy.toml"), str(whole)]) == 0
+    derived = open_release(whole)
+    assert source.codebook is not None
+    assert derived.codebook is not None
+    assert [one["path"] for one in derived.codebook["resources"]] == list(derived.manifest["tables"])
+    for before, after in zip(source.codebook["resources"], derived.codebook["resources"], strict=True):
+        fields = after["schema"]["fields"]
+        assert tuple(field["name"] for field in fields) == derived[table_of(derived, after)].columns
+        assert fields[: len(before["schema"]["fields"])] == before["schema"]["fields"]
+        assert after["schema"]["missingValues"] == ["", "X"]
+    assert "REASON" in (whole / READABLE).read_text()
+    assert main(["check", str(whole)]) == 0
+    assert main(["postprocess", "suppress", str(source.path(table)), str(tmp_path / "policy.toml"), str(single)]) == 0
+    assert main(["check", str(single)]) == 0
+
+
+def table_of(opened: Release, resource: Mapping[str, Any]) -> str:
+    return next(table for table, path in opened.files.items() if path == resource["path"])

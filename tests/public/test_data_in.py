@@ -231,3 +231,82 @@ def test_tables_are_not_pickled(frames: dict[str, pl.DataFrame], tmp_path: Path)
     release = yupana.run("phsafe", phsafe(), frames, tmp_path / "out")
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(release["PH1_num"])
+
+
+def test_columns_of_other_names_are_read_by_a_map(
+    census: Path, frames: dict[str, pl.DataFrame], tmp_path: Path
+) -> None:
+    theirs = frames | {"persons": frames["persons"].rename({"RELSHIP": "rolle"})}
+    names = {"persons": {"RELSHIP": "rolle"}}
+    (tmp_path / "map.toml").write_text('[persons]\nRELSHIP = "rolle"\n')
+    ours = tables(yupana.exact("phsafe", phsafe(), frames, tmp_path / "ours", synthetic=True))
+    for number, columns in enumerate((names, tmp_path / "map.toml")):
+        out = tmp_path / str(number)
+        assert tables(yupana.exact("phsafe", phsafe(), theirs, out, synthetic=True, columns=columns)) == ours
+    with pytest.raises(yupana.ConfigError, match=r"columns: persons: 'RELSHP' is no column.*RELSHIP"):
+        yupana.validate("phsafe", phsafe(), census, columns={"persons": {"RELSHP": "rolle"}})
+
+
+def test_values_take_the_place_of_the_configurations() -> None:
+    whole = phsafe()
+    changed = yupana.plan("phsafe", {**whole, "tau": {**whole["tau"], "PH2": 7}})
+    assert yupana.plan("phsafe", whole, set={"tau.PH2": 7}) == changed
+    read = yupana.PRODUCTS["phsafe"].read("s-dhc-2020-us")
+    assert yupana.plan("phsafe", read, set={"tau.PH2": 7}) == yupana.plan(
+        "phsafe", "s-dhc-2020-us", set=[("tau.PH2", 7)]
+    )
+    with pytest.raises(yupana.ConfigError, match="tau"):
+        yupana.plan("phsafe", whole, set={"tau.PH2": 0})
+    assert yupana.plan("topdown", "pl94-2020-us", renormalise=True) == yupana.plan("topdown", "pl94-2020-us")
+
+
+@pytest.mark.parametrize(
+    ("product", "asked", "words"),
+    [
+        ("phsafe", {"codes": "here"}, "phsafe takes no codes"),
+        ("phsafe", {"renormalise": True}, "phsafe takes no renormalise"),
+        ("safetab-p", {"spine": "aian"}, "safetab-p takes no spine"),
+        ("topdown", {"spine": "nowhere"}, "neither conventional"),
+        ("topdown", {"margins": "wide"}, "margins: must be 'exact' or 'bureau'"),
+    ],
+)
+def test_what_a_product_does_not_take_is_refused(product: str, asked: dict[str, Any], words: str) -> None:
+    config = {"phsafe": "s-dhc-2020-us", "safetab-p": "nowhere", "topdown": "pl94-2020-us"}[product]
+    with pytest.raises(yupana.ConfigError, match=words):
+        yupana.plan(product, config, **asked)
+
+
+def test_a_report_is_written_with_the_release(census: Path, tmp_path: Path) -> None:
+    release = yupana.run("phsafe", phsafe(), census, tmp_path / "out", report=tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == yupana.report(release, tmp_path / "again.html").read_text()
+    with pytest.raises(yupana.OutputError):
+        yupana.run("phsafe", phsafe(), census, tmp_path / "other", report=census / "page.html")
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_was_observed_is_a_table_and_a_folder(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    seen = yupana.accuracy("phsafe", phsafe(), frames, tmp_path / "out", trials=2, synthetic=True, seed=1)
+    written = yupana.open_release(tmp_path / "out")
+    assert list(written["accuracy"].rows()) == list(seen.rows())
+    assert len(seen) == len(seen.observed.rows) == pl.DataFrame(seen).height
+    with pytest.raises(yupana.OutputError):
+        yupana.accuracy("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True)
+
+
+def test_codes_are_shown_with_their_meaning(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    release = yupana.exact("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True)
+    plain, labelled = release["PH1_num"], release.labelled("PH1_num")
+    assert set(plain.columns) < set(labelled.columns)
+    codebook = release.codebook
+    assert codebook is not None
+    (fields,) = (r["schema"]["fields"] for r in codebook["resources"] if r["path"] == "PH1_num.csv")
+    for field in fields:
+        assert labelled[field["name"]] == plain[field["name"]]
+        if "categories" in field:
+            meaning = {str(one["value"]): one["label"] for one in field["categories"]}
+            told = [meaning.get(str(code)) for code in plain[field["name"]]]
+            assert labelled[f"{field['name']}_LABEL"] == told
+            assert any(told)
+    (release.folder / "datapackage.json").write_text("{}")
+    with pytest.raises(yupana.OutputError, match=r"datapackage\.json was changed"):
+        yupana.open_release(release.folder).labelled("PH1_num")

@@ -33,7 +33,7 @@ def heard(step: yupana.Step) -> None:
 
 def work(persons: Frame, units: Frame, geo: Frame) -> None:
     product: yupana.Product[object] = yupana.PRODUCTS["phsafe"]
-    plan = yupana.plan(product, "config.json", confidence=Fraction(9, 10), margins="bureau")
+    plan = yupana.plan(product, "config.json", set={"tau.PH2": 10}, confidence=Fraction(9, 10), margins="bureau")
     table: yupana.ArrowTable = plan.table()
     names: tuple[str, ...] = table.columns
     cheaper = yupana.solve("phsafe", "config.json", margins={"PH1_num/usa_*": 500})
@@ -42,6 +42,9 @@ def work(persons: Frame, units: Frame, geo: Frame) -> None:
     yupana.run("phsafe", cheaper, {"persons": persons, "units": units, "geo": geo}, Path("other"), progress=True)
     status: str = release.status
     counts: list[object] = release["PH1_num"]["COUNT"]
+    labelled: yupana.ArrowTable = release.labelled("PH1_num")
+    for finding in yupana.validate("phsafe", "config.json", data, columns={"persons": {"AGE": "alter"}}):
+        print(finding.rule, finding.count, labelled)
     found = yupana.interval(release, "PH1_num[REGION_ID=06]", confidence="0.95")
     estimates: list[float | None] = [one.estimate for one in found.intervals]
     page: Path = yupana.certificate(release).write("certificate")

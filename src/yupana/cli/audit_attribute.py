@@ -83,16 +83,16 @@ def _phsafe(options: argparse.Namespace) -> None:
     from yupana.audit.attribute.contribution import costs_of
     from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
     from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
-    from yupana.cli.progress import stages
+    from yupana.progress import Step, listening
 
     taus, plan = _plan_of(options.config, Path(options.config), options.sensitivity)
     example = options.individuals is None
     question = AttributeQuestion(INDIVIDUALS, SECRETS) if example else read_individuals(options.individuals)
     costs = costs_of(plan, taus)
     found: list[AttributeAnswer] = []
-    with stages("attribute", len(question.individuals)) as announce:
+    with listening(progress=True, title="attribute") as tell:
         for individual in question.individuals:
-            announce(f"searching the households of {individual.name}")
+            tell(Step(f"searching the households of {individual.name}"))
             found += answers(costs, [individual], question.secrets or SECRETS, slides=example)
     compared = list(comparisons(found))
     if options.classes and not compared:

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+import yupana
 from yupana.cli.arguments import Commands, count, print_json
 from yupana.cli.product import add_verb
 
@@ -20,9 +21,9 @@ def add(verbs: Commands) -> None:
 
 
 def _certificate(options: argparse.Namespace) -> None:
-    from yupana.report.certified import NUMBERS, certify
+    from yupana.report.certified import NUMBERS
 
-    certified = certify(options.releases, options.household_cap)
+    certified = yupana.certificate(*options.releases, household_cap=options.household_cap)
     page = certified.write(options.out, overwrite=options.overwrite)
     if options.json:
         print_json(dict(certified))

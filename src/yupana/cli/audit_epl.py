@@ -7,8 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from yupana.asked import entropy
 from yupana.cli.arguments import Commands, confidence_level, count, positive, print_json, seed
-from yupana.cli.product import add_verb, entropy_of
+from yupana.cli.product import add_verb
 from yupana.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _epl(options: argparse.Namespace) -> None:
             findings = [examine(_with_noise(options, law), request)]
         else:
             number = [options.counts] if options.counts else []
-            findings = [examine_mechanism(law, request, entropy_of(options), *number)]
+            findings = [examine_mechanism(law, request, entropy(options.seed), *number)]
     elif options.demonstration is not None:
         series, notes = _demonstration(options)
         findings = examine_all(series, request)
@@ -169,7 +170,7 @@ def _with_noise(options: argparse.Namespace, law: "Law") -> "Series":
     if options.exact is None or options.noisy is not None or options.counts is not None:
         raise ConfigError("--data FILE --mechanism needs --exact COLUMN, the counts to be given noise, and no other")
     (counts,) = read_counts(options.data, (options.exact,))
-    noisy = add_noise(counts, law, entropy_of(options))
+    noisy = add_noise(counts, law, entropy(options.seed))
     name = f"{options.data.name}, {options.exact} with noise"
     return Series(name, counts.astype(float), noisy.astype(float), law)
 
@@ -199,7 +200,7 @@ def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str
     if options.data is None:
         raise ConfigError("--demonstration needs --data FILE, counts of P.L. 94-171 by block")
     run = {"composition": composition, "invariant": invariant}[options.demonstration]
-    return run(read_strata(options.data), entropy_of(options)), list(WORDS[options.demonstration])
+    return run(read_strata(options.data), entropy(options.seed)), list(WORDS[options.demonstration])
 
 
 def _reproduce(options: argparse.Namespace) -> None:

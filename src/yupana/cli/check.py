@@ -3,7 +3,9 @@
 import argparse
 from pathlib import Path
 
+import yupana
 from yupana.cli.arguments import Commands, print_json
+from yupana.cli.product import given
 from yupana.errors import OutputError
 
 
@@ -17,11 +19,8 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    from yupana.products.check import check_release
-    from yupana.release.folder import read_manifest
-
-    checked = check_release(options.release, options.inputs)
-    manifest = read_manifest(options.release, confidential=True)
+    checked = yupana.check(**given(yupana.check, options))
+    manifest = yupana.open_release(options.release).manifest
     tables, status = len(manifest["tables"]), manifest.get("status")
     if options.json:
         answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": list(checked.wrong)}

@@ -30,12 +30,12 @@ def add(commands: Commands) -> None:
 
 
 def _demo(options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.confidential.demonstration import STAGES, DemonstrationRequest, demonstrate
+    from yupana.confidential.demonstration import DemonstrationRequest, demonstrate
+    from yupana.progress import announcing, listening
 
     request = DemonstrationRequest(options.out, options.households, options.trials, options.overwrite)
-    with stages("demo", STAGES) as announce:
-        reports = demonstrate(request, announce)
+    with listening(progress=True, title="demo") as tell:
+        reports = demonstrate(request, announcing(tell))
     print(f"{options.out}: a census, releases, and reports on SafeTab and PHSafe that you can open in a browser:")
     for report in reversed(reports):
         print(report)

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yupana
 from yupana.cli.arguments import Commands, confidence_level, print_json
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def add(commands: Commands) -> None:
 
 
 def _interval(options: argparse.Namespace) -> None:
-    from yupana.estimate.intervals.answers import intervals
-
-    found = intervals(options.release, options.query, confidence=options.confidence, noisy=options.noisy_measurements)
+    found = yupana.interval(
+        options.release, *options.query, confidence=options.confidence, noisy=options.noisy_measurements
+    )
     if options.json:
         print_json(found.as_json())
         return

@@ -1,12 +1,12 @@
 """A plan as a table for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
 from yupana.plan.margin import z_value
 from yupana.plan.measurement import Measurement, Mechanism
-from yupana.plan.plan import Plan
+from yupana.plan.plan import Plan, PlanDifference
 from yupana.privacy.exact import Budget, read_exact
 
 _CHANGES: Final = {
@@ -106,3 +106,13 @@ def _epsilon(described: Mapping[str, Any]) -> str:
     # Under pure DP the exact epsilon is a text, with its float beside it.
     value = described.get("epsilon_float", described["epsilon"])
     return "infinite" if value is None else f"{value:.6f}"
+
+
+def differences_text(differences: Sequence[PlanDifference]) -> Iterator[str]:
+    """What differs from the run of 2020, a line for each value."""
+    if not differences:
+        yield "No difference from the production plan of 2020."
+    width = max([24, *(len(d.measurement) for d in differences)])
+    for d in differences:
+        here, there = d.here or "not measured", d.there or "not measured"
+        yield f"{d.measurement:{width}} {d.value:12} here {here:>14}   production {there:>14}"

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+import yupana
 from yupana.cli.arguments import Commands, print_json, share
-
-_STAGES = 6
+from yupana.cli.product import given
 
 
 def add(commands: Commands) -> None:
@@ -53,21 +53,9 @@ def _out(verb: argparse.ArgumentParser) -> None:
 
 
 def _coterminous(options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.estimate.coterminous.combine import make_coterminous
     from yupana.release.processing import COTERMINOUS
 
-    with stages("coterminous", _STAGES) as announce:
-        release = make_coterminous(
-            options.release,
-            options.reference,
-            options.out,
-            housing_units=options.housing_units,
-            parameters=options.parameters,
-            zero_suppression=options.zero_suppression,
-            overwrite=options.overwrite,
-            announce=announce,
-        )
+    release = yupana.combine_coterminous(**given(yupana.combine_coterminous, options), progress=True)
     if options.json:
         print_json(release.manifest)
         return
@@ -80,18 +68,7 @@ def _coterminous(options: argparse.Namespace) -> None:
 
 
 def _suppress(options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.estimate.suppression.suppression import suppress_release
-
-    with stages("suppress", _STAGES // 2) as announce:
-        release = suppress_release(
-            options.release,
-            options.policy,
-            options.out,
-            parameters=options.parameters,
-            overwrite=options.overwrite,
-            announce=announce,
-        )
+    release = yupana.suppress(**given(yupana.suppress, options), progress=True)
     if options.json:
         print_json(release.manifest)
         return

@@ -1,32 +1,24 @@
 """`yupana PRODUCT plan|validate|run|exact|accuracy`: the commands of all products, from one list of verbs."""
 
 import argparse
+import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+import yupana
 from yupana.cli.arguments import Commands, confidence_level, count, limits, print_json, seed, setting, share, size
-from yupana.errors import ConfigError, InputError
-from yupana.plan.plan import DEFAULT_DELTA, Plan
+from yupana.errors import InputError
+from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
 from yupana.products import PRODUCTS, Listing
 
 if TYPE_CHECKING:
-    from yupana.confidential.records.findings import Finding
-    from yupana.confidential.request import Account, RunRequest
-    from yupana.files.column_map import ColumnMap
-    from yupana.files.new_file import NewFile
-    from yupana.geography.settings import Kind
-    from yupana.plan.measurement import Accounting
-    from yupana.privacy.entropy import Entropy
-    from yupana.products.product import Product
-    from yupana.progress import Announce, Progress
-    from yupana.release.recipe import Recipe
-    from yupana.topdown.configuration import Configuration
+    from yupana.release.release import Release
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
 
@@ -107,9 +99,9 @@ def _add_planning(verb: argparse.ArgumentParser, listing: Listing) -> None:
     text = f"of the margins ({listing.confidence})"
     verb.add_argument("--confidence", type=confidence_level, metavar="C", help=text)
     text = "the smallest whole number with the confidence (exact, default), or the Bureau's z sigma (docs/margins.md)"
-    verb.add_argument("--margins", choices=_CHOICES["margins"], help=text)
+    verb.add_argument("--margins", choices=("exact", "bureau"), help=text)
     if listing.accountings:
-        verb.add_argument("--sensitivity", choices=_CHOICES["sensitivity"], help=listing.accountings)
+        verb.add_argument("--sensitivity", dest="accounting", choices=("published", "tight"), help=listing.accountings)
 
 
 def _add_validate(verb: argparse.ArgumentParser, listing: Listing) -> None:
@@ -137,7 +129,7 @@ def _add_release(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_source(verb, listing)
     _add_data(verb, listing)
     verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
-    verb.add_argument("--format", choices=_CHOICES["format"], help="(csv)")
+    verb.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
     verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
     verb.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
     verb.add_argument("--json", action="store_true", help="print the manifest")
@@ -194,152 +186,129 @@ def _add_estimate(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("--combine", choices=("independent", "joint"), default="independent", help=text)
     text = "refuse a release that is NOT FOR RELEASE; else OUT is marked so, too"
     verb.add_argument("--publish", action="store_true", help=text)
-    verb.add_argument("--format", choices=_CHOICES["format"], default="csv")
+    verb.add_argument("--format", choices=("csv", "parquet"), default="csv")
     verb.add_argument("--overwrite", action="store_true", help="replace earlier estimates in OUT")
     verb.add_argument("--json", action="store_true", help="print the manifest")
 
 
-def configured(key: str, options: argparse.Namespace) -> "Configured":
-    """Read the configuration, and settle what was not given by it.
-
-    Raises
-    ------
-    ConfigError
-        Naming what is wrong with it.
-    """
-    from yupana.files.changes import Changes
-
-    product, listing = PRODUCTS[key], PRODUCTS.listing(key)
-    more = {name: getattr(options, name) for name in ("codes", "renormalise") if name in listing.takes}
-    read: Callable[..., Any] = product.read
-    config = read(options.config, Changes(tuple(options.set)), **more)
-    if getattr(options, "spine", None) is not None:
-        config = _on_spine(config, options.spine)
-    choices = _CHOICES | {"estimator": listing.estimators}
-    settle(options, product.locate(options.config), _defaults(product, listing), choices)
-    return Configured(product, listing, config)
-
-
-@dataclass(frozen=True, slots=True)
-class Configured:
-    """A product and a configuration of it."""
-
-    product: "Product[Any]"
-    listing: Listing
-    config: Any
-
-    def plan(self, options: argparse.Namespace) -> Plan:
-        """The plan that options ask for."""
-        return self.product.plan(
-            self.config,
-            accounting=_accounting(options),
-            confidence=options.confidence,
-            margins=options.margins,
-        )
-
-
-def _defaults(product: "Product[Any]", listing: Listing) -> "Mapping[str, str | Fraction]":
-    """What options are if neither they nor a manifest say otherwise."""
-    return {
-        "margins": "exact",
-        "format": "csv",
-        "confidence": product.confidence,
-        **({"sensitivity": "published"} if listing.accountings else {}),
-        **({"estimator": listing.estimators[0]} if listing.estimators else {}),
-    }
-
-
-def _accounting(options: argparse.Namespace) -> "Accounting":
-    return "tight" if getattr(options, "sensitivity", None) == "tight" else "published"
-
-
-def _on_spine(configuration: "Configuration", spine: str) -> "Configuration":
-    from yupana.geography.disk import manifest_of, settings_of
-    from yupana.topdown.given import on_given
-
-    if (folder := spine_folder(spine)) is None:
-        return configuration.on_spine(KINDS[spine])
-    if not folder.is_dir():
-        raise ConfigError(f"--spine {spine}: neither {', '.join(KINDS)} nor a folder")
-    return on_given(configuration, settings_of(manifest_of(folder), folder), folder)
+def given(function: Callable[..., Any], options: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given of those that a function takes, which have the names of its parameters."""
+    names = inspect.signature(function).parameters
+    return {name: value for name, value in vars(options).items() if name in names and value is not None}
 
 
 def _validate(key: str, options: argparse.Namespace) -> None:
-    from yupana.cli import running
+    found = yupana.validate(key, **given(yupana.validate, options), progress=True)
+    if "truncation" in PRODUCTS.listing(key).takes:
+        say_confidential(options)
+    from yupana.confidential.records.findings import failing
 
-    running.validate(configured(key, options), options)
+    broken = failing(found)
+    if options.json:
+        told = {"findings": [asdict(finding) for finding in found]}
+        told |= {"truncation": [asdict(row) for row in found.truncation]} if found.truncation else {}
+        print_json({"confidential": True, "valid": not broken, **told})
+    elif found:
+        print("CONFIDENTIAL: this report is outside the privacy guarantee and must not be published.")
+        for finding in found:
+            print(finding)
+    if broken:
+        raise InputError(f"{options.data} breaks {len(broken)} rule{'s' * (len(broken) > 1)}; see the report")
+    if not options.json:
+        print(f"{options.data}: valid")
+    _print_remarks(found.remarks)
+    if found.truncation and not options.json:
+        print(f"{'table':11}{'tau':>6}{'persons':>15}{'left out':>13}{'share':>9}{'households':>13}")
+        for row in found.truncation:
+            print(
+                f"{row.table:11}{row.tau:6}{row.persons:15,}{row.left_out:13,}"
+                f"{row.left_out / max(1, row.persons):9.3%}{row.units:13,}{'  configured' * row.configured}"
+            )
 
 
 def _plan(key: str, options: argparse.Namespace) -> None:
-    case = configured(key, options)
+    from yupana.asked import ask
+
+    case = ask(key, **given(yupana.plan, options))
     more: dict[str, Any] = {}
     if options.targets is not None:
-        case = _solved(case, options)
+        case = replace(case, config=yupana.solve(key, case, targets=options.targets))
         more = {"configuration": case.product.document(case.config)}
-    plan = case.plan(options)
-    more = case.product.promises(case.config, delta_of(options)) | more
-    production = partial(_production, case)
-    print_plan(options, plan, production, more)
+    delta = float(options.delta) if options.delta is not None else DEFAULT_DELTA
+    more = case.product.promises(case.config, delta) | more
+    plan = yupana.plan(key, case)
+    differences = plan.differences(case.production()) if options.diff else []
+    if options.json:
+        answer = plan.as_json(delta) | more
+        if options.diff:
+            rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
+            answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
+        print_json(answer)
+        return
+    from yupana.cli.plan_text import differences_text, plan_text, promises_text
 
-
-def _production(case: Configured) -> Plan:
-    return case.product.plan(case.product.production(case.config))
-
-
-def _solved(case: Configured, options: argparse.Namespace) -> Configured:
-    """The configuration with the budgets that the file of ``--targets`` asks for.
-
-    Raises
-    ------
-    ConfigError
-        If the file asks for something impossible.
-    """
-    from yupana.plan.budgets import read_question, solve
-
-    entries = case.product.entries(case.config, _accounting(options))
-    question = read_question(options.targets, entries)
-    mechanism = case.plan(options).mechanism
-    budgets = solve(question, entries, options.confidence, mechanism, options.margins)
-    return replace(case, config=case.product.with_budgets(case.config, budgets))
+    print("\n".join([plan_text(plan, delta), *promises_text(plan, more)]))
+    if options.diff:
+        print("\n".join(["", *differences_text(differences)]))
 
 
 def _run(key: str, options: argparse.Namespace) -> None:
-    from yupana.cli import running
-
-    running.run(configured(key, options), options)
+    try:
+        release = yupana.run(key, **given(yupana.run, options), progress=True)
+    except KeyboardInterrupt:
+        if "resume" in PRODUCTS.listing(key).takes:
+            told = f"finished work is kept beside {options.out}; go on with --resume"
+            print(f"{key} run: {told}", file=sys.stderr)
+        raise
+    _say(options, release)
 
 
 def _exact(key: str, options: argparse.Namespace) -> None:
-    from yupana.cli import running
+    _say(options, yupana.exact(key, **given(yupana.exact, options), progress=True))
 
-    running.exact(configured(key, options), options)
+
+def _say(options: argparse.Namespace, release: "Release") -> None:
+    """Say what has been released."""
+    print_release(options, release)
+    parameters = release.manifest["parameters"]
+    _print_remarks(parameters.get("remarks", ()))
+    # The list of states is public.
+    absent = sorted(set(parameters.get("state_filter", ())) - set(parameters.get("states", ())))
+    if absent and not options.json:
+        print(f"no housing unit of the state_filter's {', '.join(absent)}: the tables leave such states out")
+
+
+def _print_remarks(remarks: Sequence[str]) -> None:
+    for remark in remarks:
+        print(f"remark: {remark}", file=sys.stderr)
 
 
 def _accuracy(key: str, options: argparse.Namespace) -> None:
-    from yupana.cli import running
+    observed = yupana.accuracy(key, **given(yupana.accuracy, options), progress=True).observed
+    listing, rows = PRODUCTS.listing(key), [asdict(row) for row in observed.rows]
+    if options.json:
+        if listing.estimators:
+            print_json({"product": observed.product, "trials": options.trials, "rows": rows})
+        else:
+            say_confidential(options)
+            print_json(rows)
+        return
+    from yupana.cli.accuracy_text import cells_text, counts_text, groups_text
 
-    running.accuracy(configured(key, options), options)
+    if listing.estimators:
+        lines = counts_text(observed.rows)
+    else:
+        say_confidential(options)
+        lines = groups_text(observed.rows) if "codes" in listing.takes else cells_text(observed.rows)
+    print("\n".join(lines))
 
 
 def _estimate(_: str, options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.report.final_tables import PAGE, EstimateRequest, publish_estimates
-
-    request = EstimateRequest(
-        release=options.release,
-        out=options.out,
-        puerto_rico=options.puerto_rico,
-        confidence=options.confidence,
-        method=options.method,
-        combination=options.combine,
-        fmt=options.format,
-        overwrite=options.overwrite,
-        publish=options.publish,
-    )
-    with stages("estimate", 3 + (options.puerto_rico is not None)) as announce:
-        manifest = publish_estimates(request, announce)
-    print_release(options, manifest)
+    release = yupana.estimate(**given(yupana.estimate, options), progress=True)
+    print_release(options, release)
     if not options.json:
+        from yupana.report.final_tables import PAGE
+
         print(f"browse the tables: {options.out / PAGE}")
 
 
@@ -400,192 +369,11 @@ def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--limit", type=limits, metavar="L", help=text)
 
 
-def request_of(options: argparse.Namespace, announce: "Announce", progress: "Progress | None" = None) -> "RunRequest":
-    """What a verb that sees records was asked to do.
-
-    Raises
-    ------
-    ConfigError
-        If the arguments of the ledger do not go together.
-    BudgetError
-        If its unit has no such limit, or lacks a cap.
-    """
-    from yupana.confidential.request import RunRequest
-    from yupana.progress import silent
-
-    called = {"accounting": "sensitivity", "fmt": "format"}
-    names = {field.name: called.get(field.name, field.name) for field in fields(RunRequest)}
-    asked: dict[str, Any] = {name: getattr(options, told) for name, told in names.items() if hasattr(options, told)}
-    if "spine" in asked:
-        asked["spine"] = spine_folder(asked["spine"])
-    asked["columns"] = _columns_of(options)
-    return RunRequest(
-        account=_account_of(options),
-        entropy=entropy_of(options),
-        announce=announce,
-        progress=progress or silent,
-        **asked,
-    )
-
-
-def _columns_of(options: argparse.Namespace) -> "ColumnMap":
-    """The map of columns that is named, or else that of the release which is repeated."""
-    from yupana.files.column_map import BUREAU, column_map_of, read_column_map
-
-    if (path := getattr(options, "columns", None)) is not None:
-        return read_column_map(path)
-    recipe: Recipe | None = getattr(options, "repeats", None)
-    return BUREAU if recipe is None else column_map_of(recipe.options.get("columns", ""))
-
-
-KINDS: "Final[dict[str, Kind]]" = {"conventional": "conventional", "aian": "aian", "optimized": "optimized"}
-"""What ``--spine`` may name, beside a folder."""
-
-
-def spine_folder(spine: str | None) -> Path | None:
-    """The folder that ``--spine`` names; None where it names a kind, or is not given."""
-    return None if spine is None or spine in KINDS else Path(spine)
-
-
-def _account_of(options: argparse.Namespace) -> "Account | None":
-    from yupana.confidential.request import Account
-    from yupana.plan.unit import Unit
-
-    file, dataset, limit = (getattr(options, name, None) for name in ("ledger", "dataset", "limit"))
-    unit, cap = (getattr(options, name, None) for name in ("unit", "household_cap"))
-    if file is None and dataset is None and (limit, unit, cap) == (None, None, None):
-        return None
-    if file is None or dataset is None:
-        raise ConfigError(
-            "a ledger needs both --ledger FILE and --dataset NAME, "
-            "and --limit, --unit and --household-cap need a ledger"
-        )
-    whose = Unit(unit or "record", cap)
-    whose.check_columns(limit or {})
-    return Account(file, dataset, limit or {}, whose)
-
-
-def settle(
-    options: argparse.Namespace,
-    config: Path,
-    defaults: "Mapping[str, str | Fraction]",
-    choices: Mapping[str, Sequence[str]],
-) -> None:
-    """Give options that were not given the values of the release that CONFIG is the manifest of, or else defaults.
-
-    How that release was made is kept as ``options.repeats``, None where CONFIG is no manifest.
-
-    Raises
-    ------
-    ConfigError
-        If the manifest does not tell an option, or tells one that there is not.
-    """
-    from yupana.release.recipe import read_recipe
-
-    options.repeats = recipe = read_recipe(config)
-    for name, default in defaults.items():
-        if getattr(options, name, default) is not None:
-            continue
-        value = default
-        if recipe is not None:
-            value = recipe.options.get(name, "")
-            try:
-                value = share(value) if name == "confidence" else value
-            except argparse.ArgumentTypeError as error:
-                raise ConfigError(f"config {config}: options.confidence: {error}") from None
-            if name in choices and value not in choices[name]:
-                raise ConfigError(f"config {config}: options.{name}: must be {' or '.join(map(repr, choices[name]))}")
-        setattr(options, name, value)
-
-
-_CHOICES: Final[dict[str, tuple[str, ...]]] = {
-    "format": ("csv", "parquet"),
-    "margins": ("exact", "bureau"),
-    "sensitivity": ("published", "tight"),
-}
-
-
-def report_of(options: argparse.Namespace) -> "NewFile | None":
-    """Where `run` is to write a report, checked before the work; None where none was asked for."""
-    path = getattr(options, "report", None)
-    if path is None:
-        return None
-    from yupana.report.place import claim_page
-
-    return claim_page(path, (options.out, options.data))
-
-
-def entropy_of(options: argparse.Namespace) -> "Entropy":
-    """The operating system's randomness, or that of the seed given."""
-    from yupana.privacy.entropy import SeededEntropy, SystemEntropy
-
-    seeded = getattr(options, "seed", None)
-    return SystemEntropy() if seeded is None else SeededEntropy(seeded)
-
-
-def print_release(options: argparse.Namespace, manifest: dict[str, Any]) -> None:
+def print_release(options: argparse.Namespace, release: "Release") -> None:
     """Say what has been released."""
     if options.json:
-        print_json(manifest)
+        print_json(release.manifest)
     else:
-        print(f"{options.out}: {len(manifest['tables'])} tables and manifest.json; {manifest['status']}")
-
-
-def print_plan(
-    options: argparse.Namespace,
-    plan: Plan,
-    production: Callable[[], Plan],
-    more: Mapping[str, Any],
-) -> None:
-    """Print a plan, and what differs from the 2020 run if that was asked; with what else a product has to say."""
-    delta = delta_of(options)
-    differences = plan.differences(production()) if options.diff else []
-    if options.json:
-        answer = plan.as_json(delta) | dict(more)
-        if options.diff:
-            rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
-            answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
-        print_json(answer)
-        return
-    from yupana.cli.plan_text import plan_text, promises_text
-
-    print("\n".join([plan_text(plan, delta), *promises_text(plan, more)]))
-    if options.diff:
-        print()
-        if not differences:
-            print("No difference from the production plan of 2020.")
-        width = max([24, *(len(d.measurement) for d in differences)])
-        for d in differences:
-            here, there = d.here or "not measured", d.there or "not measured"
-            print(f"{d.measurement:{width}} {d.value:12} here {here:>14}   production {there:>14}")
-
-
-def delta_of(options: argparse.Namespace) -> float:
-    """The delta that `plan` was asked for."""
-    return float(options.delta) if options.delta is not None else DEFAULT_DELTA
-
-
-def print_findings(
-    options: argparse.Namespace, findings: Sequence["Finding"], more: Mapping[str, Any] | None = None
-) -> None:
-    """Print what validation found; ``more`` is told in JSON only.
-
-    Raises
-    ------
-    InputError
-        If a rule is broken that no policy covers.
-    """
-    from yupana.confidential.records.findings import failing
-
-    broken = failing(findings)
-    if options.json:
-        told = [asdict(finding) for finding in findings]
-        print_json({"confidential": True, "valid": not broken, "findings": told, **(more or {})})
-    elif findings:
-        print("CONFIDENTIAL: this report is outside the privacy guarantee and must not be published.")
-        for finding in findings:
-            print(finding)
-    if broken:
-        raise InputError(f"{options.data} breaks {len(broken)} rule{'s' * (len(broken) > 1)}; see the report")
-    if not options.json:
-        print(f"{options.data}: valid")
+        print(
+            f"{options.out}: {len(release.manifest['tables'])} tables and manifest.json; {release.manifest['status']}"
+        )

@@ -3,7 +3,9 @@
 import argparse
 from pathlib import Path
 
+import yupana
 from yupana.cli.arguments import Commands
+from yupana.cli.product import given
 
 
 def add(commands: Commands) -> None:
@@ -14,13 +16,11 @@ def add(commands: Commands) -> None:
         description="Write an HTML page on a release: its loss, margins and tables; no truth.",
     )
     parser.add_argument("release", type=Path, metavar="RELEASE")
-    parser.add_argument("out", type=Path, metavar="OUT.html")
+    parser.add_argument("to", type=Path, metavar="OUT.html")
     text = "of SafeTab: the files of codes and iterations"
     parser.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
     parser.set_defaults(command=_report)
 
 
 def _report(options: argparse.Namespace) -> None:
-    from yupana.api import report
-
-    print(report(options.release, options.out, codes=options.codes))
+    print(yupana.report(**given(yupana.report, options), progress=True))

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yupana
 from yupana.cli.arguments import Commands, print_json
 from yupana.errors import ConfigError
 from yupana.geography.areas import AREA_TYPES
@@ -11,8 +12,6 @@ from yupana.geography.settings import AREAS, PLACES, PRODUCTIONS, QUARTERS, SCHO
 
 if TYPE_CHECKING:
     from yupana.geography.settings import SpineSettings
-
-_STAGES = 6
 
 
 def add(commands: Commands) -> None:
@@ -145,13 +144,9 @@ def _states(text: str) -> tuple[int, ...]:
 
 
 def _build(options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.geography.build import SpineRequest, build
-
     settings = _settings(options)
-    request = SpineRequest(options.grfc, options.blocks, options.out, options.overwrite)
-    with stages("spine", _STAGES) as announce:
-        manifest = build(settings, request, announce)
+    asked = {"blocks": options.blocks, "overwrite": options.overwrite}
+    manifest = yupana.build_spine(options.grfc, options.out, settings, **asked, progress=True).manifest
     if options.json:
         print_json(manifest)
         return
@@ -160,23 +155,17 @@ def _build(options: argparse.Namespace) -> None:
 
 
 def _distance(options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.geography.distance import measure
-
-    with stages("distance", 3) as announce:
-        rows = measure(options.out, options.entities, options.root, announce)
+    table = yupana.spine_distances(options.out, options.entities, root=options.root, progress=True)
     if options.json:
-        print_json([row.as_json() for row in rows])
+        rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows()]
+        print_json([{name: value for name, value in row.items() if value is not None} for row in rows])
         return
-    for row in rows:
-        within = f" in {row.county}" if row.county is not None else ""
-        print(f"{row.osed:6}  {row.column} {row.entity}{within}")
+    for column, entity, county, osed in table.rows():
+        within = f" in {county}" if county is not None else ""
+        print(f"{osed:6}  {column} {entity}{within}")
 
 
 def _report(options: argparse.Namespace) -> None:
-    from yupana.cli.progress import stages
-    from yupana.report.spine import write_report
+    from yupana.geography.build import REPORT
 
-    with stages("report", 4) as announce:
-        path = write_report(options.out, options.boundaries, options.to, announce)
-    print(path)
+    print(yupana.report(options.out, options.to or options.out / REPORT, boundaries=options.boundaries, progress=True))

@@ -13,6 +13,7 @@ from yupana.arrays import Ints
 from yupana.confidential.counter import C, E, Observed
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
 from yupana.confidential.run import counter_of, product_plan
+from yupana.files.arrow import ArrowTable
 from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
@@ -20,6 +21,7 @@ from yupana.privacy.entropy import Entropy
 from yupana.products.product import Product
 from yupana.products.tables import Groups
 from yupana.release.check import describe_tables
+from yupana.release.columns import typed_columns
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from yupana.release.tables import write_table
@@ -75,6 +77,20 @@ def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:
                 "tables": describe_tables(paths, list(observed.tables)),
             },
         )
+
+
+class Accuracy(ArrowTable):
+    """What was observed, as a table; it tells the truth. ``observed`` has the rows as objects, and finer tables."""
+
+    __slots__ = ("observed",)
+    observed: Observed
+
+    @classmethod
+    def told(cls, observed: Observed) -> "Accuracy":
+        """Make the table of what was observed."""
+        table = cls.of(typed_columns(observed.tables[0]))
+        table.observed = observed
+        return table
 
 
 class Seen(NamedTuple):

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
@@ -63,8 +63,8 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
-    """What was found in records. Confidential: it counts them.
+class Validation(Sequence[Finding]):
+    """What was found in records: a sequence of findings. Confidential: it counts them.
 
     Attributes
     ----------
@@ -79,6 +79,18 @@ class Validation:
     findings: tuple[Finding, ...]
     remarks: tuple[str, ...] = ()
     truncation: tuple[Any, ...] = ()
+
+    @overload
+    def __getitem__(self, place: int) -> Finding: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Finding]: ...
+    def __getitem__(self, place: int | slice) -> Finding | Sequence[Finding]:
+        """A finding, or some."""
+        return self.findings[place]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.findings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

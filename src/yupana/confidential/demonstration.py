@@ -32,8 +32,6 @@ from yupana.synthetic.census import CensusSummary, synthesize
 PRODUCT: Final = "demonstration"
 REPORT: Final = "report.html"
 SAFETAB_REPORT: Final = "safetab.html"
-STAGES: Final = 26
-"""How many stages are announced."""
 
 _MOST_TRIALS: Final = 20
 """Of SafeTab: a trial has tens of thousands of groups, so that a few tell enough."""

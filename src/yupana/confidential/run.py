@@ -23,10 +23,10 @@ from yupana.confidential.request import (
 from yupana.errors import ConfigError, OutputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan, number
-from yupana.products.codebook import codebook
+from yupana.products.codebook import data_package
 from yupana.products.product import Product
 from yupana.progress import Stopwatch
-from yupana.release.check import describe_reports
+from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import Recipe, check_public_inputs
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
@@ -165,10 +165,8 @@ def _write_codebook(
 ) -> dict[str, Any]:
     """Write the codebook, which is told no more of the tables than their names and columns."""
     files = {name: told["columns"] for name, told in tables.items()}
-    told = codebook(product.words.title, plan, files, lambda table: product.described(config, plan, table))
-    for name, text in told.items():
-        (draft / name).write_text(text, encoding="utf-8")
-    return describe_reports(draft, told)
+    told = data_package(product.words.title, plan, files, lambda table: product.described(config, plan, table))
+    return write_codebook(draft, told)
 
 
 def _begin(clock: Stopwatch, stage: str) -> None:

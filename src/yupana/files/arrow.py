@@ -5,7 +5,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 
 from yupana.errors import InputError
 
@@ -55,7 +55,7 @@ class ArrowTable:
         self._types: dict[str, str] = {str(row[0]): str(row[1]) for row in described}
 
     @classmethod
-    def of(cls, columns: Mapping[str, tuple[str, Sequence[object]]]) -> "ArrowTable":
+    def of(cls, columns: Mapping[str, tuple[str, Sequence[object]]]) -> Self:
         """Make a table of values in memory.
 
         Parameters
@@ -76,6 +76,26 @@ class ArrowTable:
         table = cls(f"FROM {name}")
         weakref.finalize(table, _drop, name).atexit = False
         return table
+
+    def mapped(self, names: Mapping[str, tuple[str, Mapping[str, str]]]) -> "ArrowTable":
+        """The same table with more columns, each beside the one it follows from.
+
+        Parameters
+        ----------
+        names : mapping
+            By column: the name of a column after it, and the text that stands there for each value of the former; a
+            value that is not listed gives none.
+        """
+        from yupana.files.database import named, quoted
+
+        columns = []
+        for name in self._types:
+            columns.append(named(name))
+            if name in names:
+                other, texts = names[name]
+                pairs = ", ".join(f"{quoted(key)}: {quoted(text)}" for key, text in texts.items())
+                columns.append(f"MAP {{{pairs}}}[CAST({named(name)} AS VARCHAR)] AS {named(other)}")
+        return ArrowTable(f"SELECT {', '.join(columns)} FROM ({self._query})")
 
     @property
     def columns(self) -> tuple[str, ...]:

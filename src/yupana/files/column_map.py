@@ -53,8 +53,8 @@ def read_column_map(path: Path) -> ColumnMap:
     return found
 
 
-def column_map_of(text: str) -> ColumnMap:
-    """Read what `ColumnMap.as_text` wrote.
+def column_map_of(text: str, name: str = "options.columns") -> ColumnMap:
+    """Read what `ColumnMap.as_text` wrote; ``name`` is what an error calls it.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def column_map_of(text: str) -> ColumnMap:
     except (ValueError, RecursionError):
         faults.append("must be JSON")
     if faults:
-        raise ConfigError("options.columns: " + "; ".join(faults))
+        raise ConfigError(f"{name}: {'; '.join(faults)}")
     return found
 
 

@@ -1,19 +1,15 @@
 """The codebook of a release: what its tables, columns and codes are called, for machines and for readers."""
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from yupana.files.delimited import PARQUET
 from yupana.plan.margin import margin_words
 from yupana.plan.plan import Plan
 from yupana.products.tables import Family
-
-DATA_PACKAGE: Final = "datapackage.json"
-READABLE: Final = "codebook.md"
+from yupana.release.codebook import resource_name, slug
 
 Value = str | int
 
@@ -42,12 +38,12 @@ Described = tuple[str, Mapping[str, Label]]
 """The title of a table, and its columns by name."""
 
 
-def codebook(
+def data_package(
     title: str, plan: Plan, files: Mapping[str, Sequence[str]], described: Callable[[str], Described]
-) -> dict[str, str]:
-    """The two documents of a codebook.
+) -> dict[str, Any]:
+    """The codebook of a release, as a Data Package (version 2, whose dialects version 1 reads).
 
-    Nothing in them depends on a record or on a count, noisy or not: they follow from the plan, the configuration with
+    Nothing in it depends on a record or on a count, noisy or not: it follows from the plan, the configuration with
     the code lists it names, the words of the product, and the names of files and columns.
 
     Parameters
@@ -60,32 +56,22 @@ def codebook(
     described : callable
         What a table and its columns are called, by its path without the ending.
 
-    Returns
-    -------
-    dict of str to str
-        By file name: a Data Package (version 2, whose dialects version 1 reads), and Markdown.
-
     Raises
     ------
     KeyError
         If a column is not described.
     """
-    tables = {
-        path: (name, {column: labels[column] for column in columns})
-        for path, columns in files.items()
-        for name, labels in [described(PurePosixPath(path).with_suffix("").as_posix())]
-    }
-    package = {
+    resources = []
+    for path, columns in files.items():
+        name, labels = described(PurePosixPath(path).with_suffix("").as_posix())
+        resources.append(_resource(path, name, {column: labels[column] for column in columns}))
+    return {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
         "profile": "tabular-data-package",
-        "name": _slug(plan.product),
+        "name": slug(plan.product),
         "title": title,
         "description": "Codebook of a release of Yupana; manifest.json says how the release was made.",
-        "resources": [_resource(path, name, labels) for path, (name, labels) in tables.items()],
-    }
-    return {
-        DATA_PACKAGE: json.dumps(package, indent=1, ensure_ascii=False) + "\n",
-        READABLE: _markdown(title, tables),
+        "resources": resources,
     }
 
 
@@ -113,10 +99,6 @@ def cell_labels(
     return found
 
 
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9._-]+", "-", text.lower())
-
-
 def _resource(path: str, title: str, labels: Mapping[str, Label]) -> dict[str, Any]:
     is_parquet = path.endswith(PARQUET)
     form: dict[str, Any] = (
@@ -130,7 +112,7 @@ def _resource(path: str, title: str, labels: Mapping[str, Label]) -> dict[str, A
         }
     )
     return {
-        "name": _slug(PurePosixPath(path).with_suffix("").as_posix().replace("/", ".")),
+        "name": resource_name(path),
         "type": "table",
         "profile": "tabular-data-resource",
         "title": title,
@@ -149,31 +131,3 @@ def _field(column: str, label: Label) -> dict[str, Any]:
         **({"description": label.description} if label.description else {}),
         **({"categories": categories} if categories else {}),
     }
-
-
-def _markdown(title: str, tables: Mapping[str, Described]) -> str:
-    """Tables with their columns, then each list of codes once, with the columns that it is of."""
-    lines = [f"# {_text(title)}: codebook", "", f"The same for machines is `{DATA_PACKAGE}`.", "", "## Tables", ""]
-    codes: dict[tuple[tuple[Value, str], ...], dict[str, list[str]]] = {}
-    for path, (name, labels) in tables.items():
-        lines += [f"### `{path}`", "", f"{_text(name)}.", "", "| column | type | what it holds |", "|---|---|---|"]
-        for column, label in labels.items():
-            told = f"{label.title}. {label.description}" if label.description else label.title
-            lines.append(f"| {_text(column)} | {label.type} | {_text(told)} |")
-            if label.values:
-                codes.setdefault(tuple(label.values.items()), {}).setdefault(column, []).append(path)
-        lines.append("")
-    lines += ["## Codes", ""] if codes else []
-    for values, columns in codes.items():
-        of = "; ".join(
-            f"{_text(column)} of {', '.join(f'`{path}`' for path in paths)}" for column, paths in columns.items()
-        )
-        lines += [f"### {_text(', '.join(columns))}", "", f"{of}.", "", "| code | meaning |", "|---|---|"]
-        lines += [f"| {_text(str(value))} | {_text(label)} |" for value, label in values]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _text(text: str) -> str:
-    """A text that Markdown shows as it is, in a table, too."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))

@@ -39,15 +39,15 @@ def file_fault(folder: Path, name: str, described: Mapping[str, Any]) -> str | N
     return None
 
 
-def checked_file(folder: Path, manifest: Mapping[str, Any], name: str) -> Path:
-    """The path of a file that the manifest of a folder lists under "tables", if it has the manifest's bytes.
+def checked_file(folder: Path, manifest: Mapping[str, Any], name: str, listed: str = "tables") -> Path:
+    """The path of a file that the manifest of a folder lists, under "tables" or "reports", if it has the same bytes.
 
     Raises
     ------
     OutputError
         If it is missing, a link, or was changed.
     """
-    if wrong := file_fault(folder, name, manifest["tables"][name]):
+    if wrong := file_fault(folder, name, manifest[listed][name]):
         raise OutputError(f"{folder}: {wrong}")
     return folder / name
 

@@ -55,14 +55,14 @@ def read_columns(path: Path) -> ArrowTable:
     return ArrowTable(query)
 
 
-def as_columns(table: ReleaseTable) -> ArrowTable:
-    """Hand out a table that was not written, as `read_columns` would once it was; an empty text is no value."""
-    made = {}
+def typed_columns(table: ReleaseTable) -> dict[str, tuple[str, list[object]]]:
+    """The columns of a table that was not written, with the types `read_columns` would give it; "" is no value."""
+    made: dict[str, tuple[str, list[object]]] = {}
     for name, values in table.columns.items():
         kind = _kind(name)
-        told = [None if value == "" else str(value) if kind == "VARCHAR" else value for value in values]
+        told: list[object] = [None if value == "" else str(value) if kind == "VARCHAR" else value for value in values]
         made[name] = kind, told
-    return ArrowTable.of(made)
+    return made
 
 
 def _typed(name: str, names: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """A release on disk as one object: its manifest, plan, status and tables, each checked when it is used."""
 
 import html
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,6 +21,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.release.check import checked_file, describe, folder_faults
+from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, write_codebook
 from yupana.release.columns import read_columns
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.processing import RECORD
@@ -143,6 +145,34 @@ class Release:
     def tables(self) -> tuple[str, ...]:
         """Names of the tables, in the order of the manifest."""
         return tuple(self.files)
+
+    @cached_property
+    def codebook(self) -> Mapping[str, Any] | None:
+        """What its tables, columns and codes are called, as a Data Package; None if it has none.
+
+        Raises
+        ------
+        OutputError
+            If it is missing or was changed.
+        """
+        if DATA_PACKAGE not in self.manifest.get("reports", {}):
+            return None
+        path = checked_file(self.folder, self.manifest, DATA_PACKAGE, "reports")
+        package: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return package
+
+    def labelled(self, table: str) -> ArrowTable:
+        """A table with what its codes mean: beside each column of listed codes one whose name ends in ``_LABEL``.
+
+        Raises
+        ------
+        KeyError, OutputError
+            As by `path`, or if the release has no codebook.
+        """
+        if self.codebook is None:
+            raise OutputError(f"{self.folder} has no codebook, which tells what codes mean")
+        listed = meanings(self.codebook, self.files[table])
+        return self[table].mapped({name: (f"{name}_LABEL", texts) for name, texts in listed.items()})
 
     def __iter__(self) -> Iterator[str]:
         """Go through the names of the tables."""
@@ -282,8 +312,11 @@ class Release:
                 write_query(database, query, path)
                 ((rows,),) = database.execute(f"SELECT count(*) FROM ({query})").fetchall()
                 described[path.name] = describe(name, path, int(rows), column_types(database, f"({query})"))
-            # A report shows the numbers as they were before.
+            # A report shows the numbers as they were before, so that of the pages only the codebook stays.
             kept = {key: value for key, value in self.manifest.items() if key not in {"tables", "reports", RECORD}}
+            if (package := self.codebook) is not None:
+                paths = {self.files[told["table"]]: (path, told["columns"]) for path, told in described.items()}
+                kept["reports"] = write_codebook(draft, of_tables(package, paths))
             made_of = {"source_manifest_sha256": self.sha256} if self.sha256 else {}
             records = self.record if record is None else [*self.record, {**record, **made_of}]
             manifest = {**kept, RECORD: records, "tables": described}

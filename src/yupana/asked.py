@@ -1,0 +1,321 @@
+"""What users ask of a product, in whatever form they have it, read for the Python interface and the command line."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from yupana.errors import ConfigError, nearest
+from yupana.files.changes import Changes
+from yupana.files.column_map import BUREAU, ColumnMap, column_map_of, read_column_map
+from yupana.privacy.exact import Budget, read_exact
+from yupana.products import PRODUCTS, Listing
+from yupana.release.recipe import Recipe, read_recipe
+
+if TYPE_CHECKING:
+    from yupana.confidential.request import Account
+    from yupana.plan.margin import Margins
+    from yupana.plan.measurement import Accounting
+    from yupana.plan.plan import Plan
+    from yupana.plan.unit import UnitName
+    from yupana.privacy.entropy import Entropy
+    from yupana.products.product import Product
+    from yupana.release.tables import Format
+
+Place: TypeAlias = str | Path
+Exact: TypeAlias = Fraction | int | float | str
+"""A number that is taken as it is written: a float as its shortest decimal, a text such as "1/3" or "0.05"."""
+Estimator: TypeAlias = Literal["topdown", "full-information"]
+Values: TypeAlias = Mapping[str, object] | Iterable[tuple[str, object]]
+"""Values of a configuration by key, with dots between the tables that a key lies in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A product with its configuration, the terms of its plan and the options of its release.
+
+    Attributes
+    ----------
+    product : Product
+    listing : Listing
+    config
+        The product's own.
+    accounting, margins, fmt, estimator
+    confidence : Fraction or None
+        None for the product's own.
+    columns : ColumnMap
+    spine : Path or None
+        The folder of a spine that was built before.
+    repeats : Recipe or None
+        How the release was made whose manifest is the configuration.
+    """
+
+    product: "Product[Any]"
+    listing: Listing
+    config: Any
+    accounting: "Accounting"
+    confidence: Fraction | None
+    margins: "Margins"
+    fmt: "Format"
+    estimator: Estimator
+    columns: ColumnMap
+    spine: Path | None
+    repeats: Recipe | None
+
+    def plan(self) -> "Plan":
+        """What a run would measure."""
+        return self.product.plan(
+            self.config, accounting=self.accounting, confidence=self.confidence, margins=self.margins
+        )
+
+    def production(self) -> "Plan":
+        """What was measured in 2020 in the same area."""
+        return self.product.plan(self.product.production(self.config))
+
+
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "accounting": ("published", "tight"),
+    "margins": ("exact", "bureau"),
+    "format": ("csv", "parquet"),
+    "estimator": ("topdown", "full-information"),
+}
+"""What terms may be, the default first."""
+
+_TOLD: Final = {"accounting": "sensitivity"}
+"""What a manifest calls a term, where it has another name for it."""
+
+
+def ask(
+    product: "str | Product[Any]",
+    config: object,
+    *,
+    set: Values | None = None,  # noqa: A002 (as users say it)
+    renormalise: bool = False,
+    codes: Place | None = None,
+    confidence: Exact | None = None,
+    columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
+    spine: Place | None = None,
+    **terms: str | None,
+) -> Case:
+    """Read the configuration; terms that are not given are those of the release that it is the manifest of.
+
+    Raises
+    ------
+    ConfigError
+        Naming what is wrong with the configuration or the terms, or what the product does not take.
+    """
+    if isinstance(config, Case):
+        return config
+    found = _product(product)
+    listing = PRODUCTS.listing(found.key)
+    given = {"codes": codes, "renormalise": renormalise or None, "spine": spine}
+    for name, value in given.items():
+        if value is not None and name not in listing.takes:
+            raise ConfigError(f"{found.key} takes no {name}")
+    path = found.locate(config) if isinstance(config, str | Path) else None
+    repeats = None if path is None else read_recipe(path)
+    chosen: dict[str, Any] = {}
+    for name, choices in _CHOICES.items():
+        value, told = terms.get(name), _TOLD.get(name, name)
+        what = name
+        if value is None and repeats is not None and name not in _without(listing):
+            value, what = repeats.options.get(told, ""), f"config {path}: options.{told}"
+        if value is None:
+            value = choices[0]
+        if value not in choices:
+            raise ConfigError(f"{what}: must be {' or '.join(map(repr, choices))}")
+        chosen[name] = value
+    if confidence is None and repeats is not None:
+        confidence = confidence_of(repeats.options.get("confidence", ""), f"config {path}: options.confidence")
+    more: dict[str, Any] = {"codes": None if codes is None else Path(codes), "renormalise": renormalise or None}
+    read = _read(found, config, _changes(set), {name: value for name, value in more.items() if value is not None})
+    read, folder = _on_spine(read, spine)
+    return Case(
+        found,
+        listing,
+        read,
+        chosen["accounting"],
+        None if confidence is None else confidence_of(confidence),
+        chosen["margins"],
+        chosen["format"],
+        chosen["estimator"],
+        _columns(columns, repeats),
+        folder,
+        repeats,
+    )
+
+
+def _without(listing: Listing) -> list[str]:
+    """The terms that a product has no choice of."""
+    return [name for name, has in (("accounting", listing.accountings), ("estimator", listing.estimators)) if not has]
+
+
+def _product(product: "str | Product[Any]") -> "Product[Any]":
+    if not isinstance(product, str):
+        return product
+    if product not in PRODUCTS:
+        known = nearest(product, PRODUCTS) or f"; there are {', '.join(PRODUCTS)}"
+        raise ConfigError(f"there is no product {product!r}{known}")
+    return PRODUCTS[product]
+
+
+def _changes(values: Values | None) -> Changes:
+    pairs = values.items() if isinstance(values, Mapping) else values or ()
+    return Changes(tuple((key, value if isinstance(value, str) else _as_json(key, value)) for key, value in pairs))
+
+
+def _as_json(name: str, value: object) -> str:
+    try:
+        return json.dumps(value, default=_written)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: cannot be written as JSON: {error}") from None
+
+
+def _read(product: "Product[Any]", config: object, changes: Changes, more: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """A configuration of the product's own, from whatever a user has of it."""
+    read: Callable[..., Any] = product.read
+    if isinstance(config, str | Path):
+        return read(config, changes, **more)
+    if not isinstance(config, Mapping):
+        if not type(config).__module__.startswith(("yupana.products.", "yupana.topdown.")):
+            raise ConfigError(f"config is a {type(config).__name__}; give a file, a built-in name or a document")
+        if not changes.values and not more:
+            return config
+        config = product.document(config)
+    with tempfile.TemporaryDirectory(prefix="yupana-") as scratch:
+        path = Path(scratch) / "config.json"
+        path.write_text(_as_json("config: the document", config), encoding="utf-8")
+        try:
+            return read(path, changes, **more)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace(f"config {path}", "config")) from None
+
+
+def _written(value: object) -> object:
+    """A value of a document that JSON has no form for."""
+    if isinstance(value, Fraction | Decimal | Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"it holds a {type(value).__name__}")
+
+
+def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # noqa: ANN401 (the product's own)
+    """The configuration on another spine, and its folder if it was built before."""
+    if spine is None:
+        return config, None
+    from yupana.geography.settings import KINDS
+
+    if spine in KINDS:
+        return config.on_spine(spine), None
+    from yupana.geography.disk import manifest_of, settings_of
+    from yupana.topdown.given import on_given
+
+    folder = Path(spine)
+    if not folder.is_dir():
+        raise ConfigError(f"spine {spine}: neither {', '.join(KINDS)} nor a folder")
+    return on_given(config, settings_of(manifest_of(folder), folder), folder), folder
+
+
+def _columns(columns: "Place | Mapping[str, Mapping[str, str]] | None", repeats: Recipe | None) -> ColumnMap:
+    """The map of columns that is given, or else that of the release which is repeated."""
+    if isinstance(columns, str | Path):
+        return read_column_map(Path(columns))
+    if columns is not None:
+        return column_map_of(_as_json("columns", columns), "columns")
+    return BUREAU if repeats is None else column_map_of(repeats.options.get("columns", ""))
+
+
+def account(
+    ledger: Place | None,
+    dataset: str | None,
+    limit: Mapping[str, Exact] | Exact | None,
+    unit: "UnitName | None",
+    household_cap: int | None,
+) -> "Account | None":
+    """Where a run's loss is added up; None if nowhere.
+
+    Raises
+    ------
+    ConfigError, BudgetError
+        If what is given does not go together.
+    """
+    from yupana.confidential.request import Account
+    from yupana.plan.unit import OWN, Unit
+
+    if ledger is None and dataset is None and (limit, unit or "record", household_cap) == (None, "record", None):
+        return None
+    if ledger is None or dataset is None:
+        raise ConfigError(
+            "a ledger needs both its file and the name of a dataset (--ledger FILE --dataset NAME), "
+            "and a limit, a unit and a household cap need a ledger"
+        )
+    limits = limit if isinstance(limit, Mapping) else {} if limit is None else {OWN: limit}
+    whose = Unit(unit or "record", household_cap)
+    whose.check_columns(limits)
+    return Account(
+        Path(ledger), dataset, {kind: exact_number(f"limit {kind}", value) for kind, value in limits.items()}, whose
+    )
+
+
+def entropy(seed: int | None) -> "Entropy":
+    """The operating system's randomness, or that of a seed.
+
+    Raises
+    ------
+    ConfigError
+        If the seed is no whole number, zero or more.
+    """
+    from yupana.privacy.entropy import SeededEntropy, SystemEntropy
+
+    if seed is None:
+        return SystemEntropy()
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ConfigError("seed: must be a whole number, zero or more")
+    return SeededEntropy(seed)
+
+
+def exact_number(name: str, value: Exact) -> Budget:
+    """A number as it is written.
+
+    Raises
+    ------
+    ConfigError
+        If it is none.
+    """
+    try:
+        return read_exact(str(value))
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def positive_number(name: str, value: Exact) -> Fraction:
+    """A finite number above 0, as it is written.
+
+    Raises
+    ------
+    ConfigError
+        If it is none.
+    """
+    found = exact_number(name, value)
+    if not isinstance(found, Fraction) or found <= 0:
+        raise ConfigError(f"{name}: {value} is not a finite number above 0")
+    return found
+
+
+def confidence_of(value: Exact, name: str = "confidence") -> Fraction:
+    """A confidence level.
+
+    Raises
+    ------
+    ConfigError
+        If it does not lie between 0 and 1, or doubles do not tell it from these.
+    """
+    found = exact_number(name, value)
+    if not isinstance(found, Fraction) or not Fraction(1, 10**15) <= found <= 1 - Fraction(1, 10**15):
+        raise ConfigError(f"{name}: {value} does not lie strictly between 0 and 1")
+    return found

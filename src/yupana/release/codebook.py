@@ -1,0 +1,111 @@
+"""The codebook in a release, for machines (a Data Package) and for readers (Markdown); what codes mean."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from yupana.release.check import describe_reports
+from yupana.release.processing import SUPPRESSED
+
+DATA_PACKAGE: Final = "datapackage.json"
+READABLE: Final = "codebook.md"
+
+Package = Mapping[str, Any]
+"""A Data Package."""
+
+_REASON: Final = {
+    "name": "REASON",
+    "type": "string",
+    "title": "Reason",
+    "description": f"Why the numbers of the row are {SUPPRESSED}: a code of the policy; empty where they are shown.",
+}
+
+
+def write_codebook(folder: Path, package: Package) -> dict[str, Any]:
+    """Write both documents into the folder of a release, and return what its manifest says of them."""
+    told = {
+        DATA_PACKAGE: json.dumps(package, indent=1, ensure_ascii=False) + "\n",
+        READABLE: _markdown(package),
+    }
+    for name, text in told.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return describe_reports(folder, told)
+
+
+def of_tables(package: Package, tables: Mapping[str, tuple[str, Sequence[str]]]) -> dict[str, Any]:
+    """The codebook of some tables of a release.
+
+    Parameters
+    ----------
+    package : mapping
+        That of the release.
+    tables : mapping
+        By its path there, the path of each table, and its columns: those it had, and REASON if counts of it are
+        suppressed.
+    """
+    resources = []
+    for resource in package["resources"]:
+        if resource["path"] in tables:
+            path, columns = tables[resource["path"]]
+            fields = {field["name"]: field for field in (*resource["schema"]["fields"], _REASON)}
+            schema = {**resource["schema"], "fields": [fields[column] for column in columns]}
+            if _REASON["name"] in columns:
+                schema["missingValues"] = ["", SUPPRESSED]
+            resources.append({**resource, "name": resource_name(path), "path": path, "schema": schema})
+    return {**package, "resources": resources}
+
+
+def meanings(package: Package, path: str) -> dict[str, dict[str, str]]:
+    """What the codes of a table mean: by column, of those columns whose codes are listed."""
+    return {
+        field["name"]: {str(one["value"]): str(one["label"]) for one in field["categories"]}
+        for resource in package["resources"]
+        if resource["path"] == path
+        for field in resource["schema"]["fields"]
+        if "categories" in field
+    }
+
+
+def resource_name(path: str) -> str:
+    """What a Data Package calls a file."""
+    return slug(PurePosixPath(path).with_suffix("").as_posix().replace("/", "."))
+
+
+def slug(text: str) -> str:
+    """A text as a Data Package has names: small letters, digits, points and strokes."""
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower())
+
+
+def _markdown(package: Package) -> str:
+    """Tables with their columns, then each list of codes once, with the columns that it is of."""
+    lines = [f"# {_text(package['title'])}: codebook", "", f"The same for machines is `{DATA_PACKAGE}`.", ""]
+    lines += ["## Tables", ""]
+    codes: dict[tuple[tuple[str, str], ...], dict[str, list[str]]] = {}
+    for resource in package["resources"]:
+        path = resource["path"]
+        lines += [f"### `{path}`", "", f"{_text(resource['title'])}.", ""]
+        lines += ["| column | type | what it holds |", "|---|---|---|"]
+        for field in resource["schema"]["fields"]:
+            column, title = field["name"], field["title"]
+            told = f"{title}. {field['description']}" if "description" in field else title
+            lines.append(f"| {_text(column)} | {field['type']} | {_text(told)} |")
+            if "categories" in field:
+                listed = tuple((str(one["value"]), str(one["label"])) for one in field["categories"])
+                codes.setdefault(listed, {}).setdefault(column, []).append(path)
+        lines.append("")
+    lines += ["## Codes", ""] if codes else []
+    for listed, columns in codes.items():
+        of = "; ".join(
+            f"{_text(column)} of {', '.join(f'`{path}`' for path in paths)}" for column, paths in columns.items()
+        )
+        lines += [f"### {_text(', '.join(columns))}", "", f"{of}.", "", "| code | meaning |", "|---|---|"]
+        lines += [f"| {_text(value)} | {_text(label)} |" for value, label in listed]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _text(text: str) -> str:
+    """A text that Markdown shows as it is, in a table, too."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
