@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import duckdb
-from run import timed, write_config
+from run import CONFIG, timed
 
 _PERSONS_PER_HOUSEHOLD = 2.622
 _USED = {
@@ -44,8 +44,7 @@ def measure(folder: Path, millions: float, memory: str | None) -> None:
         households = str(round(millions * 1e6 / _PERSONS_PER_HOUSEHOLD))
         making, _ = timed("synth", str(data), "--households", households, "--seed", "1", "--format", "parquet")
     options = ("--memory", memory) if memory else ()
-    config = write_config(folder)
-    seconds, peak = timed("phsafe", "run", config, str(data), str(out), "--overwrite", "--log", str(log), *options)
+    seconds, peak = timed("phsafe", "run", CONFIG, str(data), str(out), "--overwrite", "--log", str(log), *options)
     told = json.loads(log.read_text())
     checking, counting = (told["seconds"][stage] for stage in ("reading and checking the records", "counting"))
     bare = floor(data)

@@ -11,19 +11,17 @@ import json
 import tempfile
 from collections import defaultdict
 from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
 from run import timed
 
-from yupana.confidential.accuracy import accuracy
-from yupana.confidential.request import RunRequest
-from yupana.confidential.topdown.accuracy import AccuracyRow
-from yupana.privacy.entropy import SeededEntropy
-from yupana.products.topdown.product import TOPDOWN
-from yupana.topdown.reading.configuration import read_configuration
+import yupana
+
+Errors: TypeAlias = dict[tuple[str, str], float]
 
 BAR_SECONDS, BAR_GIGABYTES = 20, 2
 KINDS = ("conventional", "optimized")
-ESTIMATORS = ("topdown", "full-information")
+ESTIMATORS: Final = ("topdown", "full-information")
 BARS = {
     ("tract", "total"): 0.80,
     ("tract", "votingage"): 0.78,
@@ -47,30 +45,26 @@ def time_cook(data: Path, folder: Path) -> None:
             print(f"| {kind} | {estimator} | {seconds:.1f} | {peak:.2f} | {BAR_SECONDS / seconds:.1f} |", flush=True)
 
 
-def errors(data: Path, kind: str, estimator: str, replicates: int) -> dict[tuple[str, str], AccuracyRow]:
-    """Errors over all areas of a kind, by kind and query."""
-    configuration = read_configuration("cook-2010").on_spine("optimized" if kind == "optimized" else "conventional")
-    request = RunRequest(
-        estimator="full-information" if estimator == "full-information" else "topdown", entropy=SeededEntropy(1)
-    )
-    observed = accuracy(TOPDOWN, configuration, data, request, trials=replicates)
-    return {(row.geolevel, row.query): row for row in observed.rows if row.population == "all"}
+def errors(data: Path, kind: str, estimator: Literal["topdown", "full-information"], trials: int) -> Errors:
+    """Mean absolute errors over all areas of a kind, by kind and query."""
+    found = yupana.accuracy("topdown", "cook-2010", data, trials=trials, seed=1, spine=kind, estimator=estimator)
+    return {(row.geolevel, row.query): row.mae for row in found.observed.rows if row.population == "all"}
 
 
 def compare(data: Path, replicates: int) -> None:
     """Print errors of both estimators on the same noise, and of places on both spines."""
     found = {estimator: errors(data, "conventional", estimator, replicates) for estimator in ESTIMATORS}
     print("\n| areas | query | topdown MAE | full information | ratio | bar |\n|---|---|---|---|---|---|")
-    for key, row in found["topdown"].items():
+    for key, mae in found["topdown"].items():
         if key[0] not in {"tract", "block_group", "block", "place", "county_subdivision"}:
             continue
         other = found["full-information"][key]
         bar = f"≤ {BARS[key]}" if key in BARS else ""
-        print(f"| {key[0]} | {key[1]} | {row.mae:.3f} | {other.mae:.3f} | {other.mae / row.mae:.3f} | {bar} |")
+        print(f"| {key[0]} | {key[1]} | {mae:.3f} | {other:.3f} | {other / mae:.3f} | {bar} |")
     optimized = errors(data, "optimized", "topdown", replicates)
     print("\n| areas | query | conventional MAE | optimized MAE | ratio | bar |\n|---|---|---|---|---|---|")
     for key in (("place", "total"), ("place", "votingage"), ("place", "race"), ("block_group", "total")):
-        before, after = found["topdown"][key].mae, optimized[key].mae
+        before, after = found["topdown"][key], optimized[key]
         bar = "≥ 5" if key == ("place", "total") else ""
         print(f"| {key[0]} | {key[1]} | {before:.2f} | {after:.2f} | {before / after:.2f} | {bar} |")
 

@@ -23,12 +23,22 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 
-from yupana.confidential.records.census import FILES
-from yupana.files.columns import MAFID
-from yupana.products.phsafe.production import TAUS, budgets
+import yupana
 
 T = TypeVar("T")
 Row = tuple[int | str, ...]
+
+FILES: Final = {
+    "persons": ("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP"),
+    "units": ("RTYPE", "MAFID", "FINAL_POP", "NPF", "HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT"),
+    "geo": (
+        *("RTYPE", "MAFID", "TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", "TABBLKGRPCE", "REGIONCE", "DIVISIONCE"),
+        *("PLACEFP", "AIANNHCE"),
+    ),
+}
+"""Columns of the three files, as docs/phsafe.md describes them."""
+
+FIRST_MAFID: Final = 100_000_001
 
 STATE: Final = "53"  # Washington
 REGION, DIVISION = 4, 9  # West, Pacific
@@ -138,7 +148,7 @@ def convert(people: Iterable[Person], seed: int) -> Census:
     for person in sorted(people):
         households[person.household_id].append(person)
     census = Census([], [], [], Counter(dict.fromkeys(RULES, 0)))
-    for mafid, (household_id, members) in enumerate(households.items(), MAFID.low):
+    for mafid, (household_id, members) in enumerate(households.items(), FIRST_MAFID):
         if fault := why_left_out(members):
             census.touched[fault] += 1
             continue
@@ -248,16 +258,8 @@ def configuration() -> dict[str, Any]:
 
     The nation's budgets are 0, as they were for Puerto Rico: a nation of one town would count the same people twice.
     """
-    privacy_budget: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for (table, level), rho in budgets(puerto_rico=True).items():
-        privacy_budget[table][level] = float(rho)
-    return {
-        "privacy_budget": dict(privacy_budget),
-        "tau": dict(TAUS),
-        "state_filter": [STATE],
-        "reader": "csv",
-        "privacy_defn": "zcdp",
-    }
+    product = yupana.PRODUCTS["phsafe"]
+    return {**product.document(product.read("s-dhc-2020-pr")), "state_filter": [STATE], "reader": "csv"}
 
 
 def write(census: Census, out: Path, mark: str) -> None:
@@ -265,9 +267,9 @@ def write(census: Census, out: Path, mark: str) -> None:
     if out.exists() and any(out.iterdir()):
         sys.exit(f"{out} is not empty; name another folder")
     out.mkdir(parents=True, exist_ok=True)
-    for schema, rows in zip(FILES, (census.persons, census.units, census.geo), strict=True):
-        lines = ["|".join(schema.header), *("|".join(map(str, row)) for row in rows)]
-        (out / f"{schema.name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for (name, header), rows in zip(FILES.items(), (census.persons, census.units, census.geo), strict=True):
+        lines = ["|".join(header), *("|".join(map(str, row)) for row in rows)]
+        (out / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (out / "config.json").write_text(json.dumps(configuration(), indent=2) + "\n", encoding="utf-8")
     (out / "SYNTHETIC").write_text(mark, encoding="utf-8")
 

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+from published_tables import PublicCounts, cross_tables, write_data
 
-from yupana.errors import InputError
-from yupana.products.topdown.public_files import PublicCounts, cross_tables, write_data
+import yupana
 
 _RACES = (3, 4, 5, 6, 7, 8, 10, 26, 47, 63, 70)
 """Lines of P1 and P3; P2 and P4 have them two further down."""
@@ -55,7 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         blocks = convert(options.source, options.out)
-    except InputError as error:
+    except yupana.InputError as error:
         sys.exit(str(error))
     except duckdb.Error:
         sys.exit(f"{options.source} is not the file of blocks described in this program")

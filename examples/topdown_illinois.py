@@ -18,10 +18,9 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+from published_tables import P5_TYPES, RACES, PublicCounts, cross_tables, write_data
 
-from yupana.errors import InputError
-from yupana.products.topdown.public_files import P5_TYPES, PublicCounts, cross_tables, write_data
-from yupana.products.topdown.tables import race_variables
+import yupana
 
 _SIZES = {"P001": 71, "P002": 73, "P003": 71, "P004": 73, "P005": 10, "H001": 3}
 
@@ -37,8 +36,7 @@ def convert(source: Path, out: Path) -> int:
         table: np.stack([found[f"{table}{line:04}"] for line in range(1, size + 1)], axis=1)
         for table, size in _SIZES.items()
     }
-    race = race_variables()[:, -1]
-    counts = cross_tables(*(tables[f"P00{table}"][:, race + 2 * (table % 2 == 0)] for table in (1, 2, 3, 4)))
+    counts = cross_tables(*(tables[f"P00{table}"][:, RACES + 2 * (table % 2 == 0)] for table in (1, 2, 3, 4)))
     people = tables["P005"][:, P5_TYPES]
     facilities = np.concatenate([tables["H001"][:, :1], (people > 0).astype(np.int64)], axis=1)
     tracts = len(found["block"])
@@ -58,7 +56,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         tracts = convert(options.source, options.out)
-    except InputError as error:
+    except yupana.InputError as error:
         sys.exit(str(error))
     except duckdb.Error:
         sys.exit(f"{options.source} is not the file of tracts described in this program")

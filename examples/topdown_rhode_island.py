@@ -17,10 +17,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from published_tables import P5_TYPES, RACES, PublicCounts, cross_tables, write_data
 
-from yupana.errors import InputError
-from yupana.products.topdown.public_files import P5_TYPES, PublicCounts, cross_tables, write_data
-from yupana.products.topdown.tables import race_variables
+import yupana
 
 BLOCKS = "750"
 _HEADER = 5
@@ -63,8 +62,7 @@ def convert(source: Path, out: Path) -> int:
             ("PLACEFP", _PLACE, "99999"),
         )
     }
-    race = race_variables()[:, -1]
-    counts = cross_tables(*(tables[f"P{table}"][chosen][:, race + 2 * (table % 2 == 0)] for table in (1, 2, 3, 4)))
+    counts = cross_tables(*(tables[f"P{table}"][chosen][:, RACES + 2 * (table % 2 == 0)] for table in (1, 2, 3, 4)))
     people = tables["P5"][chosen][:, P5_TYPES]
     facilities = np.concatenate([tables["H1"][chosen][:, :1], (people > 0).astype(np.int64)], axis=1)
     public = PublicCounts(np.array(block), areas, ("hispanic", "cenrace", "votingage"), counts, facilities)
@@ -80,7 +78,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         blocks = convert(options.source, options.out)
-    except InputError as error:
+    except yupana.InputError as error:
         sys.exit(str(error))
     except (OSError, ValueError, KeyError, IndexError):
         sys.exit(f"{options.source} does not hold the files described in this program")

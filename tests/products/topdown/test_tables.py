@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from places import ROOT, SHARED
+from published_tables import cross_tables
 from schemas import PL94, make_schema
 
 from yupana.confidential.tabulate.histograms import read_block_counts
 from yupana.errors import InputError
 from yupana.geography.blocks import read_reference
-from yupana.products.topdown.public_files import cross_tables
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.tables import SUMMARY_LEVELS, race_variables, tables_of
 from yupana.topdown.disk import published_areas, sum_to_areas

@@ -3,20 +3,33 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
-from yupana.arrays import Ints
-from yupana.errors import InputError
-from yupana.geography.attributes import QUARTERS_COLUMNS
-from yupana.geography.blocks import COLUMNS
-from yupana.release.lines import digits, texts, whole, write_header, write_lines
+import yupana
 
-_WIDTHS: Final = dict(zip(COLUMNS, (2, 3, 6, 1, 4, 4, 5, 5), strict=True))
+Ints = NDArray[Any]
+
+RACES: Final = np.r_[2:8, 10:25, 26:46, 47:62, 63:69, 70]
+"""Where tables P1 and P3, counted from 0, have the 63 combinations of six races; P2 and P4 have them two further on."""
 
 P5_TYPES: Final = (2, 3, 4, 5, 7, 8, 9)
 """Where table P5, counted from 0, has the population of the major types 1 to 7."""
+
+_WIDTHS: Final = {
+    "TABBLKST": 2,
+    "TABBLKCOU": 3,
+    "TABTRACTCE": 6,
+    "TABBLKGRPCE": 1,
+    "TABBLK": 4,
+    "AIANNHCE": 4,
+    "COUSUBFP": 5,
+    "PLACEFP": 5,
+}
+"""Columns of GRF-C.txt that TopDown reads, and their digits; the first five are parts of the block's number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +78,9 @@ def cross_tables(everyone: Ints, not_hispanic: Ints, adults: Ints, adults_not_hi
     minors = np.stack([not_hispanic - adults_not_hispanic, hispanic - adults_hispanic], axis=1)
     found = np.stack([minors, np.stack([adults_not_hispanic, adults_hispanic], axis=1)], axis=-1)
     if (found < 0).any():
-        raise InputError("tables P1 to P4 contradict each other: more adults than people, or more non-Hispanic ones")
+        raise yupana.InputError(
+            "tables P1 to P4 contradict each other: more adults than people, or more non-Hispanic ones"
+        )
     return found
 
 
@@ -86,26 +101,33 @@ def write_data(out: Path, counts: PublicCounts, source: str) -> None:
         If the folder holds something.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} is not an empty folder; name another")
+        raise yupana.InputError(f"{out} is not an empty folder; name another")
     out.mkdir(parents=True, exist_ok=True)
     order = np.argsort(counts.block)
-    block = counts.block[order]
-    labels = digits(block, 16)
-    unit, *levels = np.nonzero(counts.counts[order])
-    with (out / "histogram.csv").open("wb") as file:
-        write_header(file, ("block", *counts.attributes, "count"))
-        write_lines(file, [labels[unit], *map(whole, levels), whole(counts.counts[order][unit, *levels])])
-    parts, rest = {}, 16
-    for name in COLUMNS[:5]:
+    block, cells = counts.block[order], counts.counts[order]
+    unit, *levels = np.nonzero(cells)
+    histogram = {"block": (block[unit], 16)}
+    histogram |= {name: (level, 0) for name, level in zip(counts.attributes, levels, strict=True)}
+    _write(out / "histogram.csv", {**histogram, "count": (cells[unit, *levels], 0)})
+    geography, rest = {}, 16
+    for name in tuple(_WIDTHS)[:5]:
         rest -= _WIDTHS[name]
-        parts[name] = block // 10**rest % 10 ** _WIDTHS[name]
-    parts |= {name: values[order] for name, values in counts.areas.items()}
-    with (out / "geography.txt").open("wb") as file:
-        write_header(file, COLUMNS)
-        write_lines(file, [digits(parts[name], _WIDTHS[name]) for name in COLUMNS])
-    with (out / "group_quarters.csv").open("wb") as file:
-        write_header(file, ("block", "housing_units", *QUARTERS_COLUMNS))
-        write_lines(file, [labels, *map(whole, counts.facilities[order].T)])
-    (out / "SYNTHETIC").write_bytes(
-        texts([f"Published counts: {source}.\nThey are public already, so nothing here needs protection.\n"])[0]
+        geography[name] = block // 10**rest % 10 ** _WIDTHS[name]
+    geography |= {name: values[order] for name, values in counts.areas.items()}
+    _write(out / "geography.txt", {name: (geography[name], width) for name, width in _WIDTHS.items()})
+    names = ("housing_units", *(f"gq{kind}" for kind in range(1, 8)))
+    facilities = dict(zip(names, counts.facilities[order].T, strict=True))
+    _write(
+        out / "group_quarters.csv",
+        {"block": (block, 16), **{name: (values, 0) for name, values in facilities.items()}},
     )
+    text = f"Published counts: {source}.\nThey are public already, so nothing here needs protection.\n"
+    (out / "SYNTHETIC").write_text(text, encoding="utf-8")
+
+
+def _write(path: Path, columns: Mapping[str, tuple[Ints, int]]) -> None:
+    """Write whole numbers, each column with so many digits at least, separated by strokes."""
+    fields = ", ".join(f"printf('%0{width}d', {name}::BIGINT) AS {name}" for name, (_, width) in columns.items())
+    with duckdb.connect() as database:
+        database.register("given", {name: np.ascontiguousarray(values) for name, (values, _) in columns.items()})
+        database.execute(f"COPY (SELECT {fields} FROM given) TO '{path}' (FORMAT csv, DELIMITER '|', QUOTE '')")
