@@ -3,7 +3,7 @@
 Why the losses of a person add over products is told in docs/person-loss.md; what is stated, in docs/certificate.md.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -48,6 +48,16 @@ class _Release:
     person: Losses
 
 
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """In whose terms losses are added: what kind of unit, its name, how it changes by neighbours, and each loss."""
+
+    kind: str
+    name: str
+    changes: Mapping[str, str]
+    losses: Sequence[tuple[_Release, Losses]]
+
+
 def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: int | None = None) -> dict[str, Any]:
     """Certify releases of one census together.
 
@@ -79,17 +89,6 @@ def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: 
     marked = [release for release in releases if release.certified["status"] == NOT_FOR_RELEASE]
     pure = all(release.mechanism is Mechanism.PURE for release in releases)
     mechanism = Mechanism.PURE if pure else Mechanism.ZCDP
-    by_unit = [("person", "person", _OF_PERSON, [(r, r.person) for r in releases])]
-    if cap is not None:
-        household = Unit("household", cap)
-        words = {kind: text.format(cap=cap) for kind, text in _OF_HOUSEHOLD.items()}
-        grown = [(r, household.of_persons(r.person, r.mechanism)) for r in releases]
-        by_unit.append(("household", f"household of at most {cap} persons", words, grown))
-    for unit in dict.fromkeys(r.certified["privacy_unit"] for r in releases):
-        words = {kind: text.format(unit=unit) for kind, text in CHANGES.items()}
-        by_unit.append(
-            ("record", unit, words, [(r, r.records) for r in releases if r.certified["privacy_unit"] == unit])
-        )
     return {
         "certificate_of_set": 1,
         "status": NOT_FOR_RELEASE if marked else "for publication",
@@ -98,13 +97,24 @@ def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: 
         "household_cap": cap,
         "releases": [_described(release) for release in releases],
         "guarantee": [
-            _stated(kind, unit, neighbours, words[neighbours], losses, mechanism)
-            for kind, unit, words, losses in by_unit
-            for neighbours in NEIGHBOURS
+            _stated(unit, neighbours, mechanism) for unit in _units(releases, cap) for neighbours in NEIGHBOURS
         ],
         "taken_as_public": _once(r.certified["taken_as_public"] for r in releases),
         "invariants": _once(r.certified["invariants"] for r in releases),
     }
+
+
+def _units(releases: Sequence[_Release], cap: int | None) -> Iterator[_Unit]:
+    """A person, a household of so many at most, and the records of the releases that protect the same."""
+    yield _Unit("person", "person", _OF_PERSON, [(r, r.person) for r in releases])
+    if cap is not None:
+        household = Unit("household", cap)
+        changes = {kind: text.format(cap=cap) for kind, text in _OF_HOUSEHOLD.items()}
+        losses = [(r, household.of_persons(r.person, r.mechanism)) for r in releases]
+        yield _Unit("household", f"household of at most {cap} persons", changes, losses)
+    for unit in dict.fromkeys(r.certified["privacy_unit"] for r in releases):
+        changes = {kind: text.format(unit=unit) for kind, text in CHANGES.items()}
+        yield _Unit("record", unit, changes, [(r, r.records) for r in releases if r.certified["privacy_unit"] == unit])
 
 
 def _read(name: str, manifest: Mapping[str, Any]) -> _Release:
@@ -169,31 +179,24 @@ def _described(release: _Release) -> dict[str, Any]:
     }
 
 
-def _stated(
-    kind: str,
-    unit: str,
-    neighbours: str,
-    change: str,
-    losses: Sequence[tuple[_Release, Losses]],
-    mechanism: Mechanism,
-) -> dict[str, Any]:
+def _stated(unit: _Unit, neighbours: str, mechanism: Mechanism) -> dict[str, Any]:
     """One joint promise, with what it means for an attacker; or why there is none."""
     pure = mechanism is Mechanism.PURE
     total: Losses = {neighbours: Fraction(0)}
-    for release, of_release in losses:
+    for release, of_release in unit.losses:
         here = of_release if pure or release.mechanism is Mechanism.ZCDP else as_zcdp(of_release)
         total = add(total, here)
     loss = total[neighbours]
     row = {
-        "of": kind,
-        "unit": unit,
+        "of": unit.kind,
+        "unit": unit.name,
         "neighbours": neighbours,
-        "change": change,
-        "releases": [release.name for release, _ in losses],
+        "change": unit.changes[neighbours],
+        "releases": [release.name for release, _ in unit.losses],
         **number(mechanism.budget_name, loss),
     }
     if loss is None:
-        without = " and ".join(release.name for release, of_release in losses if of_release[neighbours] is None)
+        without = " and ".join(release.name for release, of_release in unit.losses if of_release[neighbours] is None)
         return row | {"empty": f"the plan or the invariants of {without} leave no such neighbours"}
     guess = pure_guess(float(loss)) if pure else zcdp_guess(loss)
     rows = [
@@ -203,13 +206,13 @@ def _stated(
     return (
         row
         | ({} if pure else {"epsilon": rows})
-        | {"best_guess": guess, "attacker": _attacker(change, loss, guess, losses)}
+        | {"best_guess": guess, "attacker": _attacker(unit.changes[neighbours], loss, guess, len(unit.losses))}
     )
 
 
-def _attacker(change: str, loss: Budget, guess: float, losses: Sequence[tuple[_Release, Losses]]) -> str:
+def _attacker(change: str, loss: Budget, guess: float, releases: int) -> str:
     """What somebody learns, in a sentence."""
-    seen = {1: "this release", 2: "both of these releases"}.get(len(losses), f"all {len(losses)} of these releases")
+    seen = {1: "this release", 2: "both of these releases"}.get(releases, f"all {releases} of these releases")
     if loss == INFINITE:
         return f"Whoever sees {seen} may learn with certainty whether {change}: some counts carry no noise."
     share = min(-(-guess * 1000 // 1), 1000) / 10

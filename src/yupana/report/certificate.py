@@ -182,12 +182,9 @@ def _brief(value: object) -> str:
 
 def certificate_set_page(certificate: Certificate) -> str:
     """Lay out a joint certificate (`yupana.audit.certificate_set`) as one HTML file that loads nothing."""
-    pure = certificate["mechanism"] == "pure"
-    symbol, key = ("ε", "epsilon") if pure else ("ρ", "rho")
-    rows = certificate["guarantee"]
+    symbol, key = ("ε", "epsilon") if certificate["mechanism"] == "pure" else ("ρ", "rho")
+    rows, releases = certificate["guarantee"], certificate["releases"]
     losses = ["none" if row[key] is None else loss(read_exact(row[key])) for row in rows]
-    epsilon = {} if pure else {f"ε at δ = {power_of_ten(_SHOWN_DELTA)}": [_epsilon(row) or "none" for row in rows]}
-    releases = certificate["releases"]
     return render(
         read_page(
             "certificate_set.html",
@@ -199,20 +196,31 @@ def certificate_set_page(certificate: Certificate) -> str:
                 if row["of"] == "person" and row["neighbours"] == "bounded"
             ],
             attackers=[row["attacker"] for row in rows if row["of"] != "record" and "attacker" in row],
-            releases={
-                "Release": [r["name"] for r in releases],
-                "Product": [_words(r["product"]).title for r in releases],
-                "What it protects by itself": [r["protects"] for r in releases],
-                "Noise": ["pure DP" if r["mechanism"] == "pure" else "zCDP" for r in releases],
-            },
-            guarantee={
-                "Unit": [row["unit"] for row in rows],
-                "How two censuses differ": [row["change"] for row in rows],
-                "Releases": [len(row["releases"]) for row in rows],
-                f"{symbol} together": losses,
-                **epsilon,
-            },
+            releases=_releases(releases),
+            guarantee=_together(rows, symbol, losses),
             empty=[row for row in rows if "empty" in row],
-            converted=not pure and any(r["mechanism"] == "pure" for r in releases),
+            converted=key == "rho" and any(r["mechanism"] == "pure" for r in releases),
         )
     )
+
+
+def _releases(releases: Sequence[Mapping[str, Any]]) -> Columns:
+    return {
+        "Release": [r["name"] for r in releases],
+        "Product": [_words(r["product"]).title for r in releases],
+        "What it protects by itself": [r["protects"] for r in releases],
+        "Noise": ["pure DP" if r["mechanism"] == "pure" else "zCDP" for r in releases],
+    }
+
+
+def _together(rows: Sequence[Mapping[str, Any]], symbol: str, losses: Sequence[str]) -> Columns:
+    """What the releases promise together; a loss under zCDP as ε, too."""
+    columns: dict[str, Sequence[object]] = {
+        "Unit": [row["unit"] for row in rows],
+        "How two censuses differ": [row["change"] for row in rows],
+        "Releases": [len(row["releases"]) for row in rows],
+        f"{symbol} together": losses,
+    }
+    if symbol == "ρ":
+        columns[f"ε at δ = {power_of_ten(_SHOWN_DELTA)}"] = [_epsilon(row) or "none" for row in rows]
+    return columns

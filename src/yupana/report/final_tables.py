@@ -98,50 +98,35 @@ def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str,
         If a release does not hold together, may not be published though that was asked, or OUT cannot be used.
         Nothing is left in OUT.
     """
-    if request.method == "original" and request.combination == "joint":
-        raise ConfigError("the original method fits every cell on its own; --combine joint goes with --method exact")
-    paths = [request.release] + ([request.puerto_rico] if request.puerto_rico else [])
-    if real(request.out) in {real(path) for path in paths}:
-        raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
+    paths = _paths(request)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial:
         announce("reading and checking the release")
         sources = _sources(request, paths)
-        tables: list[ReleaseTable] = []
-        final: list[FinalTable] = []
-        notes: list[dict[str, Any]] = []
-        everything: list[TableEstimate] = []
-        for path, source in zip(paths, sources, strict=True):
-            measured, note = combine(source) if request.combination == "joint" else (source, {})
-            announce("estimating")
-            estimates, absent = estimate_tables(source, measured, request.confidence, request.method)
-            tables += [t for each in estimates for t in bureau_tables(each, source, request.confidence)]
-            everything += estimates
-            notes.append(_described(path, source, note, absent))
+        parts = [_estimated(request, path, source, announce) for path, source in zip(paths, sources, strict=True)]
         announce("writing the tables")
+        everything = [estimate for part in parts for estimate in part.estimates]
         final = [f for shell in SHELLS if (f := _final([e for e in everything if e.shell is shell])) is not None]
-        tables.append(tidy_table(everything))
         nation = nation_name(sources[0].manifest["parameters"]["states"])
-        tables += [_as_table(each, request.fmt, nation) for each in final]
+        tables = [table for part in parts for table in part.bureau]
+        tables += [tidy_table(everything), *(_as_table(each, request.fmt, nation) for each in final)]
         written = {table.name: write_table(partial, table, request.fmt) for table in tables}
-        reasons = [reason for source in sources for reason in source.manifest.get("reasons", ())]
-        marked = any(status_of(source.manifest) == NOT_FOR_RELEASE for source in sources)
-        manifest = {
-            "yupana": yupana.__version__,
-            "product": PRODUCT,
-            "status": NOT_FOR_RELEASE if marked else ESTIMATED,
-            **({"reasons": list(dict.fromkeys(reasons))} if marked else {}),
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "confidence": str(float(request.confidence)),
-            "method": request.method,
-            "combination": request.combination,
-            "sources": notes,
-            "tables": describe_tables(written, tables),
-        }
+        manifest = _manifest(request, sources, [part.note for part in parts])
+        manifest["tables"] = describe_tables(written, tables)
         page = tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
         (partial / PAGE).write_text(page, encoding="utf-8")
         manifest["reports"] = describe_reports(partial, [PAGE])
         write_manifest(partial, manifest)
     return manifest
+
+
+def _paths(request: EstimateRequest) -> list[Path]:
+    """The releases to be read, of a request that does not contradict itself."""
+    if request.method == "original" and request.combination == "joint":
+        raise ConfigError("the original method fits every cell on its own; --combine joint goes with --method exact")
+    paths = [request.release] + ([request.puerto_rico] if request.puerto_rico else [])
+    if real(request.out) in {real(path) for path in paths}:
+        raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
+    return paths
 
 
 def _sources(request: EstimateRequest, paths: Sequence[Path]) -> list[Measured]:
@@ -155,15 +140,47 @@ def _sources(request: EstimateRequest, paths: Sequence[Path]) -> list[Measured]:
     return sources
 
 
-def _described(path: Path, source: Measured, note: dict[str, Any], absent: Any) -> dict[str, Any]:  # noqa: ANN401 (JSON)
-    return {
+@dataclass(frozen=True, slots=True)
+class _Estimated:
+    """What is made of one release: its estimates, the Bureau's files of them, and what the manifest says of it."""
+
+    estimates: Sequence[TableEstimate]
+    bureau: Sequence[ReleaseTable]
+    note: dict[str, Any]
+
+
+def _estimated(request: EstimateRequest, path: Path, source: Measured, announce: Announce) -> _Estimated:
+    measured, combined = combine(source) if request.combination == "joint" else (source, {})
+    announce("estimating")
+    estimates, absent = estimate_tables(source, measured, request.confidence, request.method)
+    note = {
         "manifest_sha256": checksum(path / MANIFEST),
         "created": source.manifest.get("created"),
         "plan": source.manifest["plan"],
         "states": list(source.manifest["parameters"]["states"]),
-        **({"combined": note} if note else {}),
+        **({"combined": combined} if combined else {}),
         **({"noise": _NOT_NORMAL} if source.manifest["plan"].get("mechanism") == "pure" else {}),
         **({"left_out": dict(absent)} if absent else {}),
+    }
+    return _Estimated(
+        estimates, [t for each in estimates for t in bureau_tables(each, source, request.confidence)], note
+    )
+
+
+def _manifest(request: EstimateRequest, sources: Sequence[Measured], notes: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is known before the tables are written. What a release is marked with, its estimates are, too."""
+    reasons = dict.fromkeys(reason for source in sources for reason in source.manifest.get("reasons", ()))
+    marked = any(status_of(source.manifest) == NOT_FOR_RELEASE for source in sources)
+    return {
+        "yupana": yupana.__version__,
+        "product": PRODUCT,
+        "status": NOT_FOR_RELEASE if marked else ESTIMATED,
+        **({"reasons": list(reasons)} if marked else {}),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "confidence": str(float(request.confidence)),
+        "method": request.method,
+        "combination": request.combination,
+        "sources": notes,
     }
 
 
