@@ -1,7 +1,6 @@
 """What a TopDown strategy buys, before any data: shares, margins, least-squares errors on three spines."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -132,37 +131,52 @@ def spines_section(
 ) -> Section:
     """Least-squares errors by geolevel and for off-spine entities on three spines, beside another strategy."""
     z = z_value(plan.confidence)
-    strategies = {"here": configuration, name: production}
-    errors: dict[tuple[str, Kind], Errors] = {}
-    for (who, strategy), kind in product(strategies.items(), SPINES):
-        if not unfit_for(kind, strategy.queries):
-            with suppress(ConfigError):  # a spine that cannot keep the invariants has no errors
-                errors[who, kind] = spine_errors(strategy, kind, blocks)
+    errors = {
+        (who, kind): found
+        for (who, strategy), kind in product({"here": configuration, name: production}.items(), SPINES)
+        if (found := _errors_on(strategy, kind, blocks)) is not None
+    }
     heads = {
-        f"{SPINES[kind].name}, {who}": (who, kind) for kind, who in product(SPINES, strategies) if (who, kind) in errors
+        f"{SPINES[kind].name}, {who}": errors[who, kind]
+        for kind, who in product(SPINES, ("here", name))
+        if (who, kind) in errors
     }
-    units: dict[str, list[str]] = {
-        "Geolevel": list(configuration.levels),
-        **{
-            head: [_margin(z, errors[key].units.get(level)) for level in configuration.levels]
-            for head, key in heads.items()
+    (section,) = sections(
+        "topdown_spines.html",
+        confidence=plan.confidence,
+        cells=_block_totals(configuration),
+        source=blocks.source,
+        errors=_spines_figure({kind: found for (who, kind), found in errors.items() if who == "here"}, z),
+        units={
+            "Geolevel": list(configuration.levels),
+            **{head: [_margin(z, of.units.get(n)) for n in configuration.levels] for head, of in heads.items()},
         },
-    }
-    areas: dict[str, list[str]] = {
-        "Areas": [words for kind in _ENTITIES for words in (f"{_ENTITIES[kind]}, median", "nine in ten")],
-        **{
-            head: [_margin(z, value) for kind in _ENTITIES for value in errors[key].entities[kind]]
-            for head, key in heads.items()
+        areas={
+            "Areas": [words for kind in _ENTITIES.values() for words in (f"{kind}, median", "nine in ten")],
+            **{head: [_margin(z, e) for kind in _ENTITIES for e in of.entities[kind]] for head, of in heads.items()},
         },
-    }
-    marks = tuple(mark for kind, mark in SPINES.items() if ("here", kind) in errors)
+    )
+    return section
+
+
+def _errors_on(strategy: Configuration, kind: Kind, blocks: SampleBlocks) -> Errors | None:
+    """Least-squares errors on a spine; None where the strategy cannot be used on it."""
+    if unfit_for(kind, strategy.queries):
+        return None
+    try:
+        return spine_errors(strategy, kind, blocks)
+    except ConfigError:
+        return None  # a spine that cannot keep the invariants has no errors
+
+
+def _spines_figure(errors: Mapping[Kind, Errors], z: float) -> Figure:
+    """Margins of geolevels and kinds of areas on each spine; those that are exact or unknown are not drawn."""
     dots = [
-        {"category": label, "series": mark.name, "value": z * value}
-        for kind, mark in SPINES.items()
-        if ("here", kind) in errors
+        {"category": label, "series": SPINES[kind].name, "value": z * value}
+        for kind, found in errors.items()
         for label, value in (
-            *errors["here", kind].units.items(),
-            *((_ENTITIES[e], median) for e, (median, _) in errors["here", kind].entities.items()),
+            *found.units.items(),
+            *((_ENTITIES[entity], median) for entity, (median, _) in found.entities.items()),
         )
         if value > 1e-3 and np.isfinite(value)
     ]
@@ -171,21 +185,13 @@ def spines_section(
         "Spine": [row["series"] for row in dots],
         "Margin": [rounded(float(str(row["value"])), 4) for row in dots],
     }
+    marks = tuple(SPINES[kind] for kind in errors)
     chart = Chart(
         "The least-squares margin of error by geolevel and kind of area, on three spines.",
         lambda width: log_dots(dots, marks, width, axis="margin of error (log scale)"),
         data,
     )
-    (section,) = sections(
-        "topdown_spines.html",
-        confidence=plan.confidence,
-        cells=_block_totals(configuration),
-        source=blocks.source,
-        errors=Figure((chart,), legend=marks),
-        units=units,
-        areas=areas,
-    )
-    return section
+    return Figure((chart,), legend=marks)
 
 
 def _block_totals(configuration: Configuration) -> bool:
