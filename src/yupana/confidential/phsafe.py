@@ -30,7 +30,7 @@ from yupana.products.phsafe.tables import groups, level_of, noisy_groups, publis
 from yupana.progress import Stopwatch
 from yupana.release.check import describe
 from yupana.release.rows import write_rows
-from yupana.release.tables import ReleaseTable
+from yupana.release.tables import ReleaseTable, table_of
 
 LEFT_OUT: Final = {
     "truncation": "of the persons of one unit whom a table counts, those beyond its tau",
@@ -327,19 +327,10 @@ def _cells(
 
 def _accuracy_table(rows: list[PhsafeAccuracy]) -> ReleaseTable:
     """The rows as accuracy.csv."""
-    return ReleaseTable(
-        "accuracy",
-        {
-            "TABLE": [row.table for row in rows],
-            "REGION_TYPE": [row.region_type for row in rows],
-            "LEVEL": [row.level for row in rows],
-            "ITERATION_CODE": [row.iteration for row in rows],
-            "DATA_CELL": [row.cell for row in rows],
-            "EXPERIMENTAL_MOE": [row.experimental_moe for row in rows],
-            "EXPERIMENTAL_MOE_WITH_TRUNCATION": [row.experimental_moe_with_truncation for row in rows],
-            "TRUNCATION_BIAS": [row.bias_from_truncation for row in rows],
-            "COUNT": [row.count for row in rows],
-            "EXPECTED_MOE": [row.expected_moe for row in rows],
-            "COVERAGE": [row.coverage for row in rows],
-        },
+    columns = (
+        *("TABLE", "REGION_TYPE", "LEVEL", "ITERATION_CODE", "DATA_CELL"),
+        *("EXPERIMENTAL_MOE", "EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COUNT", "EXPECTED_MOE"),
+        "COVERAGE",
     )
+    renamed = {"ITERATION_CODE": "iteration", "DATA_CELL": "cell", "TRUNCATION_BIAS": "bias_from_truncation"}
+    return table_of("accuracy", rows, columns, renamed)

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import duckdb
@@ -29,6 +30,21 @@ class ReleaseTable:
     def rows(self) -> int:
         """How many rows."""
         return len(next(iter(self.columns.values()), ()))
+
+
+def table_of(
+    name: str, rows: Sequence[object], columns: Sequence[str], fields: Mapping[str, str] = MappingProxyType({})
+) -> ReleaseTable:
+    """Lay out rows as a table: a column is the field of its name in lower case, or the one that ``fields`` names.
+
+    None is left empty, and a flag is written as True or False.
+    """
+
+    def of(column: str) -> list[Value]:
+        values = [getattr(row, fields.get(column, column.lower())) for row in rows]
+        return ["" if value is None else str(value) if isinstance(value, bool) else value for value in values]
+
+    return ReleaseTable(name, {column: of(column) for column in columns})
 
 
 def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:

@@ -40,7 +40,7 @@ from yupana.products.tables import Family, Groups
 from yupana.progress import Stopwatch
 from yupana.release.check import describe
 from yupana.release.rows import RowTable, write_rows
-from yupana.release.tables import ReleaseTable, Value, checksum
+from yupana.release.tables import ReleaseTable, checksum, table_of
 
 IN_NO_ITERATION: Final = "records_in_no_iteration"
 
@@ -222,41 +222,13 @@ def public_inputs(records: DetailedRecords, iterations: CharacteristicIterations
 
 def accuracy_tables(rows: list[SafetabAccuracy], by_iteration: list[IterationAccuracy]) -> list[ReleaseTable]:
     """The rows as accuracy.csv and accuracy_by_iteration.csv."""
-    table = ReleaseTable(
-        "accuracy",
-        {
-            "TABLE": [row.table for row in rows],
-            "REGION_TYPE": [row.region_type for row in rows],
-            "ITERATION_LEVEL": [row.iteration_level for row in rows],
-            "DETAILED_ONLY": [str(row.detailed_only) for row in rows],
-            "GROUP_SIZE": [row.size for row in rows],
-            "GROUPS": [row.groups for row in rows],
-            "SHARE": [row.share for row in rows],
-            "COUNT": [row.count for row in rows],
-            "EXPECTED_MOE": [_known(row.expected_moe) for row in rows],
-            "EXPERIMENTAL_MOE": [_known(row.experimental_moe) for row in rows],
-            "EXPERIMENTAL_MOE_UNCAPPED": [_known(row.experimental_moe_uncapped) for row in rows],
-            "RACE_CAP_BIAS": [_known(row.race_cap_bias) for row in rows],
-            "COVERAGE": [_known(row.coverage) for row in rows],
-        },
-    )
-    iterations = ReleaseTable(
-        "accuracy_by_iteration",
-        {
-            "TABLE": [row.table for row in by_iteration],
-            "REGION_TYPE": [row.region_type for row in by_iteration],
-            "ITERATION_LEVEL": [row.iteration_level for row in by_iteration],
-            "ITERATION_CODE": [row.iteration for row in by_iteration],
-            "COUNT": [row.count for row in by_iteration],
-            "MEAN_SIZE": [row.mean_size for row in by_iteration],
-            "EXPECTED_MOE": [row.expected_moe for row in by_iteration],
-            "EXPERIMENTAL_MOE": [row.experimental_moe for row in by_iteration],
-            "EXPERIMENTAL_MOE_UNCAPPED": [row.experimental_moe_uncapped for row in by_iteration],
-            "RACE_CAP_BIAS": [row.race_cap_bias for row in by_iteration],
-        },
-    )
-    return [table, iterations]
-
-
-def _known(value: float | None) -> Value:
-    return "" if value is None else value
+    groups = ("TABLE", "REGION_TYPE", "ITERATION_LEVEL")
+    margins = ("EXPECTED_MOE", "EXPERIMENTAL_MOE", "EXPERIMENTAL_MOE_UNCAPPED", "RACE_CAP_BIAS")
+    sizes = ("DETAILED_ONLY", "GROUP_SIZE", "GROUPS", "SHARE", "COUNT")
+    iterations = ("ITERATION_CODE", "COUNT", "MEAN_SIZE")
+    return [
+        table_of("accuracy", rows, (*groups, *sizes, *margins, "COVERAGE"), {"GROUP_SIZE": "size"}),
+        table_of(
+            "accuracy_by_iteration", by_iteration, (*groups, *iterations, *margins), {"ITERATION_CODE": "iteration"}
+        ),
+    ]
