@@ -21,6 +21,8 @@ ADULT: Final = 18
 
 WITH_OWN_CHILDREN: Final = frozenset({1, 3, 6, 10})
 """HHT2 of the households with own children under 18."""
+WITH_RELATIVES: Final = frozenset({7, 11})
+"""HHT2 of the households with relatives of a householder who has no couple and no own children under 18."""
 COUPLES: Final = {1: SPOUSES, 2: SPOUSES, 3: PARTNERS, 4: PARTNERS}
 """HHT2 of the households with a couple, and how the other of the couple is related."""
 ALONE: Final = frozenset({5, 9})
@@ -236,6 +238,11 @@ class Individual:
         return self.relation == HOUSEHOLDER
 
     @property
+    def is_own_child(self) -> bool:
+        """Whether this is a child of the householder under age."""
+        return self.relation in CHILDREN and self.age < ADULT
+
+    @property
     def known_sex(self) -> int:
         """The sex told, or the one that the type of the household or the first code of a couple asks for."""
         if self.sex is not None:
@@ -254,10 +261,18 @@ def reason_against(individual: Individual) -> str | None:
     return None
 
 
-def _contradictions(i: Individual) -> Iterator[tuple[bool, str]]:
-    """Pairs of whether something is impossible, and the sentence that says so."""
-    couple = i.type in COUPLES
-    own_child = i.relation in range(25, 28) and i.age < ADULT
+Contradictions = Iterator[tuple[bool, str]]
+"""Pairs of whether something is impossible, and the sentence that says so."""
+
+
+def _contradictions(i: Individual) -> Contradictions:
+    yield from _of_place(i)
+    yield from _of_type(i)
+    yield from _of_size(i)
+
+
+def _of_place(i: Individual) -> Contradictions:
+    """Between the relation of a person, the age, and living alone."""
     yield i.relation not in range(20, 37), "RELSHIP 20 to 36 are the relations of a household; 37 and 38 are not"
     yield i.is_householder and i.age < OF_AGE, f"a householder is at least {OF_AGE} years old"
     yield i.relation in COUPLED and i.age < OF_AGE, f"a spouse or unmarried partner is at least {OF_AGE} years old"
@@ -265,29 +280,34 @@ def _contradictions(i: Individual) -> Iterator[tuple[bool, str]]:
     yield not i.is_householder and i.size == 1, "somebody who lives alone is the householder"
     yield i.type in ALONE and i.size != 1, "a household of HHT2 05 or 09 is a householder who lives alone: size 1"
     yield i.type not in ALONE and i.size == 1, "somebody who lives alone is in a household of HHT2 05 or 09"
-    yield (
-        i.is_householder and i.type in FEMALE_HOUSEHOLDER and i.sex == MALE,
-        "HHT2 05 to 08 have a female householder",
+
+
+def _of_type(i: Individual) -> Contradictions:
+    """Between what a person is and the type of household that this makes."""
+    female, male = (i.is_householder and i.type in types for types in (FEMALE_HOUSEHOLDER, MALE_HOUSEHOLDER))
+    yield female and i.sex == MALE, "HHT2 05 to 08 have a female householder"
+    yield male and i.sex == FEMALE, "HHT2 09 to 12 have a male householder"
+    married, partner = (i.relation in relations for relations in (SPOUSES, PARTNERS))
+    yield married and i.type not in (1, 2), "a spouse of the householder makes a household HHT2 01 or 02"
+    yield partner and i.type not in (3, 4), "an unmarried partner of the householder makes a household HHT2 03 or 04"
+    strange = i.is_own_child and i.type not in WITH_OWN_CHILDREN
+    yield strange, f"an own child under {ADULT} makes a household HHT2 01, 03, 06 or 10"
+    strange = i.relation in RELATIVES and i.type in (8, 12)
+    yield strange, "in a household of HHT2 08 or 12 nobody is related to the householder"
+
+
+def _of_size(i: Individual) -> Contradictions:
+    """Between the size of a household and the members that its type needs: who is none of them, comes on top."""
+    parts = (
+        (True, i.is_householder),
+        (i.type in COUPLES, i.relation in COUPLED),
+        (i.type in WITH_OWN_CHILDREN, i.is_own_child),
+        (i.type in WITH_RELATIVES, i.relation in RELATIVES),
     )
-    yield i.is_householder and i.type in MALE_HOUSEHOLDER and i.sex == FEMALE, "HHT2 09 to 12 have a male householder"
-    yield i.relation in (21, 23) and i.type not in (1, 2), "a spouse of the householder makes a household HHT2 01 or 02"
-    yield (
-        i.relation in (22, 24) and i.type not in (3, 4),
-        "an unmarried partner of the householder makes a household HHT2 03 or 04",
-    )
-    yield (
-        own_child and i.type not in WITH_OWN_CHILDREN,
-        f"an own child under {ADULT} makes a household HHT2 01, 03, 06 or 10",
-    )
-    yield (
-        i.relation in RELATIVES and i.type in (8, 12),
-        "in a household of HHT2 08 or 12 nobody is related to the householder",
-    )
-    need = 1 + couple + (i.type in WITH_OWN_CHILDREN) + (i.type in (7, 11))
+    need = sum(needed for needed, _ in parts)
     enough = f"a household of HHT2 {i.type:02} needs at least {need} members"
     yield i.size < need, enough
-    plays = i.is_householder or (couple and i.relation in COUPLED) or (i.type in WITH_OWN_CHILDREN and own_child)
-    plays = plays or (i.type in (7, 11) and i.relation in RELATIVES)
+    plays = any(needed and is_it for needed, is_it in parts)
     yield not plays and i.size < need + 1, f"{enough} besides one of RELSHIP {i.relation}"
 
 
@@ -333,29 +353,30 @@ def _needed(individual: Individual, person: Person, *, moving: bool) -> Iterator
     """The members a household of the type must have besides the person."""
     races = (_USUAL, _OTHER) if moving else (_USUAL,)
     wanted = individual.type
-    heads: Iterable[Person | None] = (None,)
-    if not individual.is_householder:
-        same = person.relation in (23, 24)
-        sex = (
-            (person.sex if same else MALE + FEMALE - person.sex)
-            if person.relation in COUPLED
-            else (MALE if wanted in MALE_HOUSEHOLDER else FEMALE)
-        )
-        heads = [Person(sex, age, *_USUAL, HOUSEHOLDER) for age in _HEADS]
-    for head in heads:
-        chief = head or person
-        spouses: Iterable[Person | None] = (None,)
+    nobody: Sequence[Person | None] = (None,)
+    children = relatives = nobody
+    if wanted in WITH_OWN_CHILDREN and not person.is_own_child:
+        children = [Person(MALE, 8, *_USUAL, 25)]
+    if wanted in WITH_RELATIVES and person.relation not in RELATIVES:
+        relatives = [Person(MALE, age, *_USUAL, 28) for age in (8, 40)]
+    for head in nobody if individual.is_householder else _heads(person, wanted):
+        spouses = nobody
         if wanted in COUPLES and person.relation not in COUPLED:
-            sex = MALE + FEMALE - chief.sex
+            sex = MALE + FEMALE - (head or person).sex
             spouses = [Person(sex, age, *race, COUPLES[wanted][0]) for age in _HEADS for race in races]
-        children: Iterable[Person | None] = (None,)
-        if wanted in WITH_OWN_CHILDREN and not person.is_own_child:
-            children = [Person(MALE, 8, *_USUAL, 25)]
-        relatives: Iterable[Person | None] = (None,)
-        if wanted in (7, 11) and person.relation not in RELATIVES:
-            relatives = [Person(MALE, age, *_USUAL, 28) for age in (8, 40)]
         for members in product((head,), spouses, children, relatives):
             yield tuple(member for member in members if member is not None)
+
+
+def _heads(person: Person, wanted: int) -> Sequence[Person]:
+    """Householders a person may live with in a household of a type: of the sex that the couple or the type asks for."""
+    if person.relation not in COUPLED:
+        sex = MALE if wanted in MALE_HOUSEHOLDER else FEMALE
+    elif person.relation in (23, 24):
+        sex = person.sex
+    else:
+        sex = MALE + FEMALE - person.sex
+    return [Person(sex, age, *_USUAL, HOUSEHOLDER) for age in _HEADS]
 
 
 def _filled(needed: Ordered, free: int, *, truncated: bool, every: bool) -> Iterator[Ordered]:
