@@ -35,6 +35,8 @@ from yupana.release.tables import checksum
 _REGIONS: Final = {region.name: region for region in REGION_TYPES}
 
 Indices = NDArray[np.intp]
+Sets = tuple[tuple[Area, ...], ...]
+"""Areas of the same blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,10 @@ class Rows:
     cell: Indices
     count: NDArray[np.float64]
     variance: NDArray[np.float64]
+
+    def keys(self, iterations: int) -> Indices:
+        """One number for the group of each row."""
+        return self.area * iterations + self.iteration
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,12 @@ class _PublishedGroups:
     count: NDArray[np.float64]
     variance: NDArray[np.float64]
 
+    def chosen(self, some: Flags) -> "_PublishedGroups":
+        """Those of some groups."""
+        return _PublishedGroups(
+            self.detail, self.area[some], self.iteration[some], self.count[some], self.variance[some]
+        )
+
 
 def combine(
     family: NestedCells, tables: Mapping[str, Rows], world: CoterminousWorld, *, non_negative_counts: bool
@@ -126,7 +138,7 @@ def combine(
         If a group lacks a row or has one twice, or its marginals are not the sums of its cells.
     """
     iterations = world.shown.shape[1]
-    details = [_eligible(groups, world) for groups in _groups(family, tables, iterations)]
+    details = [found.chosen(world.shown[found.area, found.iteration]) for found in _groups(family, tables, iterations)]
     unit = np.concatenate([world.set_of[g.area] * iterations + g.iteration for g in details])
     units, unit_of = np.unique(unit, return_inverse=True)
     area = np.concatenate([g.area for g in details])
@@ -147,7 +159,9 @@ def combine(
         chosen = np.flatnonzero(show & (finest == level))
         if not chosen.size:
             continue
-        counts, variances = _fit(family, level, details, places, chosen, units.size, non_negative_counts)
+        counts, variances = _fit(
+            family, level, details, places, chosen, units.size, non_negative_counts=non_negative_counts
+        )
         place = np.full(units.size, -1)
         place[chosen] = np.arange(chosen.size)
         member = place[member_unit]
@@ -182,7 +196,8 @@ def _fit(
     places: Sequence[Indices],
     chosen: Indices,
     units: int,
-    non_negative_counts: bool,  # noqa: FBT001 (private, and passed on as it came)
+    *,
+    non_negative_counts: bool,
 ) -> tuple[Sequence[NDArray[np.int64]], Sequence[NDArray[np.float64]]]:
     """Whole counts and variances of the nodes, by depth, of the units whose finest table is of ``level``."""
     last = family.basis[level]
@@ -212,42 +227,42 @@ _INCOMPLETE: Final = "table {} has a population group that lacks a cell or has o
 def _groups(family: NestedCells, tables: Mapping[str, Rows], iterations: int) -> list[_PublishedGroups]:
     """The groups of a family by detail, checked to have each cell once and marginals that are sums."""
     total = family.tables[0]
-    finer = [tables[table] for table in family.tables[1:] if table in tables]
-    taken = np.concatenate([np.empty(0, dtype=np.intp), *(rows.area * iterations + rows.iteration for rows in finer)])
+    finer = [tables[table].keys(iterations) for table in family.tables[1:] if table in tables]
+    taken = np.concatenate([np.empty(0, dtype=np.intp), *finer])
     found = []
     for detail, table in enumerate(family.tables):
         if table not in tables:
             continue
         shown = [row for row in family.rows[detail] if row.table == table]
-        rows = tables[table]
-        key = rows.area * iterations + rows.iteration
-        order = np.lexsort((rows.cell, key))
-        if rows.cell.size % len(shown):
-            raise OutputError(_INCOMPLETE.format(table))
-        whose, cells = key[order].reshape(-1, len(shown)), rows.cell[order].reshape(-1, len(shown))
-        groups = whose[:, 0]
-        if (whose != groups[:, None]).any() or (cells != np.arange(len(shown))).any() or (np.diff(groups) == 0).any():
-            raise OutputError(_INCOMPLETE.format(table))
-        counts, variances = rows.count[order].reshape(-1, len(shown)), rows.variance[order].reshape(-1, len(shown))
+        groups, counts, variances = _by_group(tables[table], len(shown), iterations, table)
         measured = {row.node: i for i, row in enumerate(shown) if row.depth == family.basis[detail]}
         basis = [measured[node] for node in range(len(measured))]
         nodes = _sums(family.parents[: family.basis[detail]], counts[:, basis])
-        for i, row in enumerate(shown):
-            if not np.array_equal(nodes[row.depth][:, row.node], counts[:, i]):
-                raise OutputError(f"table {table} has a marginal that is not the sum of its cells")
-        if table != total and total in {row.table for row in family.rows[detail]} and total in tables:
+        if any(not np.array_equal(nodes[row.depth][:, row.node], counts[:, i]) for i, row in enumerate(shown)):
+            raise OutputError(f"table {table} has a marginal that is not the sum of its cells")
+        if table != total and total in tables and total in {row.table for row in family.rows[detail]}:
             _check_totals(tables[total], groups, nodes[0][:, 0], iterations, total, table)
-        own = ~np.isin(groups, taken) if table == total else np.ones(groups.size, dtype=bool)
-        found.append(
-            _PublishedGroups(
-                detail,
-                groups[own] // iterations,
-                groups[own] % iterations,
-                counts[own][:, basis],
-                variances[own][:, basis],
-            )
+        of_table = _PublishedGroups(
+            detail, groups // iterations, groups % iterations, counts[:, basis], variances[:, basis]
         )
+        # A group of a finer table has its total twice: once by itself, and once as the sum of its cells.
+        found.append(of_table.chosen(~np.isin(groups, taken)) if table == total else of_table)
     return found
+
+
+def _by_group(
+    rows: Rows, cells: int, iterations: int, table: str
+) -> tuple[Indices, NDArray[np.float64], NDArray[np.float64]]:
+    """The groups of a table, and their counts and variances, shape (groups, cells): each cell of a group once."""
+    key = rows.keys(iterations)
+    order = np.lexsort((rows.cell, key))
+    if rows.cell.size % cells:
+        raise OutputError(_INCOMPLETE.format(table))
+    whose, cell = key[order].reshape(-1, cells), rows.cell[order].reshape(-1, cells)
+    groups = whose[:, 0]
+    if (whose != groups[:, None]).any() or (cell != np.arange(cells)).any() or (np.diff(groups) == 0).any():
+        raise OutputError(_INCOMPLETE.format(table))
+    return groups, rows.count[order].reshape(-1, cells), rows.variance[order].reshape(-1, cells)
 
 
 def _sums(parents: Sequence[Indices], cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -262,19 +277,12 @@ def _sums(parents: Sequence[Indices], cells: NDArray[np.float64]) -> list[NDArra
 def _check_totals(
     totals: Rows, groups: Indices, sums: NDArray[np.float64], iterations: int, total: str, table: str
 ) -> None:
-    key = totals.area * iterations + totals.iteration
+    key = totals.keys(iterations)
     order = np.argsort(key, kind="stable")
     place = np.searchsorted(key[order], groups)
     found = np.append(key[order], -1)[place] == groups
     if not found.all() or not np.array_equal(totals.count[order][place], sums):
         raise OutputError(f"table {total} lacks the total of a population group of {table}, or has another number")
-
-
-def _eligible(groups: _PublishedGroups, world: CoterminousWorld) -> _PublishedGroups:
-    own = world.shown[groups.area, groups.iteration]
-    return _PublishedGroups(
-        groups.detail, groups.area[own], groups.iteration[own], groups.count[own], groups.variance[own]
-    )
 
 
 def _members(units: Indices, iterations: int, world: CoterminousWorld) -> tuple[Indices, Indices]:
@@ -343,36 +351,51 @@ def make_coterminous(
         announce("finding coterminous areas")
         sets = _find_sets(source, reference, housing_units)
         iterations = read_iterations(parameters) if parameters else None
-        record: dict[str, Any] = {
-            "rule": COTERMINOUS,
-            "housing_units": housing_units is not None,
-            "public_inputs": {
-                **{path.name: checksum(path) for path in (reference, housing_units) if path is not None},
-                **(iterations.files if iterations else {}),
-            },
-            "sets": len(sets),
-            "sets_sha256": hashlib.sha256(repr(sets).encode()).hexdigest(),
-            **({CHANCE_OF_RUN: str(zero_suppression)} if zero_suppression is not None else {}),
-        }
-        earlier = next((entry for entry in source.release.record if entry.get("rule") == COTERMINOUS), None)
+        record = _recorded(sets, (reference, housing_units), iterations, zero_suppression)
         selects = {table: f"SELECT * FROM {table}" for table in source.tables}
-        if earlier is not None:
-            if earlier.get("sets_sha256") != record["sets_sha256"]:
-                raise OutputError(f"{release} was made coterminous for other areas; begin with the release before that")
-            if zero_suppression is not None:
-                raise OutputError(f"{release} was made coterminous already; begin with the release before that")
+        if _combined_before(source.release, release, record):
             return source.release.derive(out, selects, None, database=source.db, overwrite=overwrite)
-        areas = [area for members in sets for area in members]
-        set_of = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
         record["groups"] = {"combined": 0, "added": 0, "dropped": 0}
         for family in families if sets else ():
             announce(f"combining {family.tables[0]}")
-            selects |= _combine_in(source, family, areas, set_of.astype(np.intp), iterations, record["groups"])
+            selects |= _combine_in(source, family, sets, iterations, record["groups"])
         if zero_suppression is not None and iterations is not None:
             plan = source.release.measured
             selects[TOTALS] = without_small_totals(source.db, selects, sets, iterations, plan, zero_suppression)
         announce("writing the release")
         return source.release.derive(out, selects, record, database=source.db, overwrite=overwrite)
+
+
+def _recorded(
+    sets: Sets,
+    files: tuple[Path, Path | None],
+    iterations: CharacteristicIterations | None,
+    zero_suppression: Fraction | None,
+) -> dict[str, Any]:
+    """What a manifest says of how areas were combined; ``files`` are the reference file and housing units."""
+    return {
+        "rule": COTERMINOUS,
+        "housing_units": files[1] is not None,
+        "public_inputs": {
+            **{path.name: checksum(path) for path in files if path is not None},
+            **(iterations.files if iterations else {}),
+        },
+        "sets": len(sets),
+        "sets_sha256": hashlib.sha256(repr(sets).encode()).hexdigest(),
+        **({CHANCE_OF_RUN: str(zero_suppression)} if zero_suppression is not None else {}),
+    }
+
+
+def _combined_before(release: Release, place: Path, record: Mapping[str, Any]) -> bool:
+    """Whether the same areas of a release were combined before; refused where others were, or totals are to go."""
+    earlier = next((entry for entry in release.record if entry.get("rule") == COTERMINOUS), None)
+    if earlier is None:
+        return False
+    if earlier.get("sets_sha256") != record["sets_sha256"]:
+        raise OutputError(f"{place} was made coterminous for other areas; begin with the release before that")
+    if CHANCE_OF_RUN in record:
+        raise OutputError(f"{place} was made coterminous already; begin with the release before that")
+    return True
 
 
 def _has(family: NestedCells, source: TableSource, release: Path) -> bool:
@@ -385,7 +408,7 @@ def _has(family: NestedCells, source: TableSource, release: Path) -> bool:
     return bool(found)
 
 
-def _find_sets(source: TableSource, reference: Path, housing_units: Path | None) -> tuple[tuple[Area, ...], ...]:
+def _find_sets(source: TableSource, reference: Path, housing_units: Path | None) -> Sets:
     """Sets by the blocks of the states of the release: of the others it says nothing, not even in its nation."""
     regions = " UNION ".join(f"SELECT DISTINCT REGION_TYPE, left(REGION_ID, 2) FROM {table}" for table in source.tables)
     found = {(str(kind), str(state)) for kind, state in source.db.execute(regions).fetchall()}
@@ -401,8 +424,7 @@ def _find_sets(source: TableSource, reference: Path, housing_units: Path | None)
 def _combine_in(
     source: TableSource,
     family: NestedCells,
-    areas: Sequence[Area],
-    set_of: Indices,
+    sets: Sets,
     iterations: CharacteristicIterations | None,
     tally: dict[str, int],
 ) -> dict[str, str]:
@@ -416,8 +438,9 @@ def _combine_in(
     codes = sorted({str(code) for _, code in kinds})
     if not codes:
         return {}
+    areas = [area for members in sets for area in members]
     world = CoterminousWorld(
-        set_of,
+        np.repeat(np.arange(len(sets)), [len(members) for members in sets]).astype(np.intp),
         np.array([_REGIONS[area.region_type].base in {"nation", "state"} for area in areas]),
         np.array([[(area.region_type, code) in shown_for for code in codes] for area in areas], dtype=bool),
     )
