@@ -1,5 +1,6 @@
 """What a TopDown run knows before it measures: geography, spine, exact counts."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -75,52 +76,22 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     ConfigError, InputError
         If they do not go together.
     """
-    estimator, folder = request.estimator, request.spine
     clock.start("reading the geography")
-    settings = configuration.spine_for(estimator)
-    needed = settings.classes if folder is None else ()
+    settings = configuration.spine_for(request.estimator)
+    needed = settings.classes if request.spine is None else ()
     classes = tuple(name for name in needed if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
     reference = read_reference(_geography(data), classes, schools=SCHOOLS in needed)
-    listed = data / FACILITIES
-    facilities = read_facilities(listed, reference) if listed.exists() else None
-    if facilities is None:
-        needs = [
-            *(["constraints.group_quarters"] if configuration.group_quarters else []),
-            *(["spine.live"] if settings.live else []),
-            *(["the class gq of the spine"] if QUARTERS in needed else []),
-        ]
-        if needs:
-            raise InputError(f"{listed}: no such file; {' and '.join(needs)} need block, housing_units and gq1 to gq7")
-    else:
-        _require_types(configuration, listed, reference, facilities)
+    facilities = _facilities(configuration, data, reference, needed)
     counted = reference
     if facilities is not None and settings.live:
         live = np.asarray(facilities.any(axis=1))
         counted, facilities = reference.keep(live), facilities[live]
-    given: dict[str, str] = {}
-    if folder is None:
-        quarters = None if facilities is None else attributes_of(facilities).quarters
-        spine = make(settings, counted, quarters, clock)
-    else:
-        clock.start("reading the spine")
-        read = read_given(folder)
-        spine, given = read.spine, read.checksums
-        check_given(configuration, spine, counted.block, estimator, folder)
-    if spine.tree.units(0) != 1:
-        raise ConfigError(
-            f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
-            "begin with US"
-        )
-    if spine.levels[0].name == ROOT and (reference.block // 10**14 == int(PUERTO_RICO)).all():
-        raise ConfigError(
-            "[shares]: all blocks lie in Puerto Rico (72), which is part of no nation's total, so that US would only "
-            "count the State again; begin with State, as pl94-2020-pr does"
-        )
+    spine, given = _spine(configuration, counted, facilities, request, clock)
+    _require_root(spine, reference)
     if wrong := check_spine(spine, counted.block):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
     kept = kept_areas(configuration, spine)
-    order = np.searchsorted(counted.block, spine.blocks)
-    facilities = None if facilities is None else facilities[order]
+    facilities = None if facilities is None else facilities[np.searchsorted(counted.block, spine.blocks)]
     clock.start("reading and checking the records")
     counts = read_block_counts(
         data, configuration.schema, spine.blocks, facilities, memory=request.memory, columns=request.columns
@@ -132,6 +103,71 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     for level in range(len(spine.levels) - 1, 0, -1):
         exact.append(exact[-1].sum_to(spine.tree.parents[level], spine.tree.units(level - 1)))
     return World(reference, spine, given, kept, facilities, counts, tuple(reversed(exact)))
+
+
+def _facilities(configuration: Configuration, data: Path, reference: Reference, classes: Container[str]) -> Ints | None:
+    """Housing units and facilities by block, as far as they are listed; ``classes`` are those that a spine is built of.
+
+    Raises
+    ------
+    InputError
+        If they are needed and not listed, or the schema has no level for one.
+    """
+    listed = data / FACILITIES
+    if listed.exists():
+        facilities = read_facilities(listed, reference)
+        _require_types(configuration, listed, reference, facilities)
+        return facilities
+    needs = [
+        words
+        for words, needed in (
+            ("constraints.group_quarters", configuration.group_quarters),
+            ("spine.live", configuration.spine.live),
+            ("the class gq of the spine", QUARTERS in classes),
+        )
+        if needed
+    ]
+    if needs:
+        raise InputError(f"{listed}: no such file; {' and '.join(needs)} need block, housing_units and gq1 to gq7")
+    return None
+
+
+def _spine(
+    configuration: Configuration, counted: Reference, facilities: Ints | None, request: RunRequest, clock: Stopwatch
+) -> tuple[Spine, dict[str, str]]:
+    """The spine of the blocks that are counted, built or read, and the checksums of the files it was read from.
+
+    Raises
+    ------
+    ConfigError
+        If a spine that was built before does not suit the configuration.
+    """
+    if request.spine is None:
+        quarters = None if facilities is None else attributes_of(facilities).quarters
+        return make(configuration.spine_for(request.estimator), counted, quarters, clock), {}
+    clock.start("reading the spine")
+    read = read_given(request.spine)
+    check_given(configuration, read.spine, counted.block, request.estimator, request.spine)
+    return read.spine, read.checksums
+
+
+def _require_root(spine: Spine, reference: Reference) -> None:
+    """Refuse a spine without one unit at its top, and a nation that is but a part of it.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if spine.tree.units(0) != 1:
+        raise ConfigError(
+            f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
+            "begin with US"
+        )
+    if spine.levels[0].name == ROOT and (reference.block // 10**14 == int(PUERTO_RICO)).all():
+        raise ConfigError(
+            "[shares]: all blocks lie in Puerto Rico (72), which is part of no nation's total, so that US would only "
+            "count the State again; begin with State, as pl94-2020-pr does"
+        )
 
 
 def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Ints) -> None:
