@@ -265,7 +265,8 @@ class _Checks:
     def _groups(self, name: str) -> Iterator[Check]:
         """Gather a table by population group, and check each group by itself."""
         family, choice = self._shown(name)[0]
-        table, own = choice[name], choice.own.name == name
+        table, keys = choice[name], _names(family.keys)
+        own = choice.own.name == name
         marginals = [cell for cell in table.cells if cell not in choice.alone] if own else []
         others = [o for o in choice.tables if o.name != name and o.name in self.release.tables] if own else []
         # How often a count enters a sum: that of a marginal less its cells, or that of a cell of another table.
@@ -273,17 +274,27 @@ class _Checks:
         weights |= {
             f"_s{i}_{j}": _parts(choice, c) for i, other in enumerate(others) for j, c in enumerate(other.cells)
         }
+        groups = self._gather(family, table, weights)
+        yield self._whole(table, groups, len(marginals))
+        for i, other in enumerate(others):
+            yield _summed_in(other, f"_s{i}", table, groups, keys)
+        if self.release.plan is not None and (due := self._due_groups(family, self.release.plan)):
+            yield (
+                (f"{name}: every group of the plan is there", f"{name}: no group is there but those of the plan"),
+                f"SELECT (SELECT count(*) FROM (SELECT {keys} FROM {due} EXCEPT SELECT {keys} FROM {groups})),"
+                f" (SELECT count(*) FROM (SELECT {keys} FROM {groups} EXCEPT SELECT {keys} FROM {due}))",
+            )
+
+    def _gather(self, family: Family, table: Table, weights: Mapping[str, Mapping[Cell, int]]) -> str:
+        """Keep what is to be known of each group of a table: its rows, and sums of its counts by their names."""
+        name, keys = table.name, _names(family.keys)
         kinds = {**dict.fromkeys(table.columns, "VARCHAR"), **dict.fromkeys(("_cell", *weights), "INTEGER")}
         lines = [
             (*map(str, cell.labels), place, *(weight.get(cell, 0) for weight in weights.values()))
             for place, cell in enumerate(table.cells)
         ]
         self._store(f"cells of {name}", kinds, lines)
-        keys, rows = _names(family.keys), len(table.cells)
-        sums = [f"sum(CAST(COUNT AS HUGEINT) * {weight}) AS {weight}" for weight in weights]
-        # A sum with a suppressed count in it cannot be told.
-        sums += [f"bool_or({weight} <> 0 AND COUNT IS NULL) AS {weight}_hidden" for weight in weights]
-        distinct = "bit_count(bit_or(CAST(1 AS BIGINT) << _cell))" if rows < 63 else "count(DISTINCT _cell)"
+        distinct = "bit_count(bit_or(CAST(1 AS BIGINT) << _cell))" if len(lines) < 63 else "count(DISTINCT _cell)"
         hidden = _UNSUPPRESSED if self.release.suppressed else _WITHOUT_NUMBER
         gathered = _listed(
             [
@@ -292,15 +303,21 @@ class _Checks:
                 "count(_cell) AS _known",
                 f"{distinct} AS _cells",
                 f"bool_or({hidden}) AS _hidden",
-                *sums,
+                *(f"sum(CAST(COUNT AS HUGEINT) * {weight}) AS {weight}" for weight in weights),
+                # A sum with a suppressed count in it cannot be told.
+                *(f"bool_or({weight} <> 0 AND COUNT IS NULL) AS {weight}_hidden" for weight in weights),
             ]
         )
-        groups = self._keep(
+        self._gathered.add(name)
+        return self._keep(
             f"groups of {name}",
             f"SELECT {gathered} FROM {named(name)} t LEFT JOIN {named(f'cells of {name}')} c"
             f" ON {_same(table.columns, 't', 'c')} GROUP BY {keys}",
         )
-        self._gathered.add(name)
+
+    def _whole(self, table: Table, groups: str, marginals: int) -> Check:
+        """That groups have each cell of their table once, and marginals that add up."""
+        name, rows = table.name, len(table.cells)
         texts = [
             f"{name}: every group and cell stands once",
             f"{name}: every row is of a cell of the table",
@@ -308,27 +325,10 @@ class _Checks:
         ]
         broken = ["_known > _cells", "_n > _known", f"_hidden OR NOT ({self.codes.written})"]
         if rows > 1:
-            apart = [f"(NOT _m{i}_hidden AND _m{i} <> 0)" for i in range(len(marginals))]
+            apart = [f"(NOT _m{i}_hidden AND _m{i} <> 0)" for i in range(marginals)]
             texts.append(f"{name}: marginals are the sums of their cells")
             broken.append(" OR ".join([f"_cells <> {rows}", *apart]))
-        yield tuple(texts), f"SELECT {_listed(f'count_if({each})' for each in broken)} FROM {groups}"
-        for i, other in enumerate(others):
-            picked = [f"max(COUNT) FILTER (WHERE {_is(other, cell)}) AS _c{j}" for j, cell in enumerate(other.cells)]
-            theirs = f"SELECT {_listed([keys, 'count(*) AS _k', *picked])} FROM {named(other.name)} GROUP BY {keys}"
-            if not other.columns:
-                theirs = f"SELECT {keys}, 1 AS _k, COUNT AS _c0 FROM {named(other.name)}"
-            apart = [f"(NOT _s{i}_{j}_hidden AND _c{j} <> _s{i}_{j})" for j in range(len(other.cells))]
-            broken = ["_k IS NULL", f"_k <> {len(other.cells)}", f"_cells <> {rows}", *apart]
-            yield (
-                (f"{name}: every group has its total in {other.name}",),
-                f"SELECT count_if({' OR '.join(broken)}) FROM {groups} LEFT JOIN ({theirs}) USING ({keys})",
-            )
-        if self.release.plan is not None and (due := self._due_groups(family, self.release.plan)):
-            yield (
-                (f"{name}: every group of the plan is there", f"{name}: no group is there but those of the plan"),
-                f"SELECT (SELECT count(*) FROM (SELECT {keys} FROM {due} EXCEPT SELECT {keys} FROM {groups})),"
-                f" (SELECT count(*) FROM (SELECT {keys} FROM {groups} EXCEPT SELECT {keys} FROM {due}))",
-            )
+        return tuple(texts), f"SELECT {_listed(f'count_if({each})' for each in broken)} FROM {groups}"
 
     def _choices(self, family: Family) -> Iterator[Check]:
         """That a group is in the tables of one choice."""
@@ -444,6 +444,21 @@ _UNSUPPRESSED: Final = " OR ".join(f"({name} IS NULL) <> (coalesce(REASON, '') <
 def _parts(choice: Choice, cell: Cell) -> dict[Cell, int]:
     """The rows that show the measured cells of a published cell, each once."""
     return dict.fromkeys((choice.alone[part] for part in cell.parts), 1)
+
+
+def _summed_in(other: Table, sums: str, table: Table, groups: str, keys: str) -> Check:
+    """That another table has the sums of each group, by its cells; ``sums`` is how their names begin."""
+    cells = len(other.cells)
+    picked = [f"max(COUNT) FILTER (WHERE {_is(other, cell)}) AS _c{j}" for j, cell in enumerate(other.cells)]
+    theirs = f"SELECT {_listed([keys, 'count(*) AS _k', *picked])} FROM {named(other.name)} GROUP BY {keys}"
+    if not other.columns:
+        theirs = f"SELECT {keys}, 1 AS _k, COUNT AS _c0 FROM {named(other.name)}"
+    apart = [f"(NOT {sums}_{j}_hidden AND _c{j} <> {sums}_{j})" for j in range(cells)]
+    broken = ["_k IS NULL", f"_k <> {cells}", f"_cells <> {len(table.cells)}", *apart]
+    return (
+        (f"{table.name}: every group has its total in {other.name}",),
+        f"SELECT count_if({' OR '.join(broken)}) FROM {groups} LEFT JOIN ({theirs}) USING ({keys})",
+    )
 
 
 def _said(plan: Mapping[str, Any], m: Mapping[str, Any], cells: int) -> tuple[str, float, float]:
