@@ -1,6 +1,7 @@
 """Solve for it: the questions of the page, answered as `plan --targets` answers them."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from yupana.errors import ConfigError
@@ -70,30 +71,35 @@ def scaled(page: ProductPage, settings: Filled, chosen: Chosen, total: str) -> F
 def shared(page: ProductPage, settings: Filled, chosen: Chosen, shares: Mapping[str, str]) -> Filled:
     """The same total with other shares of columns; columns without one share the rest as they did."""
     faults: list[Fault] = []
-    total = Fraction(chosen.plan.loss())
     column_of = {entry: column for (_, column), entry in page.form.cells.items()}
-    old: dict[str, Fraction] = {}
+    old: defaultdict[str, Fraction] = defaultdict(Fraction)
     for name, budget in chosen.budgets.items():
-        old[column_of[name]] = old.get(column_of[name], Fraction(0)) + budget
-    read = {
+        old[column_of[name]] += budget
+    given = {
         column: value / 100
         for column, text in shares.items()
         if text and (value := positive(f"share.{column}", text.removesuffix("%"), "a share", faults)) is not None
     }
-    faults += [Fault(f"share.{c}", "nothing of this level is switched on") for c in read if c not in old]
-    given, rest = sum(read.values(), Fraction(0)), [column for column in old if column not in read]
-    if not read and not faults:
-        faults.append(Fault("shares", "give the share of at least one level, in percent"))
-    elif (rest and given >= 1) or (not rest and given != 1):
-        wanted = "must stay below 100" if rest else "must be 100"
-        faults.append(
-            Fault("shares", f"the shares given add up to {float(100 * given):g} percent; together they {wanted}")
-        )
+    rest = Fraction(sum(budget for column, budget in old.items() if column not in given))
+    if given or not faults:
+        faults += _faults_of_shares(given, old)
     if faults:
         raise RefusedError(faults)
-    left = sum((old[column] for column in rest), Fraction(0))
-    new = {c: total * read[c] if c in read else total * (1 - given) * old[c] / left for c in old}
+    total, left = Fraction(chosen.plan.loss()), 1 - sum(given.values())
+    new = {c: total * given[c] if c in given else total * left * old[c] / rest for c in old}
     return solved(settings, {n: budget * new[column_of[n]] / old[column_of[n]] for n, budget in chosen.budgets.items()})
+
+
+def _faults_of_shares(given: Mapping[str, Fraction], columns: Collection[str]) -> Iterator[Fault]:
+    """What is wrong with shares of some of the columns that are switched on."""
+    yield from (Fault(f"share.{c}", "nothing of this level is switched on") for c in given if c not in columns)
+    together, all_given = sum(given.values()), set(columns) <= set(given)
+    if not given:
+        yield Fault("shares", "give the share of at least one level, in percent")
+    elif together != 1 if all_given else together >= 1:
+        wanted = "must be 100" if all_given else "must stay below 100"
+        message = f"the shares given add up to {float(100 * together):g} percent; together they {wanted}"
+        yield Fault("shares", message)
 
 
 def _answered(settings: Filled, chosen: Chosen, question: Question) -> Filled:
