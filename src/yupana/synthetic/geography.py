@@ -326,6 +326,14 @@ class Geography:
 
 
 @dataclass(frozen=True)
+class _Rows:
+    """Rows of households, as of a state, one behind the other: the first household and the number of each."""
+
+    opens: Ints
+    size: Ints
+
+
+@dataclass(frozen=True)
 class _Runs:
     """Stretches of rows of households: where each opens, in which row, its number there, and whether it is a gap."""
 
@@ -354,47 +362,22 @@ def lay_out(rng: Generator, codes: Sequence[str], households: int) -> Geography:
     """
     states = tuple(STATES[code] for code in codes)
     size = _share_out(households, [state.population for state in states])
-    opens = np.cumsum(size) - size
-    # A few counties have many tracts and many have few: tract t of T lies in county K (t / T)^2 of K.
-    number = np.clip(-(-size // _TRACT_HOUSEHOLDS), np.minimum(size, 1), _MOST_TRACTS)
-    state = np.repeat(np.arange(len(states)), number)
-    within = np.arange(len(state)) - np.repeat(np.cumsum(number) - number, number)
-    counties = np.clip(number // _COUNTY_TRACTS, 1, _MOST_COUNTIES)[state]
-    county = (counties * (within / number[state]) ** 2).astype(np.int64)
-    county_opens = np.flatnonzero(np.diff(state * 1000 + county, prepend=-1))
-    county_tracts = np.diff(county_opens, append=len(state))
-    in_county = np.arange(len(state)) - np.repeat(county_opens, county_tracts)
-
-    first = _cut(rng.lognormal(0, _TRACT_SPREAD, len(state)), state, opens, size)
-    tract_size = np.diff(first, append=households)
-    block_first, tract, code = _cut_blocks(rng, first, tract_size)
+    of_states = _Rows(np.cumsum(size) - size, size)
+    state, county, counties = _number_tracts(size)
+    first = _cut(rng.lognormal(0, _TRACT_SPREAD, len(state)), state, of_states)
+    of_tracts = _Rows(first, np.diff(first, append=households))
+    block_first, tract, number = _cut_blocks(rng, of_tracts)
     block_size = np.diff(block_first, append=households)
     middle = block_first + block_size / 2
 
-    place = _runs(
-        rng, opens, size, np.maximum(size // _PLACE_HOUSEHOLDS, 1), np.full(len(size), _IN_PLACE), _PLACE_SPREAD
-    )
-    stretch, in_place = _locate(place, state[tract], middle, opens + size)
-    county_of_tract = np.repeat(np.arange(len(county_opens)), county_tracts)
-    county_first = first[county_opens]
-    county_size = np.diff(county_first, append=households)
-    parts = np.maximum(np.rint(county_tracts / _SUBDIVISION_TRACTS), 1).astype(np.int64)
-    part = _runs(rng, county_first, county_size, parts, np.ones(len(parts)), _SUBDIVISION_SPREAD)
-    inside, in_part = _locate(part, county_of_tract[tract], middle, county_first + county_size)
-    tribal = [_TRIBAL.get(item, _Tribal(0, 0, 0, 0)) for item in codes]
-    areas = np.array([item.areas for item in tribal])
-    area = _runs(rng, opens, size, areas, np.array([item.percent for item in tribal]) / 100, 1.0)
-    tribe, in_tribe = _locate(area, state[tract], middle, opens + size)
-    tribal_first = np.array([item.code for item in tribal])
+    places = np.maximum(size // _PLACE_HOUSEHOLDS, 1)
+    place = _runs(rng, of_states, places, np.full(len(size), _IN_PLACE), _PLACE_SPREAD)
+    stretch, in_place = _locate(place, of_states, state[tract], middle)
+    place_code = 100 + place.number * (99_000 // places)[place.row]
+    subdivision = _lay_subdivisions(rng, of_tracts, counties, tract, middle)
+    tribal = _lay_tribal(rng, codes, of_states, state[tract], middle)
 
-    places = np.bincount(place.row[~place.gap], minlength=len(states))
-    stretch_code = 100 + place.number * (99_000 // np.maximum(places, 1))[place.row]
-    part_code = 100 + part.number * (90_000 // parts)[part.row]
-    profile = np.array([PROFILES.index(item.profile) for item in states])
-    odds = np.array([item.hispanic / (100 - item.hispanic) for item in states]) * _HISPANIC_HOUSEHOLDERS
-    share = odds / (1 + odds)
     of_state = np.maximum(size, 1)
-    tract_part = tract_size / of_state[state]
     place_part = np.clip(np.diff(place.opens, append=float(households)) / of_state[place.row], 0, 1)
     return Geography(
         codes=tuple(codes),
@@ -402,34 +385,69 @@ def lay_out(rng: Generator, codes: Sequence[str], households: int) -> Geography:
         tracts=Tracts(
             state=state,
             county=2 * county + 1,
-            code=(in_county + 1) * 100,
-            character=Character(
-                lean=draw_lean(rng, profile[state]),
-                pull=rng.beta(*_TRACT_PULL, len(state)) * (1 - tract_part),
-                hispanic=_shares(rng, share[state], _TRACT_LIKENESS + _LIKENESS_OF_ALL * tract_part),
-            ),
+            code=(_parts(counties)[1] + 1) * 100,
+            character=_character(rng, states, state, of_tracts.size / of_state[state], _TRACT_PULL, _TRACT_LIKENESS),
             owners=rng.normal(*_OWNERS, len(state)),
         ),
-        stretches=Character(
-            lean=draw_lean(rng, profile[place.row]),
-            pull=rng.beta(*_PLACE_PULL, len(place.row)) * (1 - place_part),
-            hispanic=_shares(rng, share[place.row], _PLACE_LIKENESS + _LIKENESS_OF_ALL * place_part),
-        ),
+        stretches=_character(rng, states, place.row, place_part, _PLACE_PULL, _PLACE_LIKENESS),
         vacancy=rng.lognormal(0, _VACANCY_SPREAD, len(place.row)) * np.where(place.gap, _VACANCY_OUTSIDE, 1),
         blocks=InventedBlocks(
             first=block_first,
             households=block_size.astype(np.int32),
             tract=tract.astype(np.int32),
-            number=code.astype(np.int32),
+            number=number.astype(np.int32),
             stretch=stretch.astype(np.int32),
-            place=np.where(in_place, stretch_code[stretch], 99999).astype(np.int32),
-            subdivision=np.where(in_part, part_code[inside], 100).astype(np.int32),
-            tribal=(
-                np.where(in_tribe, tribal_first[area.row[tribe]] + area.number[tribe], 9999)
-                if len(area.row)
-                else np.full(len(tract), 9999)
-            ).astype(np.int32),
+            place=np.where(in_place, place_code[stretch], 99999).astype(np.int32),
+            subdivision=subdivision.astype(np.int32),
+            tribal=tribal.astype(np.int32),
         ),
+    )
+
+
+def _number_tracts(size: Ints) -> tuple[Ints, Ints, Ints]:
+    """State and county of each tract of states with so many households, and the number of tracts of each county.
+
+    A few counties have many tracts and many have few: tract t of T lies in county K (t / T)^2 of K.
+    """
+    number = np.clip(-(-size // _TRACT_HOUSEHOLDS), np.minimum(size, 1), _MOST_TRACTS)
+    state, within = _parts(number)
+    counties = np.clip(number // _COUNTY_TRACTS, 1, _MOST_COUNTIES)[state]
+    county = (counties * (within / number[state]) ** 2).astype(np.int64)
+    return state, county, np.diff(np.flatnonzero(np.diff(state * 1000 + county, prepend=-1)), append=len(state))
+
+
+def _lay_subdivisions(rng: Generator, of_tracts: _Rows, counties: Ints, tract: Ints, middle: Floats) -> Ints:
+    """The subdivision of each block, by its tract and middle; counties have so many tracts, and are cut whole."""
+    opens = of_tracts.opens[np.cumsum(counties) - counties]
+    of_counties = _Rows(opens, np.diff(opens, append=of_tracts.size.sum()))
+    parts = np.maximum(np.rint(counties / _SUBDIVISION_TRACTS), 1).astype(np.int64)
+    part = _runs(rng, of_counties, parts, np.ones(len(parts)), _SUBDIVISION_SPREAD)
+    inside, in_part = _locate(part, of_counties, _parts(counties)[0][tract], middle)
+    code = 100 + part.number * (90_000 // parts)[part.row]
+    return np.where(in_part, code[inside], 100)
+
+
+def _lay_tribal(rng: Generator, codes: Sequence[str], of_states: _Rows, state: Ints, middle: Floats) -> Ints:
+    """The AIANNH area of each block, by its state and middle; 9999 for none."""
+    tribal = [_TRIBAL.get(item, _Tribal(0, 0, 0, 0)) for item in codes]
+    share = np.array([item.percent for item in tribal]) / 100
+    area = _runs(rng, of_states, np.array([item.areas for item in tribal]), share, 1.0)
+    inside, in_area = _locate(area, of_states, state, middle)
+    code = np.append(np.array([item.code for item in tribal])[area.row] + area.number, 9999)
+    return np.where(in_area, code[inside], 9999)
+
+
+def _character(
+    rng: Generator, states: Sequence[StateShares], of: Ints, part: Floats, pull: tuple[float, float], likeness: float
+) -> Character:
+    """What areas are like that are such parts of their states: the larger, the more like them."""
+    profile = np.array([PROFILES.index(item.profile) for item in states])
+    odds = np.array([item.hispanic / (100 - item.hispanic) for item in states]) * _HISPANIC_HOUSEHOLDERS
+    share = odds / (1 + odds)
+    return Character(
+        lean=draw_lean(rng, profile[of]),
+        pull=rng.beta(*pull, len(of)) * (1 - part),
+        hispanic=_shares(rng, share[of], likeness + _LIKENESS_OF_ALL * part),
     )
 
 
@@ -446,38 +464,44 @@ def _share_out(households: int, weights: Sequence[int]) -> Ints:
     return shares
 
 
-def _cut(weights: Floats, row: Ints, opens: Ints, size: Ints) -> Ints:
+def _parts(number: Ints) -> tuple[Ints, Ints]:
+    """The row of each of so many parts of rows, and its place within the row."""
+    row = np.repeat(np.arange(len(number)), number)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
+
+
+def _cut(weights: Floats, row: Ints, rows: _Rows) -> Ints:
     """Cut rows of households into parts in proportion to weights; return the first household of each part.
 
-    `row` is the row of each part, in order; `opens` and `size` are the first household and number of each row.
+    `row` is the row of each part, in order.
     """
     before = np.cumsum(weights) - weights
-    total = np.bincount(row, weights, minlength=len(opens))
-    begins = np.searchsorted(row, np.arange(len(opens)))
+    total = np.bincount(row, weights, minlength=len(rows.opens))
+    begins = np.searchsorted(row, np.arange(len(rows.opens)))
     portion = (before - before[begins[row]]) / total[row]
+    size = rows.size[row]
     # so small a part of the whole that rounding can reach the row's end, not pass it
-    return opens[row] + np.minimum((np.maximum(portion, 0) * size[row]).astype(np.int64), size[row])
+    return rows.opens[row] + np.minimum((np.maximum(portion, 0) * size).astype(np.int64), size)
 
 
-def _cut_blocks(rng: Generator, first: Ints, size: Ints) -> tuple[Ints, Ints, Ints]:
+def _cut_blocks(rng: Generator, of_tracts: _Rows) -> tuple[Ints, Ints, Ints]:
     """Cut tracts into block groups and blocks; return first household, tract and code of each block."""
+    size = of_tracts.size
     groups = rng.integers(1, 6, len(size))
     number = np.rint(size / _BLOCK_HOUSEHOLDS * rng.lognormal(0, _BLOCKS_SPREAD, len(size)))
     number = np.clip(number, groups, groups * _MOST_BLOCKS).astype(np.int64)
-    tract = np.repeat(np.arange(len(size)), number)
-    within = np.arange(len(tract)) - np.repeat(np.cumsum(number) - number, number)
+    tract, within = _parts(number)
     weights = rng.lognormal(0, _BLOCK_SPREAD, len(tract))
     # the first block of a tract is never empty: somebody must live there
     weights[(rng.random(len(tract)) < _EMPTY_BLOCKS) & (within > 0)] = 0
     group = within * groups[tract] // number[tract]
     group_opens = -(-group * number[tract] // groups[tract])
-    return _cut(weights, tract, first, size), tract, 1000 * (group + 1) + within - group_opens
+    return _cut(weights, tract, of_tracts), tract, 1000 * (group + 1) + within - group_opens
 
 
-def _runs(rng: Generator, opens: Ints, size: Ints, number: Ints, share: Floats, spread: float) -> _Runs:
+def _runs(rng: Generator, rows: _Rows, number: Ints, share: Floats, spread: float) -> _Runs:
     """Lay `number` areas of unequal size on each row of households, on a `share` of it, with gaps before them."""
-    row = np.repeat(np.arange(len(number)), number)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
+    row, within = _parts(number)
     area = rng.lognormal(0, spread, len(row))
     area *= share[row] / np.bincount(row, area, minlength=len(number))[row]
     gap = rng.exponential(1, len(row)) + 1e-9
@@ -488,18 +512,18 @@ def _runs(rng: Generator, opens: Ints, size: Ints, number: Ints, share: Floats, 
     begins = np.searchsorted(row, np.arange(len(number)))
     portion = before - before[begins[row]] if len(row) else before
     return _Runs(
-        opens=opens[row] + np.clip(portion, 0, 1) * size[row],
+        opens=rows.opens[row] + np.clip(portion, 0, 1) * rows.size[row],
         row=row,
         number=within,
         gap=np.arange(len(row)) % 2 == 0,
     )
 
 
-def _locate(runs: _Runs, row: Ints, middle: Floats, ends: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+def _locate(runs: _Runs, rows: _Rows, row: Ints, middle: Floats) -> tuple[Ints, NDArray[np.bool_]]:
     """Find the run in which the middle of each block lies, and whether that is an area and not a gap."""
     if not len(runs.row):
         return np.zeros(len(row), dtype=np.int64), np.zeros(len(row), dtype=np.bool_)
     # an empty block at the end of a row lies in that row and not in the next
-    inside = np.minimum(middle, ends[row] - 0.25)
+    inside = np.minimum(middle, (rows.opens + rows.size)[row] - 0.25)
     found = np.maximum(np.searchsorted(runs.opens, inside, side="right") - 1, 0)
     return found, ~runs.gap[found] & (runs.row[found] == row)
