@@ -13,7 +13,7 @@ def main() -> None:
     """Compile all that a run needs."""
     compile_kernels(print)
     zero, none = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-    exact_answers(zero, none, zero[:0], zero, none, zero, none, zero, 0)
+    exact_answers(zero, none, zero[:0], zero, none, zero, none, 0)
 
 
 if __name__ == "__main__":

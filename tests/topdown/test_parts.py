@@ -68,7 +68,6 @@ def test_only_answers_that_live_cells_reach_are_asked_and_summed(
         label,
         asked.starts,
         asked.answers,
-        places,
         query.size,
     )
     for parent, (first, last) in enumerate(((0, split), (split, 5))):

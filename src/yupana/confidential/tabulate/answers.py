@@ -18,7 +18,6 @@ def exact_answers(
     label: Cells,
     asked_starts: Ints,
     asked: Cells,
-    places: Ints,
     size: int,
 ) -> Ints:
     """Sum the counts of units into the answers that are asked of them; all others are left out.
@@ -33,25 +32,32 @@ def exact_answers(
         For each cell the answer it counts in.
     asked_starts, asked : ndarray
         The answers asked of the units of p, from ``asked_starts[p]`` up to ``asked_starts[p + 1]``.
-    places : ndarray of int64, shape (parents + 1,)
-        Where the values of the units of p begin in the result: unit after unit, answers in the order asked.
     size : int
         How many answers the query has.
+
+    Returns
+    -------
+    ndarray of int64
+        Unit after unit, the answers in the order asked.
     """
-    out = np.empty(places[-1], dtype=np.int64)
+    values = 0
+    for p in range(len(children) - 1):
+        values += (children[p + 1] - children[p]) * (asked_starts[p + 1] - asked_starts[p])
+    out = np.empty(values, dtype=np.int64)
     out[:] = 0
     at = np.empty(size, dtype=np.int32)
     at[:] = -1
+    base = 0
     for p in range(len(children) - 1):
         begin, end = asked_starts[p], asked_starts[p + 1]
         for j in range(begin, end):
             at[asked[j]] = j - begin
         for unit in range(children[p], children[p + 1]):
-            base = places[p] + (unit - children[p]) * (end - begin)
             for e in range(starts[unit], starts[unit + 1]):
                 position = at[label[cells[e]]]
                 if position >= 0:
                     out[base + position] += counts[e]
+            base += end - begin
         for j in range(begin, end):
             at[asked[j]] = -1
     return out

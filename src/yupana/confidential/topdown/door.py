@@ -49,9 +49,7 @@ class Door:
 
     def measure(self, level: int, families: SiblingBatch, asked: Sequence[Asked]) -> tuple[Ints, ...]:
         """Measure the children of families: of each query the answers asked, placed as `Asked.places` says."""
-        return tuple(
-            self._measure(level, q, families, one, one.places(families.children)) for q, one in enumerate(asked)
-        )
+        return tuple(self._measure(level, q, families, one) for q, one in enumerate(asked))
 
     def measure_all(self, level: int, first: int, last: int) -> tuple[Ints, ...]:
         """Measure everything of the geounits from ``first`` up to ``last``: of each query an array (units, size)."""
@@ -60,11 +58,11 @@ class Door:
         for q, query in enumerate(self.spending.levels[level].queries):
             answers = np.arange(query.size, dtype=np.int32)
             everything = Asked(answers[:0], np.array([0, query.size]), answers)
-            values = self._measure(level, q, units, everything, everything.places(units.children))
+            values = self._measure(level, q, units, everything)
             found.append(values.reshape(last - first, query.size))
         return tuple(found)
 
-    def _measure(self, level: int, q: int, families: SiblingBatch, asked: Asked, places: Ints) -> Ints:
+    def _measure(self, level: int, q: int, families: SiblingBatch, asked: Asked) -> Ints:
         exact, spent = self._exact[level], self.spending.levels[level]
         query = spent.queries[q]
         values = exact_answers(
@@ -75,7 +73,6 @@ class Door:
             self._label(query),
             asked.starts,
             asked.answers,
-            places,
             query.size,
         )
         share = spent.share_of[families.first : families.last]
