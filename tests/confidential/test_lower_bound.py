@@ -28,12 +28,8 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.specification import TABLES
-from yupana.products.safetab.households import configuration as config_h
-from yupana.products.safetab.households import plan as plan_h
 from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.persons import configuration as config_p
-from yupana.products.safetab.persons import plan as plan_p
-from yupana.products.safetab.product import Parameters
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.totals import read_totals
 from yupana.topdown import estimate_node
 
@@ -173,8 +169,8 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
         world.config.thresholds(thresholds, thresholds[0])
         world.persons = [PersonRecord("30", "1", "False", *HERE, "01", *RACES, "2000")] * persons
         parameters, data = write(folder / str(persons), world)
-        config, iterations = config_p.read_config(parameters / "config.json"), read_iterations(parameters)
-        plan = plan_p.make_plan(config, iterations, accounting="tight")
+        config, iterations = persons.read_config(parameters / "config.json"), read_iterations(parameters)
+        plan = PERSONS.plan(Parameters(config, iterations), accounting="tight")
         with checked_records(data, run_p.KIND, config.settings, iterations, None) as records:
             exact = run_p.PersonsCounter().count(records, Parameters(config, iterations), plan, keep=True)
             ((_, areas, slices),) = exact.passes
@@ -204,7 +200,7 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
         areas = {"STATE": "01", "COUNTY": "01001"}
         world.totals = [Total(area, kind, i.code, "40") for kind, area in areas.items() for i in world.iterations]
         parameters, data = write(folder / str(households), world)
-        config, iterations = config_h.read_config(parameters / "config.json"), read_iterations(parameters)
+        config, iterations = households.read_config(parameters / "config.json"), read_iterations(parameters)
         totals = read_totals(data / "pop-group-totals.txt", config.settings, iterations)
         with checked_records(data, run_h.KIND, config.settings, iterations, None) as records:
             counted = run_h.list_groups(records, config, totals).levels
@@ -214,7 +210,7 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
             groups = run_h.measure_levels(counted, config, iterations, Ledger(plan), SeededEntropy(run))
             return np.concatenate([noisy.counts.ravel() for noisy in groups]).astype(np.float64)
 
-        return plan_h.make_plan(config, iterations, accounting="tight"), release
+        return HOUSEHOLDS.plan(Parameters(config, iterations), accounting="tight"), release
 
     (plan, here), (_, there) = of(5), of(4)
     return plan, (here, there)

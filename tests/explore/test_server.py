@@ -29,14 +29,10 @@ from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan, plan_of
 from yupana.products.phsafe.production import TAUS, production_config, production_plan
 from yupana.products.phsafe.specification import TABLES
+from yupana.products.safetab import households, persons
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.households import configuration as config_h
-from yupana.products.safetab.households import plan as plan_h
-from yupana.products.safetab.households import production as production_h
 from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.persons import configuration as config_p
-from yupana.products.safetab.persons import plan as plan_p
-from yupana.products.safetab.persons import production as production_p
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS
 from yupana.products.safetab.specification import QUESTIONS
 from yupana.report.groups import expected_tables
@@ -200,7 +196,7 @@ def test_every_number_of_safetab_p_is_the_librarys(
     view = viewed("safetab-p", document)
     config = config_of_export("safetab-p", document, parameters)
     assert config.settings.max_race_codes == codes
-    plan = plan_p.make_plan(config, read_iterations(parameters), confidence=Fraction(percent) / 100)
+    plan = PERSONS.plan(Parameters(config, read_iterations(parameters)), confidence=Fraction(percent) / 100)
     cells = {m.level: m for m in plan.measurements if m.name.startswith("stage 2")}
     margins = {level: plan.margin(m) for level, m in cells.items()}
     budgets = {level.name: Fraction(b) for level, b in config.budgets.items() if b}
@@ -213,14 +209,14 @@ def test_every_number_of_safetab_p_is_the_librarys(
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
-@given(st.integers(1, 8), entries([plan_h.measurement_name(f, level) for level in LEVELS for f in QUESTIONS]))
+@given(st.integers(1, 8), entries([households.measurement_name(f, level) for level in LEVELS for f in QUESTIONS]))
 def test_every_number_of_safetab_h_is_the_librarys(parameters: Path, codes: int, chosen: dict[str, Document]) -> None:
     document = started("safetab-h")
     document["fields"] |= {"race_codes": str(codes)}
     document["entries"] = chosen
     view = viewed("safetab-h", document)
     config = config_of_export("safetab-h", document, parameters)
-    plan = plan_h.make_plan(config, read_iterations(parameters))
+    plan = HOUSEHOLDS.plan(Parameters(config, read_iterations(parameters)))
     budgets = {m.name: Fraction(m.budget) for m in plan.measurements}
     same_numbers(view, plan, {m.name: plan.margin(m) for m in plan.measurements}, budgets)
     s = max(2, codes) + 1
@@ -234,7 +230,7 @@ def config_of_export(product: str, document: Document, parameters: Path) -> Any:
     answered = CLIENT.post("/api/export", json={"product": product, "settings": document, "form": "configuration"})
     path = parameters / "exported.json"
     path.write_text(answered.json()["content"])
-    return (config_p if product == "safetab-p" else config_h).read_config(path)
+    return (persons if product == "safetab-p" else households).read_config(path)
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
@@ -261,8 +257,8 @@ def test_the_page_opens_with_the_production_of_2020(parameters: Path) -> None:
     iterations = read_iterations(parameters)
     plans = {
         "phsafe": production_plan(puerto_rico=False),
-        "safetab-p": production_p.production_plan(("us", "pr"), iterations),
-        "safetab-h": production_h.production_plan(("us", "pr"), iterations),
+        "safetab-p": PERSONS.plan(Parameters(persons.production_config(("us", "pr")), iterations)),
+        "safetab-h": HOUSEHOLDS.plan(Parameters(households.production_config(("us", "pr")), iterations)),
         "topdown": make_topdown_plan(read_configuration("pl94-2020-us")),
         "topdown-h1": make_topdown_plan(read_configuration("h1-2020-us")),
     }

@@ -22,10 +22,11 @@ from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.production import production_config, production_plan
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.households.configuration import read_config as read_config_h
-from yupana.products.safetab.households.production import production_plan as production_plan_h
+from yupana.products.safetab.households import production_config as production_config_h
+from yupana.products.safetab.households import read_config as read_config_h
 from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.persons.configuration import read_config as read_config_p
+from yupana.products.safetab.persons import read_config as read_config_p
+from yupana.products.safetab.product import HOUSEHOLDS, Parameters
 from yupana.topdown.plan import make_plan as make_topdown_plan
 from yupana.topdown.reading.configuration import read_configuration
 
@@ -284,7 +285,8 @@ def test_table_9_of_safetab_h_comes_out_of_its_moe_targets(tmp_path: Path, capsy
     assert found["T03/USA 2"] == Fraction("1.9208")
     assert found["T04/PLACE 2"] == Fraction("0.142869")
     assert found["T03/TRACT 1"] == Fraction("0.006915")
-    assert compose(production_plan_h(("us",), read_iterations(folder)).measurements) == sum(found.values())
+    published = HOUSEHOLDS.plan(Parameters(production_config_h(("us",)), read_iterations(folder)))
+    assert compose(published.measurements) == sum(found.values())
     (folder / "config.json").write_text(json.dumps(answered["configuration"]))
     assert read_config_h(folder / "config.json").budgets
 

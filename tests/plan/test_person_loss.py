@@ -33,11 +33,12 @@ from yupana.products.census import STATES
 from yupana.products.phsafe.configuration import read_config as read_phsafe
 from yupana.products.phsafe.plan import make_plan as plan_phsafe
 from yupana.products.phsafe.specification import TABLES
-from yupana.products.safetab.households.configuration import read_config as read_safetab_h
-from yupana.products.safetab.households.plan import make_plan as plan_safetab_h
+from yupana.products.safetab.households import read_config as read_safetab_h
 from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.persons.configuration import read_config as read_safetab_p
-from yupana.products.safetab.persons.plan import make_plan as plan_safetab_p
+from yupana.products.safetab.persons import read_config as read_safetab_p
+from yupana.products.safetab.product import HOUSEHOLDS as SAFETAB_H
+from yupana.products.safetab.product import PERSONS as SAFETAB_P
+from yupana.products.safetab.product import Parameters
 from yupana.progress import Stopwatch
 from yupana.topdown.plan import make_plan as plan_topdown
 from yupana.topdown.plan import measurement_name
@@ -276,10 +277,10 @@ def count_safetab(folder: Path, letter: str, mechanism: Mechanism) -> Counted:
     iterations = read_iterations(parameters)
     if letter == "p":
         config_p = read_safetab_p(parameters / "config.json")
-        plans = [plan_safetab_p(config_p, iterations, accounting=a) for a in ("published", "tight")]
+        plans = [SAFETAB_P.plan(Parameters(config_p, iterations), accounting=a) for a in ("published", "tight")]
     else:
         config_h = read_safetab_h(parameters / "config.json")
-        plans = [plan_safetab_h(config_h, iterations, accounting=a) for a in ("published", "tight")]
+        plans = [SAFETAB_H.plan(Parameters(config_h, iterations), accounting=a) for a in ("published", "tight")]
     return counted(plans[0], plans[1], rows())
 
 

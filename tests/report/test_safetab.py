@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from yupana.plan.plan import Plan
+from yupana.products.safetab import households, persons
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, TableErrors, summarize
-from yupana.products.safetab.households.production import production_plan as production_plan_h
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.persons.production import production_plan as production_plan_p
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.report.groups import AGES, Received, groups_by_table, loss_section, received_chart
 from yupana.report.page import Page, render
@@ -61,7 +61,10 @@ def test_what_was_left_out_is_told() -> None:
 
 
 def test_losses_stand_side_by_side(iterations: CharacteristicIterations) -> None:
-    plans: list[Plan] = [production_plan_p(("us",), iterations), production_plan_h(("us",), iterations)]
+    plans: list[Plan] = [
+        PERSONS.plan(Parameters(persons.production_config(("us",)), iterations)),
+        HOUSEHOLDS.plan(Parameters(households.production_config(("us",)), iterations)),
+    ]
     text = render(Page("title", "status", "", {}, (loss_section(*plans),)))
     for plan, unit in zip(plans, ("one person record", "one household record"), strict=True):
         assert unit in text

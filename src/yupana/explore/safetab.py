@@ -30,15 +30,10 @@ from yupana.privacy.exact import show_exact
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.products.census import MECHANISMS, STATES
 from yupana.products.product import Product
+from yupana.products.safetab import households, persons
 from yupana.products.safetab.configuration import Settings as Common
-from yupana.products.safetab.households import configuration as config_h
-from yupana.products.safetab.households import plan as plan_h
-from yupana.products.safetab.households import production as production_h
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.parameters import CONFIG
-from yupana.products.safetab.persons import configuration as config_p
-from yupana.products.safetab.persons import plan as plan_p
-from yupana.products.safetab.persons import production as production_p
 from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level, Run
@@ -162,7 +157,7 @@ _H_THRESHOLDS: Final = {
     "t3": (3, "Thresholds: persons from which a group gets 2, 4 and 5 household types"),
     "t4": (1, "Thresholds: persons from which a group gets tenure"),
 }
-_NAMES_H: Final = {plan_h.measurement_name(q, level): (q, level) for level in LEVELS for q in QUESTIONS}
+_NAMES_H: Final = {households.measurement_name(q, level): (q, level) for level in LEVELS for q in QUESTIONS}
 _P_THRESHOLDS: Final = "Thresholds: noisy totals from which a group gets 4, 9 and 23 ages"
 
 _FORM_H: Final = Form(
@@ -178,7 +173,7 @@ _FORM_H: Final = Form(
         for depth in _DEPTHS
     },
     cells={
-        (level.region.name, f"{question.name} {level.iteration_level}"): plan_h.measurement_name(question, level)
+        (level.region.name, f"{question.name} {level.iteration_level}"): households.measurement_name(question, level)
         for level in LEVELS
         for question in QUESTIONS
     },
@@ -214,18 +209,21 @@ class HouseholdsPage:
     iterations: CharacteristicIterations
     reference: SafetabReference
     key: str = HOUSEHOLDS.key
-    product: Product[Parameters[config_h.HouseholdsConfig]] = HOUSEHOLDS
+    product: Product[Parameters[households.HouseholdsConfig]] = HOUSEHOLDS
     form: Form = _FORM_H
     filename: str = CONFIG
 
     def start(self) -> Filled:
         """The runs of 2020, the United States and Puerto Rico."""
-        rho, thresholds = production_h.budgets(), production_h.thresholds()
+        config = households.production_config((US, PR))
+        rho, thresholds = config.budgets, config.thresholds
         return Filled(
             _common_fields()
             | {f"{k}.{level.name}": _listed(thresholds[k, level]) for k in _H_THRESHOLDS for level in LEVELS},
             {
-                name: Typed(on=rho[f.key, level] > 0, by="budget", value=_value(rho[f.key, level] or _REGIONAL_H))
+                name: Typed(
+                    on=rho[f.key, level] > 0, by="budget", value=_value(Fraction(rho[f.key, level] or _REGIONAL_H))
+                )
                 for name, (f, level) in _NAMES_H.items()
             },
         )
@@ -254,7 +252,7 @@ class HouseholdsPage:
                 budgets[family.key, level] = budget or Fraction(0)
         if faults or read is None:
             raise RefusedError(faults)
-        config = Parameters(config_h.HouseholdsConfig(read.common, budgets, thresholds), self.iterations)
+        config = Parameters(households.HouseholdsConfig(read.common, budgets, thresholds), self.iterations)
         plan = HOUSEHOLDS.plan(config, accounting=read.accounting, confidence=read.confidence, margins=read.margins)
         return understood(HOUSEHOLDS, config, plan, read.delta)
 
@@ -312,19 +310,20 @@ class PersonsPage:
     iterations: CharacteristicIterations
     reference: SafetabReference
     key: str = PERSONS.key
-    product: Product[Parameters[config_p.PersonsConfig]] = PERSONS
+    product: Product[Parameters[persons.PersonsConfig]] = PERSONS
     form: Form = _FORM_P
     filename: str = CONFIG
 
     def start(self) -> Filled:
         """The runs of 2020, the United States and Puerto Rico."""
-        rho, thresholds = production_p.budgets(), production_p.thresholds()
+        config = persons.production_config((US, PR))
+        rho, thresholds = config.budgets, config.thresholds
         return Filled(
             _common_fields()
             | {"stage_1": "0.1", "zero": "0.9999"}
             | {f"t.{level.name}": _listed(thresholds[level]) for level in LEVELS},
             {
-                level.name: Typed(on=rho[level] > 0, by="budget", value=_value(rho[level] or _REGIONAL_P))
+                level.name: Typed(on=rho[level] > 0, by="budget", value=_value(Fraction(rho[level] or _REGIONAL_P)))
                 for level in LEVELS
             },
         )
@@ -346,7 +345,7 @@ class PersonsPage:
         }
         if faults or read is None or stage_1 is None or zero is None:
             raise RefusedError(faults)
-        none = config_p.PersonsConfig(read.common, dict.fromkeys(LEVELS, Fraction(0)), stage_1, thresholds, zero)
+        none = persons.PersonsConfig(read.common, dict.fromkeys(LEVELS, Fraction(0)), thresholds, stage_1, zero)
         empty = Parameters(none, self.iterations)
         budgets = {}
         for name, of_level in PERSONS.entries(empty, read.accounting).items():
@@ -364,7 +363,7 @@ class PersonsPage:
         """Budgets, margins, tables by size, relative errors."""
         del filled
         plan, config = chosen.plan, chosen.config.config
-        stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(plan_p.STAGE_1)}
+        stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(persons.STAGE_1)}
         rows = {
             level: expected_tables(self.reference.persons[level.name], config.thresholds[level], _noise(m))
             for level, m in stage_1.items()
@@ -403,7 +402,7 @@ def _cells(plan: Plan) -> dict[Level, Measurement]:
     """The measurement of each level's published cells: stage 2, or totals where there is nothing else."""
     by_kind = {
         kind: {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(kind)}
-        for kind in (plan_p.DETAILED_ONLY, plan_p.STAGE_2)
+        for kind in (persons.DETAILED_ONLY, persons.STAGE_2)
     }
-    found = by_kind[plan_p.DETAILED_ONLY] | by_kind[plan_p.STAGE_2]
+    found = by_kind[persons.DETAILED_ONLY] | by_kind[persons.STAGE_2]
     return {level: found[level] for level in LEVELS if level in found}

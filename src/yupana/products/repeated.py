@@ -18,12 +18,10 @@ from yupana.plan.read import read_plan
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products.phsafe import configuration as phsafe_config
 from yupana.products.phsafe import plan as phsafe_plan
-from yupana.products.safetab.households import configuration as safetab_h_config
-from yupana.products.safetab.households import plan as safetab_h_plan
+from yupana.products.safetab import households, persons
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import PARAMETER_FILES, read_iterations
-from yupana.products.safetab.persons import configuration as safetab_p_config
-from yupana.products.safetab.persons import plan as safetab_p_plan
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.specification import QUESTIONS
 from yupana.release.folder import MANIFEST
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
@@ -110,19 +108,19 @@ def _compare_safetab(
     release: Path, manifest: Mapping[str, Any], plan: Plan, iterations: CharacteristicIterations | None
 ) -> list[str]:
     """Compare SafeTab's plan; without the codes, from which its sensitivities follow, its budgets and totals."""
-    config: safetab_p_config.PersonsConfig | safetab_h_config.HouseholdsConfig
+    config: persons.PersonsConfig | households.HouseholdsConfig
     due: Plan | None = None
     accounting, confidence = _accounting(plan), plan.confidence
-    if manifest["product"] == "safetab-p":
-        config = safetab_p_config.read_config(release / MANIFEST)
-        budgets, others = _budgets_p(config), {"zero_suppression_chance": str(config.zero_suppression)}
+    if manifest["product"] == PERSONS.key:
+        config = of_persons = persons.read_config(release / MANIFEST)
+        budgets, others = _budgets_p(of_persons), {"zero_suppression_chance": str(of_persons.zero_suppression)}
         if iterations is not None:
-            due = safetab_p_plan.make_plan(config, iterations, accounting=accounting, confidence=confidence)
+            due = PERSONS.plan(Parameters(of_persons, iterations), accounting=accounting, confidence=confidence)
     else:
-        config = safetab_h_config.read_config(release / MANIFEST)
-        budgets, others = _budgets_h(config), {}
+        config = of_households = households.read_config(release / MANIFEST)
+        budgets, others = _budgets_h(of_households), {}
         if iterations is not None:
-            due = safetab_h_plan.make_plan(config, iterations, accounting=accounting, confidence=confidence)
+            due = HOUSEHOLDS.plan(Parameters(of_households, iterations), accounting=accounting, confidence=confidence)
     told = {"states": list(config.settings.us_states), "passes": list(config.settings.runs), **others}
     wrong = _unlike(manifest, told)
     if due is None:
@@ -130,23 +128,23 @@ def _compare_safetab(
     return wrong + _differences(manifest, plan, due)
 
 
-def _budgets_p(config: safetab_p_config.PersonsConfig) -> dict[str, Budget]:
+def _budgets_p(config: persons.PersonsConfig) -> dict[str, Budget]:
     kinds = {
-        safetab_p_plan.STAGE_1: config.stage_1,
-        safetab_p_plan.STAGE_2: 1 - config.stage_1,
-        safetab_p_plan.DETAILED_ONLY: Fraction(1),
+        persons.STAGE_1: config.stage_1,
+        persons.STAGE_2: 1 - config.stage_1,
+        persons.DETAILED_ONLY: Fraction(1),
     }
     return {
-        safetab_p_plan.measurement_name(kind, level): budget * share if isinstance(budget, Fraction) else budget
+        persons.measurement_name(kind, level): persons.share_of(budget, share)
         for level in config.settings.levels
         if (budget := config.budgets[level]) > 0
         for kind, share in kinds.items()
     }
 
 
-def _budgets_h(config: safetab_h_config.HouseholdsConfig) -> dict[str, Budget]:
+def _budgets_h(config: households.HouseholdsConfig) -> dict[str, Budget]:
     return {
-        safetab_h_plan.measurement_name(question, level): config.budgets[question.key, level]
+        households.measurement_name(question, level): config.budgets[question.key, level]
         for level in config.settings.levels
         for question in QUESTIONS
         if config.budgets[question.key, level] > 0

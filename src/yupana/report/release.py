@@ -7,7 +7,7 @@ from yupana.files.new_file import NewFile
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.safetab.persons.plan import DETAILED_ONLY
+from yupana.products.safetab.persons import DETAILED_ONLY
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
 from yupana.report.groups import sizes_section

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,7 +20,7 @@ from yupana.files.columns import HOUSING_UNITS, REFERENCE
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
-from yupana.products.safetab.configuration import Settings
+from yupana.products.safetab.configuration import SafetabConfig, Settings
 from yupana.products.safetab.errors import (
     SIZES,
     IterationAccuracy,
@@ -46,7 +47,7 @@ IN_NO_ITERATION: Final = "records_in_no_iteration"
 
 _LEVELS: Final = {level.name: level for level in LEVELS}
 
-K = TypeVar("K")
+K = TypeVar("K", bound=SafetabConfig[Any])
 """The keys of config.json that one of the products reads."""
 
 
@@ -57,6 +58,10 @@ class SafetabCounter(Counter[Parameters[K], R, E, list[RowTable]]):
     is_checked = False
     choosing: str = ""
     """How the names of measurements begin that are not published, if there are any."""
+
+    def without_noise(self, config: Parameters[K]) -> Parameters[K]:
+        """Infinite budgets for all that is measured."""
+        return replace(config, config=config.config.without_noise())
 
     @abstractmethod
     def groups(self, exact: E, config: Parameters[K], ledger: Ledger, entropy: Entropy) -> Iterator[Groups]:

@@ -41,8 +41,7 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
-from yupana.products.safetab.households.configuration import HouseholdsConfig, without_noise
-from yupana.products.safetab.households.plan import measurement_name
+from yupana.products.safetab.households import HouseholdsConfig, measurement_name
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.product import HOUSEHOLDS, Parameters
 from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
@@ -130,10 +129,6 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
     """Counts the groups that the totals list, each in the cells of the table that its total gives it."""
 
     takes = frozenset({"totals"})
-
-    def without_noise(self, config: Parameters[HouseholdsConfig]) -> Parameters[HouseholdsConfig]:
-        """Infinite budgets for all that is measured."""
-        return replace(config, config=without_noise(config.config))
 
     @contextmanager
     def open(

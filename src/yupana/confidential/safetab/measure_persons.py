@@ -16,8 +16,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.persons.configuration import PersonsConfig
-from yupana.products.safetab.persons.plan import DETAILED_ONLY, STAGE_1, STAGE_2, measurement_name
+from yupana.products.safetab.persons import DETAILED_ONLY, STAGE_1, STAGE_2, PersonsConfig, measurement_name
 from yupana.products.safetab.regions import Level, Run
 from yupana.products.safetab.specification import AGE_TABLES, DETAILED_TOTALS, PERSONS
 from yupana.products.tables import Family, Groups
@@ -77,6 +76,31 @@ class _LevelMeters:
         """Groups of the level by the places of their areas and iterations."""
         codes = Coded(self.areas, area), Coded(self.iterations, iteration)
         return Groups(family, choice, self.level.region.name, *codes, counts, measurement)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Chosen(Sealed):
+    """Groups of some areas, one row of ``width`` iterations after the other, and what stage 1 chose for them.
+
+    Attributes
+    ----------
+    first : int
+        Position of the first group among those of all areas.
+    width : int
+    totals : numpy.ndarray of int64, shape (groups,)
+    levels : numpy.ndarray of int8, shape (groups,)
+        Which of the choices each group gets.
+    large : numpy.ndarray of int64
+        The groups that get more than a total, ascending.
+    finest : numpy.ndarray of int64, shape (large groups, measured cells)
+    """
+
+    first: int
+    width: int
+    totals: Ints
+    levels: NDArray[np.int8]
+    large: Ints
+    finest: Ints
 
 
 @dataclass(slots=True)
@@ -203,42 +227,31 @@ class Measurer:
         selected = np.zeros(shape, dtype=bool)
         selected[large // width, columns[large % width]] = True
         finest = details(selected) if len(large) else np.zeros((0, PERSONS.measured), dtype=np.int64)
+        chosen = _Chosen(first * width, width, flat, levels, large, finest)
         for some in _stretches(len(flat), width):
-            yield from self._measure_stretch(meters, stage_2, first, width, some, flat, levels, large, finest)
+            yield from self._measure_stretch(meters, stage_2, chosen, some)
 
-    def _measure_stretch(
-        self,
-        meters: _LevelMeters,
-        stage_2: Meter,
-        first: int,
-        width: int,
-        some: slice,
-        flat: Ints,
-        levels: NDArray[np.int8],
-        large: Ints,
-        finest: Ints,
-    ) -> Iterable[Groups]:
+    def _measure_stretch(self, meters: _LevelMeters, stage_2: Meter, chosen: _Chosen, some: slice) -> Iterable[Groups]:
         """Stage 2 of some groups: a group is counted in the cells of its table, however many."""
-        of_group = levels[some]
+        of_group = chosen.levels[some]
+        of_choice = [np.flatnonzero(of_group == k) for k in range(len(_CELLS))]
         cells = _CELLS[of_group]
         starts = np.cumsum(cells) - cells
         counts = np.zeros(int(cells.sum()), dtype=np.int64)
-        small = np.flatnonzero(of_group == 0)
-        counts[starts[small]] = flat[some][small]
-        for k, choice in enumerate(PERSONS.choices[1:], 1):
-            groups = np.flatnonzero(of_group == k)
-            exact = finest[np.searchsorted(large, groups + some.start)]
+        small, *larger = of_choice
+        counts[starts[small]] = chosen.totals[some][small]
+        for choice, groups in zip(PERSONS.choices[1:], larger, strict=True):
+            exact = chosen.finest[np.searchsorted(chosen.large, groups + some.start)]
             for cell, of_finest in enumerate(choice.finest):
                 counts[starts[groups] + of_finest] += exact[:, cell]
-        noisy = stage_2.measure(first * width + some.start, cells, counts, self.entropy)
-        kept = small
+        noisy = stage_2.measure(chosen.first + some.start, cells, counts, self.entropy)
         if meters.suppressed_up_to is not None:
-            kept = small[noisy[starts[small]] > meters.suppressed_up_to]
+            small = small[noisy[starts[small]] > meters.suppressed_up_to]
         noisy = self._clamped(noisy)
-        for k, groups in enumerate([kept, *(np.flatnonzero(of_group == k) for k in range(1, len(_CELLS)))]):
-            area, iteration = np.divmod(groups + some.start, width)
+        for k, groups in enumerate([small, *larger]):
+            area, iteration = np.divmod(chosen.first + some.start + groups, chosen.width)
             counted = noisy[starts[groups, None] + np.arange(_CELLS[k])]
-            yield meters.groups(PERSONS, k, first + area, meters.common[iteration], counted, stage_2.measurement)
+            yield meters.groups(PERSONS, k, area, meters.common[iteration], counted, stage_2.measurement)
 
     def _clamped(self, noisy: Ints) -> Ints:
         return noisy if self.config.settings.allow_negative_counts else np.maximum(noisy, 0)

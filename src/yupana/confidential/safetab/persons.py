@@ -26,8 +26,7 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.iterations import MOST_RACE_CODES
-from yupana.products.safetab.persons.configuration import PersonsConfig, without_noise
-from yupana.products.safetab.persons.plan import STAGE_1
+from yupana.products.safetab.persons import STAGE_1, PersonsConfig
 from yupana.products.safetab.product import PERSONS, Parameters
 from yupana.products.safetab.regions import Run
 from yupana.products.safetab.specification import ATTRIBUTE, finest_cells
@@ -45,10 +44,6 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
     """Counts slice by slice of the country, measured as they are counted."""
 
     choosing = f"{STAGE_1}/"
-
-    def without_noise(self, config: Parameters[PersonsConfig]) -> Parameters[PersonsConfig]:
-        """Infinite budgets for all that is measured."""
-        return replace(config, config=without_noise(config.config))
 
     @contextmanager
     def open(

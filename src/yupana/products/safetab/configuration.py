@@ -1,16 +1,16 @@
-"""Keys of config.json that both SafeTab products have. Public; read without rounding."""
+"""What both SafeTab products read of a config.json, and its values of 2020. Public; read without rounding."""
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, Self, TypeVar
 
 from yupana.files.changes import Changes
 from yupana.files.document import Number, check_keys, read_budget, refuse
 from yupana.plan.measurement import Mechanism
-from yupana.privacy.exact import Budget, read_exact
+from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.products.census import MECHANISMS, STATES, check_reader, read_mechanism, read_states
 from yupana.products.safetab.iterations import MOST_RACE_CODES
 from yupana.products.safetab.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
@@ -65,6 +65,52 @@ class Settings:
     def levels(self) -> tuple[Level, ...]:
         """Population-group levels of the passes."""
         return tuple(level for level in LEVELS if level.region.run in self.runs)
+
+
+P = TypeVar("P")
+"""What a budget is spent on: a level, or a question at a level."""
+
+
+@dataclass(frozen=True, slots=True)
+class SafetabConfig(Generic[P]):
+    """What both products read of a config.json, validated.
+
+    Attributes
+    ----------
+    settings : Settings
+    budgets : mapping to Fraction or INFINITE
+        rho (epsilon under pure DP), zeros included: what has budget zero is not measured.
+    thresholds : mapping to tuple of int
+        Totals from which a population group gets the next larger table.
+    """
+
+    settings: Settings
+    budgets: Mapping[P, Budget]
+    thresholds: Mapping[P, tuple[int, ...]]
+
+    def with_budgets(self, budgets: Mapping[P, Budget]) -> Self:
+        """The same with some budgets replaced."""
+        return replace(self, budgets={**self.budgets, **budgets})
+
+    def without_noise(self) -> Self:
+        """The same with infinite budgets for all that is measured: zero noise, for synthetic data only."""
+        return self.with_budgets({place: INFINITE for place, budget in self.budgets.items() if budget > 0})
+
+
+def settings_of_2020(runs: tuple[Run, ...]) -> Settings:
+    """What both products read of the configurations of 2020, for the given passes."""
+    return Settings(MOST_RACE_CODES, allow_negative_counts=True, runs=runs, us_states=STATES, mechanism=Mechanism.ZCDP)
+
+
+def budgets_of_2020(regional: Fraction, nation_and_state: Fraction, elsewhere: Fraction) -> dict[Level, Budget]:
+    """The budget of each level of 2020 from those of regional groups, and of detailed groups by their areas."""
+
+    def of(level: Level) -> Fraction:
+        if level.iteration_level == 1:
+            return Fraction(0) if level.region.base == "aiannh" else regional
+        return nation_and_state if level.region.granularity == "detailed" else elsewhere
+
+    return {level: of(level) for level in LEVELS}
 
 
 @dataclass(slots=True)

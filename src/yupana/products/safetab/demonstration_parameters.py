@@ -7,16 +7,12 @@ grouped is ours, much simpler than the lists of the Census Bureau and no substit
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from yupana.products.census import STATES
-from yupana.products.safetab.households import production as production_h
-from yupana.products.safetab.iterations import MOST_RACE_CODES
+from yupana.products.safetab import households, persons
 from yupana.products.safetab.parameters import CONFIG
-from yupana.products.safetab.persons import production as production_p
-from yupana.products.safetab.regions import LEVELS
+from yupana.products.safetab.regions import US, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,30 +221,8 @@ def write_parameters(folder: Path) -> None:
 
 def _config() -> dict[str, object]:
     """config.json of both products."""
-    thresholds_h = production_h.thresholds()
+    runs: tuple[Run, ...] = (US,)
     return {
-        "max_race_codes": MOST_RACE_CODES,
-        "allow_negative_counts": True,
-        "run_us": True,
-        "run_pr": False,
-        "reader": "csv",
-        "state_filter_us": list(STATES),
-        "privacy_defn": "zcdp",
-        **{f"privacy_budget_p_{level.budget_key}": _number(budget) for level, budget in production_p.budgets().items()},
-        "privacy_budget_p_stage_1_fraction": _number(production_p.STAGE_1),
-        "thresholds_p": {level.threshold_key: list(numbers) for level, numbers in production_p.thresholds().items()},
-        "zero_suppression_chance": _number(production_p.ZERO_SUPPRESSION),
-        **{
-            f"privacy_budget_h_{family}_{level.budget_key}": _number(budget)
-            for (family, level), budget in production_h.budgets().items()
-        },
-        **{
-            f"thresholds_h_{family}": {level.threshold_key: list(thresholds_h[family, level]) for level in LEVELS}
-            for family in ("t3", "t4")
-        },
+        **persons.config_document(persons.production_config(runs)),
+        **households.config_document(households.production_config(runs)),
     }
-
-
-def _number(value: Fraction) -> float:
-    """A decimal that is read back as the same rational."""
-    return float(value)

@@ -1,18 +1,13 @@
 """What the measurements of both SafeTab products have in common: their sensitivity, by iteration level and areas."""
 
-from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
 
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement, PersonSensitivity, Sensitivity
-from yupana.plan.plan import Neighbours, Plan
+from yupana.plan.measurement import Accounting, Measurement, Mechanism, PersonSensitivity, Sensitivity
 from yupana.privacy.exact import Budget
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import Level
-
-DEFAULT_CONFIDENCE: Final = Fraction(95, 100)
 
 
 def sensitivity(
@@ -39,56 +34,46 @@ def sensitivity(
     return Sensitivity(Fraction(bound), Fraction(2 * bound))
 
 
-def level_measurement(
-    iterations: CharacteristicIterations,
-    settings: Settings,
-    level: Level,
-    accounting: Accounting,
-    *,
-    name: str,
-    table: str,
-    cells: int,
-    budget: Budget,
-    person: Callable[[Sensitivity], PersonSensitivity],
-    branch: str = "",
-) -> Measurement:
-    """One measurement of a level: ``branch`` names its place in the composition within its pass, where it has one.
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """What the measurements of a level have in common.
 
-    ``person`` tells, from the sensitivity to a record, that to a person.
+    Attributes
+    ----------
+    level : Level
+    mechanism : Mechanism
+    promised, proven : Sensitivity
+        What one record does to the counts: as the noise is scaled to it, and at most.
     """
+
+    level: Level
+    mechanism: Mechanism
+    promised: Sensitivity
+    proven: Sensitivity
+
+    def measurement(
+        self, name: str, table: str, cells: int, budget: Budget, person: PersonSensitivity, branch: str = ""
+    ) -> Measurement:
+        """One measurement: ``branch`` names its place in the composition within its pass, where it has one."""
+        return Measurement(
+            name=name,
+            table=table,
+            level=self.level.name,
+            cells=cells,
+            mechanism=self.mechanism,
+            calibration=self.promised.unbounded,
+            sensitivity=self.promised,
+            proven=self.proven,
+            budget=budget,
+            composition=f"pass:{self.level.region.run}" + (f"/{branch}" if branch else ""),
+            person=person,
+        )
+
+
+def level_plan(
+    settings: Settings, iterations: CharacteristicIterations, level: Level, accounting: Accounting
+) -> LevelPlan:
+    """What the measurements of a level have in common, by its iterations."""
     promised = sensitivity(iterations, level, settings.max_race_codes, accounting)
-    return Measurement(
-        name=name,
-        table=table,
-        level=level.name,
-        cells=cells,
-        mechanism=settings.mechanism,
-        calibration=promised.unbounded,
-        sensitivity=promised,
-        proven=sensitivity(iterations, level, settings.max_race_codes, "tight"),
-        budget=budget,
-        composition=f"pass:{level.region.run}" + (f"/{branch}" if branch else ""),
-        person=person(promised),
-    )
-
-
-def product_plan(
-    product: str,
-    privacy_unit: str,
-    settings: Settings,
-    measurements: Iterable[Measurement],
-    accounting: Accounting,
-    confidence: Fraction,
-    margins: Margins,
-) -> Plan:
-    """The plan of either product, under addition or removal of one of its records."""
-    return Plan(
-        product=product,
-        privacy_unit=privacy_unit,
-        neighbours=Neighbours.UNBOUNDED,
-        accounting=accounting,
-        confidence=confidence,
-        mechanism=settings.mechanism,
-        measurements=tuple(measurements),
-        margins=margins,
-    )
+    proven = sensitivity(iterations, level, settings.max_race_codes, "tight")
+    return LevelPlan(level, settings.mechanism, promised, proven)

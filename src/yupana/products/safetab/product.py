@@ -1,7 +1,7 @@
 """SafeTab-P and SafeTab-H as products: the Detailed DHC-A of persons, and B of households."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,26 +11,23 @@ from yupana.files.changes import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
-from yupana.plan.plan import Plan
+from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.product import BuiltIn, Checked, Product, Words
-from yupana.products.safetab import json_schema
-from yupana.products.safetab.households import configuration as households
-from yupana.products.safetab.households import plan as households_plan
-from yupana.products.safetab.households import production as households_production
+from yupana.products.safetab import households, json_schema, persons
+from yupana.products.safetab.configuration import SafetabConfig
+from yupana.products.safetab.households import HouseholdsConfig
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import locate, read_iterations
-from yupana.products.safetab.persons import configuration as persons
-from yupana.products.safetab.persons import plan as persons_plan
-from yupana.products.safetab.persons import production as persons_production
-from yupana.products.safetab.plan import DEFAULT_CONFIDENCE, sensitivity
+from yupana.products.safetab.persons import PersonsConfig
+from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Level, RegionType
 from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, QUESTIONS, TENURE, TOTALS
 from yupana.products.safetab.specification import PERSONS as CELLS_OF_PERSONS
 from yupana.products.safetab.verify import verify_release
 
-K = TypeVar("K")
+K = TypeVar("K", bound=SafetabConfig[Any])
 """The keys of config.json that one of the products reads."""
 
 _KINDS: Final = {
@@ -58,9 +55,9 @@ _WORDS_P: Final = Words(
     tables={TOTALS: "a total", **{table: f"sex by {len(starts)} ages" for table, starts in AGE_TABLES.items()}},
     levels=_LEVEL_WORDS,
     kinds={
-        persons_plan.STAGE_1: "choosing the table (stage 1)",
-        persons_plan.STAGE_2: "the counts (stage 2)",
-        persons_plan.DETAILED_ONLY: "groups of totals only",
+        persons.STAGE_1: "choosing the table (stage 1)",
+        persons.STAGE_2: "the counts (stage 2)",
+        persons.DETAILED_ONLY: "groups of totals only",
     },
 )
 _WORDS_H: Final = Words(
@@ -145,10 +142,13 @@ class Parameters(Generic[K]):
 class SafetabProduct(Product[Parameters[K]]):
     """What both products do alike."""
 
-    confidence: Final = DEFAULT_CONFIDENCE
+    confidence: Final = Fraction(95, 100)
     adaptive: bool = False
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
+    privacy_unit: str
+    places: ClassVar[Mapping[str, Any]]
+    """What each budget is spent on, by the names of entries."""
     built_in: Final[Mapping[str, BuiltIn]] = {
         "ddhc-2020-us": BuiltIn("the United States"),
         "ddhc-2020-pr": BuiltIn("Puerto Rico"),
@@ -175,6 +175,35 @@ class SafetabProduct(Product[Parameters[K]]):
     @abstractmethod
     def read_config(self, path: Path, changes: Changes) -> K:
         """Read a config.json, or the manifest of a release."""
+
+    def plan(
+        self,
+        config: Parameters[K],
+        *,
+        accounting: Accounting = "published",
+        confidence: Fraction | None = None,
+        margins: Margins = "exact",
+    ) -> Plan:
+        """What a run measures under addition or removal of one of its records."""
+        return Plan(
+            product=self.key,
+            privacy_unit=self.privacy_unit,
+            neighbours=Neighbours.UNBOUNDED,
+            accounting=accounting,
+            confidence=confidence or self.confidence,
+            mechanism=config.config.settings.mechanism,
+            measurements=tuple(self.measurements(config, accounting)),
+            margins=margins,
+        )
+
+    @abstractmethod
+    def measurements(self, config: Parameters[K], accounting: Accounting) -> Iterable[Measurement]:
+        """What a run measures, in order."""
+
+    def with_budgets(self, config: Parameters[K], budgets: Mapping[str, Budget]) -> Parameters[K]:
+        """The configuration with some budgets replaced."""
+        replaced = {self.places[name]: budget for name, budget in budgets.items()}
+        return replace(config, config=config.config.with_budgets(replaced))
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -228,16 +257,18 @@ class SafetabProduct(Product[Parameters[K]]):
         return Checked(tuple(wrong), tuple(unchecked), against)
 
 
-class PersonsProduct(SafetabProduct[persons.PersonsConfig]):
+class PersonsProduct(SafetabProduct[PersonsConfig]):
     """The Detailed DHC-A: sex by age of population groups."""
 
     key: Final = "safetab-p"
+    privacy_unit = "person record"
+    places = _LEVELS
     families: Final = FAMILIES["safetab-p"]
     adaptive = True
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {CELLS_OF_PERSONS.name: ("Sex", "Age")}
     words: Final = _WORDS_P
 
-    def read_config(self, path: Path, changes: Changes) -> persons.PersonsConfig:
+    def read_config(self, path: Path, changes: Changes) -> PersonsConfig:
         """Read a config.json, or the manifest of a release."""
         return persons.read_config(path, changes)
 
@@ -245,34 +276,19 @@ class PersonsProduct(SafetabProduct[persons.PersonsConfig]):
         """Of config.json and config.toml, which may hold the other product's keys, too."""
         return json_schema.persons()
 
-    def document(self, config: Parameters[persons.PersonsConfig]) -> dict[str, Any]:
+    def document(self, config: Parameters[PersonsConfig]) -> dict[str, Any]:
         """The configuration as config.json."""
         return persons.config_document(config.config)
 
-    def production(self, config: Parameters[persons.PersonsConfig]) -> Parameters[persons.PersonsConfig]:
+    def production(self, config: Parameters[PersonsConfig]) -> Parameters[PersonsConfig]:
         """The run of 2020 for the same passes."""
-        return replace(config, config=persons_production.production_config(config.config.settings.runs))
+        return replace(config, config=persons.production_config(config.config.settings.runs))
 
-    def plan(
-        self,
-        config: Parameters[persons.PersonsConfig],
-        *,
-        accounting: Accounting = "published",
-        confidence: Fraction | None = None,
-        margins: Margins = "exact",
-    ) -> Plan:
-        """Two stages at each level, and the totals of its detailed-only iterations; see `make_plan`."""
-        return persons_plan.make_plan(
-            config.config,
-            config.iterations,
-            accounting=accounting,
-            confidence=confidence or self.confidence,
-            margins=margins,
-        )
+    def measurements(self, config: Parameters[PersonsConfig], accounting: Accounting) -> Iterable[Measurement]:
+        """See `persons.measurements`."""
+        return persons.measurements(config.config, config.iterations, accounting)
 
-    def entries(
-        self, config: Parameters[persons.PersonsConfig], accounting: Accounting = "published"
-    ) -> Mapping[str, Entry]:
+    def entries(self, config: Parameters[PersonsConfig], accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget of the passes that are run by its level, such as ``COUNTY 2``, where there are groups."""
         settings, iterations = config.config.settings, config.iterations
         found = {}
@@ -286,14 +302,7 @@ class PersonsProduct(SafetabProduct[persons.PersonsConfig]):
                 found[level.name] = Entry(config.config.budgets[level], one, share, level.region.run)
         return found
 
-    def with_budgets(
-        self, config: Parameters[persons.PersonsConfig], budgets: Mapping[str, Budget]
-    ) -> Parameters[persons.PersonsConfig]:
-        """The configuration with some budgets replaced."""
-        changed = {_LEVELS[name]: budget for name, budget in budgets.items()}
-        return replace(config, config=replace(config.config, budgets={**config.config.budgets, **changed}))
-
-    def taken_as_public(self, config: Parameters[persons.PersonsConfig]) -> tuple[str, ...]:
+    def taken_as_public(self, config: Parameters[PersonsConfig]) -> tuple[str, ...]:
         """Areas, codes and what may be published at all."""
         del config
         return (
@@ -303,10 +312,12 @@ class PersonsProduct(SafetabProduct[persons.PersonsConfig]):
         )
 
 
-class HouseholdsProduct(SafetabProduct[households.HouseholdsConfig]):
+class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
     """The Detailed DHC-B: household types and tenure of population groups."""
 
     key: Final = "safetab-h"
+    privacy_unit = "household record"
+    places: ClassVar = {households.measurement_name(q, level): (q.key, level) for q in QUESTIONS for level in LEVELS}
     families: Final = FAMILIES["safetab-h"]
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {
         HOUSEHOLD_TYPE.name: ("Household type",),
@@ -314,7 +325,7 @@ class HouseholdsProduct(SafetabProduct[households.HouseholdsConfig]):
     }
     words: Final = _WORDS_H
 
-    def read_config(self, path: Path, changes: Changes) -> households.HouseholdsConfig:
+    def read_config(self, path: Path, changes: Changes) -> HouseholdsConfig:
         """Read a config.json, or the manifest of a release."""
         return households.read_config(path, changes)
 
@@ -322,38 +333,25 @@ class HouseholdsProduct(SafetabProduct[households.HouseholdsConfig]):
         """Of config.json and config.toml, which may hold the other product's keys, too."""
         return json_schema.households()
 
-    def document(self, config: Parameters[households.HouseholdsConfig]) -> dict[str, Any]:
+    def document(self, config: Parameters[HouseholdsConfig]) -> dict[str, Any]:
         """The configuration as config.json."""
         return households.config_document(config.config)
 
-    def production(self, config: Parameters[households.HouseholdsConfig]) -> Parameters[households.HouseholdsConfig]:
+    def production(self, config: Parameters[HouseholdsConfig]) -> Parameters[HouseholdsConfig]:
         """The run of 2020 for the same passes."""
-        return replace(config, config=households_production.production_config(config.config.settings.runs))
+        return replace(config, config=households.production_config(config.config.settings.runs))
 
-    def plan(
-        self,
-        config: Parameters[households.HouseholdsConfig],
-        *,
-        accounting: Accounting = "published",
-        confidence: Fraction | None = None,
-        margins: Margins = "exact",
-    ) -> Plan:
-        """Household types and tenure at each level with a budget; see `make_plan`."""
-        return households_plan.make_plan(
-            config.config,
-            config.iterations,
-            accounting=accounting,
-            confidence=confidence or self.confidence,
-            margins=margins,
-        )
+    def measurements(self, config: Parameters[HouseholdsConfig], accounting: Accounting) -> Iterable[Measurement]:
+        """See `households.measurements`."""
+        return households.measurements(config.config, config.iterations, accounting)
 
     def entries(
-        self, config: Parameters[households.HouseholdsConfig], accounting: Accounting = "published"
+        self, config: Parameters[HouseholdsConfig], accounting: Accounting = "published"
     ) -> Mapping[str, Entry]:
         """Every budget of the passes that are run by its measurement, such as ``T03/COUNTY 2``."""
         settings, iterations = config.config.settings, config.iterations
         return {
-            households_plan.measurement_name(family, level): Entry(
+            households.measurement_name(family, level): Entry(
                 config.config.budgets[family.key, level],
                 sensitivity(iterations, level, settings.max_race_codes, accounting).unbounded,
                 population=level.region.run,
@@ -363,19 +361,7 @@ class HouseholdsProduct(SafetabProduct[households.HouseholdsConfig]):
             for family in QUESTIONS
         }
 
-    def with_budgets(
-        self, config: Parameters[households.HouseholdsConfig], budgets: Mapping[str, Budget]
-    ) -> Parameters[households.HouseholdsConfig]:
-        """The configuration with some budgets replaced."""
-        changed: dict[tuple[str, Level], Budget] = {
-            (family.key, level): budgets[name]
-            for family in QUESTIONS
-            for level in LEVELS
-            if (name := households_plan.measurement_name(family, level)) in budgets
-        }
-        return replace(config, config=replace(config.config, budgets={**config.config.budgets, **changed}))
-
-    def taken_as_public(self, config: Parameters[households.HouseholdsConfig]) -> tuple[str, ...]:
+    def taken_as_public(self, config: Parameters[HouseholdsConfig]) -> tuple[str, ...]:
         """Areas and codes; what the totals of persons are is told by the run, which reads them."""
         del config
         return (

@@ -1,1 +1,0 @@
-"""SafeTab-H: detailed race and ethnicity of households."""

@@ -1,1 +1,0 @@
-"""SafeTab-P: detailed race and ethnicity of persons."""
