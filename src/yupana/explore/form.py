@@ -4,14 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from yupana.explore.scenario import Fault, Filled, Typed
 from yupana.plan.budgets import Entry, budget_for_margin
 from yupana.plan.margin import Margins, margin_of
 from yupana.plan.measurement import Accounting, Mechanism, published_variance
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import Budget, read_exact
+from yupana.privacy.exact import Budget, read_exact, show_exact
+from yupana.products.census import MECHANISMS
 from yupana.products.product import Product
 from yupana.report.page import Section
 
@@ -134,21 +135,6 @@ class Chosen:
         return {name: Fraction(entry.budget) for name, entry in self.entries.items()}
 
 
-def understood(product: Product[Any], config: object, plan: Plan, delta: Fraction) -> Chosen:
-    """What the page shows of a configuration and its plan."""
-    entries = product.entries(config, cast("Accounting", plan.accounting))
-    on = {name: entry for name, entry in entries.items() if entry.budget > 0}
-    laws = {name: plan.mechanism.law(e.sensitivity, e.budget * e.share) for name, e in on.items()}
-    return Chosen(
-        plan,
-        config,
-        on,
-        {name: margin_of(law, 1, plan.confidence, plan.margins) for name, law in laws.items()},
-        {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
-        delta,
-    )
-
-
 class ProductPage(Protocol):
     """A product on the page, with the counts its errors are set against. Nothing here reads a record."""
 
@@ -255,42 +241,6 @@ def choice(field: str, text: str, choices: Mapping[str, str], faults: list[Fault
     return text
 
 
-MARGINS: Final[Mapping[str, str]] = {"exact": "whole, by the exact law", "bureau": "z times σ, as in 2020"}
-"""How margins of error are computed, as the page says it."""
-
-
-def margins_of(field: str, text: str, faults: list[Fault]) -> Margins:
-    """The choice of margins."""
-    return "bureau" if choice(field, text, MARGINS, faults) == "bureau" else "exact"
-
-
-def budget_of(
-    name: str,
-    entry: Typed,
-    sensitivity: Fraction,
-    confidence: Fraction,
-    mechanism: Mechanism,
-    margins: Margins,
-    faults: list[Fault],
-) -> Fraction | None:
-    """The budget of an entry, by itself or by its margin of error."""
-    symbol = mechanism.symbol
-    if entry.by == "budget":
-        budget = positive(name, entry.value, symbol, faults)
-    else:
-        margin = positive(name, entry.value, "a margin of error", faults)
-        budget = None
-        if margin is not None and not _LEAST <= margin <= 1 / _LEAST:
-            faults.append(Fault(name, "no noise has this margin of error: it must be between 1e-15 and 1e15"))
-        elif margin is not None:
-            budget = budget_for_margin(margin, sensitivity, confidence, mechanism, margins)
-    if budget is not None and not _LEAST <= budget <= 1 / _LEAST:
-        which = "this" if entry.by == "budget" else f"the {symbol} of this margin, {float(budget):.3g},"
-        faults.append(Fault(name, f"{which} is out of reach: {symbol} must be between 1e-15 and 1e15"))
-        return None
-    return budget
-
-
 def share(field: str, text: str, what: str, faults: list[Fault], *, zero: bool) -> Fraction | None:
     """A decimal below 1, and above 0 or, where ``zero``, at least 0. It must be one that a configuration can hold."""
     value = _exact_or(text, Fraction(-1))
@@ -301,3 +251,99 @@ def share(field: str, text: str, what: str, faults: list[Fault], *, zero: bool) 
         faults.append(Fault(field, f"{what} must be a decimal of at most 15 digits"))
         return None
     return value
+
+
+def require_some(filled: Filled, faults: list[Fault]) -> None:
+    """Refuse a form of which nothing is switched on."""
+    if not any(entry.on for entry in filled.entries.values()):
+        faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
+
+
+def decimal(budget: Budget) -> str:
+    """A budget as the box of a form begins with it: six digits where these are exact."""
+    text = f"{float(budget):.6f}"
+    return text if Fraction(text) == budget else show_exact(budget)
+
+
+_MARGINS: Final = {"exact": "whole, by the exact law", "bureau": "z times σ, as in 2020"}
+_MECHANISMS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
+_ACCOUNTING: Final[Mapping[str, Accounting]] = {"published": "published", "tight": "tight"}
+
+OF_2020: Final = {"margins": "exact", "delta": "1e-10", "mechanism": "zcdp", "accounting": "published"}
+"""What the fields of `terms_fields` begin with, but for the confidence."""
+
+
+def terms_fields(confidence: str, published: str = "") -> tuple[Field, ...]:
+    """The fields that `read_terms` reads; ``published`` says what sensitivities are as the originals have them.
+
+    Without it a form has one mechanism and one sensitivity.
+    """
+    fields = (
+        Field("confidence", "Confidence, percent", confidence),
+        Field("margins", "Margins of error", choices=_MARGINS),
+        Field("delta", "δ of the ε stated", "1e-10 in 2020"),
+    )
+    if not published:
+        return fields
+    accounting = {"published": published, "tight": "tight: least proven"}
+    return (
+        *fields,
+        Field("mechanism", "Definition of privacy", choices=_MECHANISMS),
+        Field("accounting", "Sensitivities", choices=accounting),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """By what the budgets of a form are read, and its plan is made. The confidence is None where it has a fault."""
+
+    mechanism: Mechanism
+    accounting: Accounting
+    margins: Margins
+    confidence: Fraction | None
+    delta: Fraction
+
+    def budget(self, name: str, entry: Typed, sensitivity: Fraction, faults: list[Fault]) -> Fraction:
+        """The budget of an entry, by itself or by its margin of error; 0 where there is a fault."""
+        symbol = self.mechanism.symbol
+        budget: Fraction | None = None
+        if entry.by == "budget":
+            budget = positive(name, entry.value, symbol, faults)
+        elif (margin := positive(name, entry.value, "a margin of error", faults)) is not None:
+            if not _LEAST <= margin <= 1 / _LEAST:
+                faults.append(Fault(name, "no noise has this margin of error: it must be between 1e-15 and 1e15"))
+            elif self.confidence is not None:
+                budget = budget_for_margin(margin, sensitivity, self.confidence, self.mechanism, self.margins)
+        if budget is not None and not _LEAST <= budget <= 1 / _LEAST:
+            which = "this" if entry.by == "budget" else f"the {symbol} of this margin, {float(budget):.3g},"
+            faults.append(Fault(name, f"{which} is out of reach: {symbol} must be between 1e-15 and 1e15"))
+            budget = None
+        return budget or Fraction(0)
+
+    def understood(self, product: Product[Any], config: object) -> Chosen:
+        """What the page shows of a configuration, whose form has no fault."""
+        plan = product.plan(config, accounting=self.accounting, confidence=self.confidence, margins=self.margins)
+        entries = product.entries(config, self.accounting)
+        on = {name: entry for name, entry in entries.items() if entry.budget > 0}
+        laws = {name: plan.mechanism.law(e.sensitivity, e.budget * e.share) for name, e in on.items()}
+        return Chosen(
+            plan,
+            config,
+            on,
+            {name: margin_of(law, 1, plan.confidence, plan.margins) for name, law in laws.items()},
+            {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
+            self.delta,
+        )
+
+
+def read_terms(fields: Mapping[str, str], faults: list[Fault], mechanism: Mechanism | None = None) -> Terms:
+    """Read the fields of `terms_fields`: all of them, or those of a form with one ``mechanism``."""
+    percent = confidence_of("confidence", fields["confidence"], faults)
+    delta = between("delta", fields["delta"], "δ", faults)
+    margins: Margins = "bureau" if choice("margins", fields["margins"], _MARGINS, faults) == "bureau" else "exact"
+    accounting: Accounting = "published"
+    if mechanism is None:
+        mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], _MECHANISMS, faults)]
+        accounting = _ACCOUNTING[choice("accounting", fields["accounting"], _ACCOUNTING, faults)]
+    confidence = None if percent is None else percent / 100
+    return Terms(mechanism, accounting, margins, confidence, delta or Fraction(OF_2020["delta"]))

@@ -3,27 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, cast
+from typing import Final
 
 from yupana.explore.form import (
-    MARGINS,
+    OF_2020,
     Chosen,
     Field,
     Form,
     Row,
-    between,
-    budget_of,
     choice,
-    confidence_of,
-    margins_of,
-    understood,
+    decimal,
+    read_terms,
+    require_some,
+    terms_fields,
     whole,
 )
 from yupana.explore.reference import PhsafeReference
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
-from yupana.plan.measurement import Accounting
-from yupana.privacy.exact import show_exact
-from yupana.products.census import MECHANISMS, STATES
+from yupana.products.census import STATES
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import TAUS, budgets
@@ -36,9 +33,6 @@ from yupana.report.page import Section
 from yupana.report.plans import plan_sections
 
 AREAS: Final = {"us": "States, DC and nation", "pr": "Puerto Rico"}
-MECHANISM_WORDS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
-ACCOUNTING_WORDS: Final = {"published": "as published: 2τ + 2", "tight": "tight: least proven"}
-
 _SHOWN: Final = {f"{name} {cell}": f"{name}: {words}" for name, cells in CELLS.items() for cell, words in cells.items()}
 
 _FORM: Final = Form(
@@ -47,11 +41,7 @@ _FORM: Final = Form(
     "each follows the other. Clear a box to leave a count out. You start from the production filled of 2020.",
     fields=(
         Field("area", "Area", "the run, and what it is compared with", choices=AREAS),
-        Field("confidence", "Confidence, percent", "90 in 2020"),
-        Field("margins", "Margins of error", choices=MARGINS),
-        Field("delta", "δ of the ε stated", "1e-10 in 2020"),
-        Field("mechanism", "Definition of privacy", choices=MECHANISM_WORDS),
-        Field("accounting", "Sensitivities", choices=ACCOUNTING_WORDS),
+        *terms_fields("90 in 2020", "as published: 2τ + 2"),
         Field("shown", "Show relative errors of", choices=_SHOWN),
         *(Field(f"tau.{name}", "τ", "most persons counted per household") for name in TAUS),
     ),
@@ -85,40 +75,27 @@ class PhsafePage:
         return _production(puerto_rico=filled.fields["area"] == "pr")
 
     def choose(self, filled: Filled) -> Chosen:
-        """Understand filled."""
+        """Understand the form."""
         faults: list[Fault] = []
         fields = filled.fields
         area = choice("area", fields["area"], AREAS, faults)
-        percent = confidence_of("confidence", fields["confidence"], faults)
-        delta = between("delta", fields["delta"], "δ", faults)
-        margins = margins_of("margins", fields["margins"], faults)
-        mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], MECHANISM_WORDS, faults)]
-        accounting = cast("Accounting", choice("accounting", fields["accounting"], ACCOUNTING_WORDS, faults))
+        terms = read_terms(fields, faults)
         choice("shown", fields["shown"], _SHOWN, faults)
         taus = {n: whole(f"tau.{n}", fields[f"tau.{n}"], "τ", 1, LARGEST_TAU, faults) for n in TAUS}
         known = {name: tau for name, tau in taus.items() if tau is not None}
-        confidence = None if percent is None else percent / 100
         found: dict[tuple[str, str], Fraction] = {}
-        for t in TABLES:
-            for level in t.levels:
-                name = f"{t.name}/{level.key}"
-                entry = filled.entries[name]
-                found[t.name, level.key] = Fraction(0)
-                if not entry.on:
-                    continue
-                if confidence is None or (t.name in taus and t.name not in known):
-                    continue
-                sensitivity = t.sensitivity(known.get(t.name), mechanism, accounting).unbounded
-                budget = budget_of(name, entry, sensitivity, confidence, mechanism, margins, faults)
-                found[t.name, level.key] = budget or Fraction(0)
-        if not any(entry.on for entry in filled.entries.values()):
-            faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
-        if faults or confidence is None or delta is None:
+        for of in TABLES:
+            for level in of.levels:
+                name = f"{of.name}/{level.key}"
+                found[of.name, level.key] = Fraction(0)
+                if filled.entries[name].on and (of.name in known or of.name not in taus):
+                    sensitivity = of.sensitivity(known.get(of.name), terms.mechanism, terms.accounting).unbounded
+                    found[of.name, level.key] = terms.budget(name, filled.entries[name], sensitivity, faults)
+        require_some(filled, faults)
+        if faults:
             raise RefusedError(faults)
         states = (PUERTO_RICO,) if area == "pr" else STATES
-        config = PhsafeConfig(found, known, states, mechanism)
-        plan = PHSAFE.plan(config, accounting=accounting, confidence=confidence, margins=margins)
-        return understood(PHSAFE, config, plan, delta)
+        return terms.understood(PHSAFE, PhsafeConfig(found, known, states, terms.mechanism))
 
     def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Loss, budgets, margins, relative errors, and what truncation costs."""
@@ -144,10 +121,7 @@ def _production(*, puerto_rico: bool) -> Filled:
         {
             "area": "pr" if puerto_rico else "us",
             "confidence": "90",
-            "margins": "exact",
-            "delta": "1e-10",
-            "mechanism": "zcdp",
-            "accounting": "published",
+            **OF_2020,
             "shown": "PH1_num 2",
             **{f"tau.{name}": str(tau) for name, tau in TAUS.items()},
         },
@@ -156,14 +130,9 @@ def _production(*, puerto_rico: bool) -> Filled:
             f"{t.name}/{level.key}": Typed(
                 on=rho[t.name, level.key] > 0,
                 by="budget",
-                value=_decimal(rho[t.name, level.key] or budgets(puerto_rico=False)[t.name, level.key]),
+                value=decimal(rho[t.name, level.key] or budgets(puerto_rico=False)[t.name, level.key]),
             )
             for t in TABLES
             for level in t.levels
         },
     )
-
-
-def _decimal(number: Fraction) -> str:
-    text = f"{float(number):.6f}"
-    return text if Fraction(text) == number else show_exact(number)

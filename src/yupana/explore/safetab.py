@@ -1,42 +1,42 @@
 """SafeTab-P and SafeTab-H on the page."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final, cast
+from typing import Final
 
 from yupana.explore.form import (
-    MARGINS,
+    OF_2020,
     Chosen,
     Field,
     Form,
     Row,
-    between,
-    budget_of,
+    Terms,
     choice,
-    confidence_of,
-    margins_of,
+    decimal,
+    read_terms,
+    require_some,
     share,
-    understood,
+    terms_fields,
     whole,
 )
 from yupana.explore.reference_safetab import SafetabReference
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement
+from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import show_exact
+from yupana.privacy.exact import Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from yupana.products.census import MECHANISMS, STATES
+from yupana.products.census import STATES
 from yupana.products.product import Product
 from yupana.products.safetab import households, persons
-from yupana.products.safetab.configuration import Settings as Common
+from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.parameters import CONFIG
 from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
-from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level, Run
+from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, QUESTIONS, TENURE
 from yupana.report.groups import (
     expected_tables,
@@ -48,18 +48,12 @@ from yupana.report.groups import (
 from yupana.report.page import Section
 from yupana.report.plans import level_sections
 
-_ACCOUNTING: Final = {"published": "as published", "tight": "tight: least proven"}
-_MECHANISMS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
 _NEGATIVE: Final = {"yes": "stay as they are", "no": "become 0"}
 _LARGEST_THRESHOLD: Final = 10**9
 
 _COMMON: Final = (
     Field("race_codes", "Most race codes of a record", f"1 to {MOST_RACE_CODES}; {MOST_RACE_CODES} in 2020"),
-    Field("confidence", "Confidence, percent", "95 in 2020"),
-    Field("margins", "Margins of error", choices=MARGINS),
-    Field("delta", "δ of the ε stated", "1e-10 in 2020"),
-    Field("mechanism", "Definition of privacy", choices=_MECHANISMS),
-    Field("accounting", "Sensitivities", choices=_ACCOUNTING),
+    *terms_fields("95 in 2020", "as published"),
     Field("negative", "Noisy counts below zero", choices=_NEGATIVE),
 )
 
@@ -78,34 +72,18 @@ _REGIONS: Final = {
 _DEPTHS: Final = {1: "regional groups", 2: "detailed groups"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The filled that both products share, understood."""
-
-    common: Common
-    accounting: Accounting
-    confidence: Fraction
-    margins: Margins
-    delta: Fraction
-
-
-def _read(filled: Filled, on: Iterable[Level], faults: list[Fault]) -> _Read | None:
-    """Read the common fields; the passes are those of the levels that are on."""
+def _read(filled: Filled, on: Iterable[Level], faults: list[Fault]) -> tuple[Settings, Terms] | None:
+    """Read what both products ask; the passes are those of the levels that are on. None without the race codes."""
     fields = filled.fields
     codes = whole("race_codes", fields["race_codes"], "the number of race codes", 1, MOST_RACE_CODES, faults)
-    percent = confidence_of("confidence", fields["confidence"], faults)
-    delta = between("delta", fields["delta"], "δ", faults)
-    margins = margins_of("margins", fields["margins"], faults)
-    mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], _MECHANISMS, faults)]
-    accounting = cast("Accounting", choice("accounting", fields["accounting"], _ACCOUNTING, faults))
+    terms = read_terms(fields, faults)
     negative = choice("negative", fields["negative"], _NEGATIVE, faults)
-    runs: tuple[Run, ...] = tuple(run for run in (US, PR) if any(level.region.run == run for level in on))
-    if not runs:
-        faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
-    if codes is None or percent is None or delta is None or not runs:
+    require_some(filled, faults)
+    if codes is None:
         return None
-    common = Common(codes, negative == "yes", runs, STATES, mechanism)
-    return _Read(common, accounting, percent / 100, margins, delta)
+    used = {level.region.run for level in on}
+    runs = tuple(run for run in (US, PR) if run in used)
+    return Settings(codes, negative == "yes", runs, STATES, terms.mechanism), terms
 
 
 def _thresholds(key: str, text: str, number: int, faults: list[Fault]) -> tuple[int, ...]:
@@ -121,21 +99,7 @@ def _thresholds(key: str, text: str, number: int, faults: list[Fault]) -> tuple[
     return found
 
 
-def _common_fields() -> dict[str, str]:
-    return {
-        "race_codes": str(MOST_RACE_CODES),
-        "confidence": "95",
-        "margins": "exact",
-        "delta": "1e-10",
-        "mechanism": "zcdp",
-        "accounting": "published",
-        "negative": "yes",
-    }
-
-
-def _value(budget: Fraction) -> str:
-    text = f"{float(budget):.6f}"
-    return text if Fraction(text) == budget else show_exact(budget)
+_COMMON_OF_2020: Final = {"race_codes": str(MOST_RACE_CODES), "confidence": "95", **OF_2020, "negative": "yes"}
 
 
 def _listed(numbers: Iterable[int]) -> str:
@@ -203,38 +167,48 @@ _FORM_P: Final = Form(
 
 
 @dataclass(frozen=True, slots=True)
-class HouseholdsPage:
-    """SafeTab-H, with its groups and what is known of their sizes."""
+class _SafetabPage:
+    """A product with its groups and what is known of their sizes."""
 
     iterations: CharacteristicIterations
     reference: SafetabReference
-    key: str = HOUSEHOLDS.key
-    product: Product[Parameters[households.HouseholdsConfig]] = HOUSEHOLDS
-    form: Form = _FORM_H
     filename: str = CONFIG
 
+    @abstractmethod
     def start(self) -> Filled:
         """The runs of 2020, the United States and Puerto Rico."""
-        config = households.production_config((US, PR))
-        rho, thresholds = config.budgets, config.thresholds
-        return Filled(
-            _common_fields()
-            | {f"{k}.{level.name}": _listed(thresholds[k, level]) for k in _H_THRESHOLDS for level in LEVELS},
-            {
-                name: Typed(
-                    on=rho[f.key, level] > 0, by="budget", value=_value(Fraction(rho[f.key, level] or _REGIONAL_H))
-                )
-                for name, (f, level) in _NAMES_H.items()
-            },
-        )
 
     def production(self, filled: Filled) -> Filled:
         """The same."""
         del filled
         return self.start()
 
+
+@dataclass(frozen=True, slots=True)
+class HouseholdsPage(_SafetabPage):
+    """SafeTab-H."""
+
+    key: str = HOUSEHOLDS.key
+    product: Product[Parameters[households.HouseholdsConfig]] = HOUSEHOLDS
+    form: Form = _FORM_H
+
+    def start(self) -> Filled:
+        """The runs of 2020, the United States and Puerto Rico."""
+        config = households.production_config((US, PR))
+        rho, thresholds = config.budgets, config.thresholds
+        return Filled(
+            _COMMON_OF_2020
+            | {f"{k}.{level.name}": _listed(thresholds[k, level]) for k in _H_THRESHOLDS for level in LEVELS},
+            {
+                name: Typed(
+                    on=rho[f.key, level] > 0, by="budget", value=decimal(Fraction(rho[f.key, level] or _REGIONAL_H))
+                )
+                for name, (f, level) in _NAMES_H.items()
+            },
+        )
+
     def choose(self, filled: Filled) -> Chosen:
-        """Understand filled."""
+        """Understand the form."""
         faults: list[Fault] = []
         on = {name: pair for name, pair in _NAMES_H.items() if filled.entries[name].on}
         read = _read(filled, (level for _, level in on.values()), faults)
@@ -243,18 +217,17 @@ class HouseholdsPage:
             for key, (number, _) in _H_THRESHOLDS.items()
             for level in LEVELS
         }
-        budgets: dict[tuple[str, Level], Fraction] = {(f.key, level): Fraction(0) for f, level in _NAMES_H.values()}
-        if read is not None:
-            for name, (family, level) in on.items():
-                s = sensitivity(self.iterations, level, read.common.max_race_codes, read.accounting).unbounded
-                entry, mechanism = filled.entries[name], read.common.mechanism
-                budget = budget_of(name, entry, s, read.confidence, mechanism, read.margins, faults)
-                budgets[family.key, level] = budget or Fraction(0)
-        if faults or read is None:
+        if read is None:
             raise RefusedError(faults)
-        config = Parameters(households.HouseholdsConfig(read.common, budgets, thresholds), self.iterations)
-        plan = HOUSEHOLDS.plan(config, accounting=read.accounting, confidence=read.confidence, margins=read.margins)
-        return understood(HOUSEHOLDS, config, plan, read.delta)
+        common, terms = read
+        budgets: dict[tuple[str, Level], Budget] = {(f.key, level): Fraction(0) for f, level in _NAMES_H.values()}
+        for name, (family, level) in on.items():
+            s = sensitivity(self.iterations, level, common.max_race_codes, terms.accounting).unbounded
+            budgets[family.key, level] = terms.budget(name, filled.entries[name], s, faults)
+        if faults:
+            raise RefusedError(faults)
+        config = households.HouseholdsConfig(common, budgets, thresholds)
+        return terms.understood(HOUSEHOLDS, Parameters(config, self.iterations))
 
     def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Budgets, margins, tables by size, relative errors."""
@@ -304,37 +277,29 @@ _REGIONAL_P: Final = Fraction("0.008")
 
 
 @dataclass(frozen=True, slots=True)
-class PersonsPage:
-    """SafeTab-P, with its groups and what is known of their sizes."""
+class PersonsPage(_SafetabPage):
+    """SafeTab-P."""
 
-    iterations: CharacteristicIterations
-    reference: SafetabReference
     key: str = PERSONS.key
     product: Product[Parameters[persons.PersonsConfig]] = PERSONS
     form: Form = _FORM_P
-    filename: str = CONFIG
 
     def start(self) -> Filled:
         """The runs of 2020, the United States and Puerto Rico."""
         config = persons.production_config((US, PR))
         rho, thresholds = config.budgets, config.thresholds
         return Filled(
-            _common_fields()
+            _COMMON_OF_2020
             | {"stage_1": "0.1", "zero": "0.9999"}
             | {f"t.{level.name}": _listed(thresholds[level]) for level in LEVELS},
             {
-                level.name: Typed(on=rho[level] > 0, by="budget", value=_value(Fraction(rho[level] or _REGIONAL_P)))
+                level.name: Typed(on=rho[level] > 0, by="budget", value=decimal(Fraction(rho[level] or _REGIONAL_P)))
                 for level in LEVELS
             },
         )
 
-    def production(self, filled: Filled) -> Filled:
-        """The same."""
-        del filled
-        return self.start()
-
     def choose(self, filled: Filled) -> Chosen:
-        """Understand filled."""
+        """Understand the form."""
         faults: list[Fault] = []
         on = [level for level in LEVELS if filled.entries[level.name].on]
         read = _read(filled, on, faults)
@@ -345,19 +310,17 @@ class PersonsPage:
         }
         if faults or read is None or stage_1 is None or zero is None:
             raise RefusedError(faults)
-        none = persons.PersonsConfig(read.common, dict.fromkeys(LEVELS, Fraction(0)), thresholds, stage_1, zero)
+        common, terms = read
+        none = persons.PersonsConfig(common, dict.fromkeys(LEVELS, Fraction(0)), thresholds, stage_1, zero)
         empty = Parameters(none, self.iterations)
-        budgets = {}
-        for name, of_level in PERSONS.entries(empty, read.accounting).items():
-            entry, mechanism = filled.entries[name], read.common.mechanism
-            if entry.on:
-                of_cells = of_level.sensitivity / of_level.share
-                budgets[name] = budget_of(name, entry, of_cells, read.confidence, mechanism, read.margins, faults)
+        budgets = {
+            name: terms.budget(name, filled.entries[name], level.sensitivity / level.share, faults)
+            for name, level in PERSONS.entries(empty, terms.accounting).items()
+            if filled.entries[name].on
+        }
         if faults:
             raise RefusedError(faults)
-        config = PERSONS.with_budgets(empty, {name: budget or Fraction(0) for name, budget in budgets.items()})
-        plan = PERSONS.plan(config, accounting=read.accounting, confidence=read.confidence, margins=read.margins)
-        return understood(PERSONS, config, plan, read.delta)
+        return terms.understood(PERSONS, PERSONS.with_budgets(empty, budgets))
 
     def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Budgets, margins, tables by size, relative errors."""

@@ -4,20 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Final
 
 from yupana.errors import ConfigError
 from yupana.explore.form import (
-    MARGINS,
     Chosen,
-    Field,
     Form,
     Row,
-    between,
-    budget_of,
-    confidence_of,
-    margins_of,
-    understood,
+    read_terms,
+    require_some,
+    terms_fields,
 )
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.privacy.exact import INFINITE, show_exact
@@ -33,12 +28,6 @@ from yupana.report.topdown import (
 )
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import SENSITIVITY
-
-_FIELDS: Final = (
-    Field("confidence", "Confidence, percent", "90 by default"),
-    Field("margins", "Margins of error", choices=MARGINS),
-    Field("delta", "δ of the ε stated", "1e-10 in 2020"),
-)
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,7 @@ class TopdownPage:
             intro="How should the budget be shared out among geolevels and queries? Type the budget of a query, or the "
             "margin of error of its noisy answers; shares follow. Clear a box to leave a query out. You start from "
             f"{self.source}.",
-            fields=_FIELDS,
+            fields=terms_fields("90 by default"),
             rows=tuple(
                 Row(name, name, f"{size:,} answer{'s' * (size > 1)} a geounit") for name, size in queries.items()
             ),
@@ -114,25 +103,17 @@ class TopdownPage:
         return TOPDOWN.production(self.configuration)
 
     def choose(self, filled: Filled) -> Chosen:
-        """Understand filled."""
+        """Understand the form."""
         faults: list[Fault] = []
-        percent = confidence_of("confidence", filled.fields["confidence"], faults)
-        delta = between("delta", filled.fields["delta"], "δ", faults)
-        margins = margins_of("margins", filled.fields["margins"], faults)
-        mechanism = self.configuration.mechanism
-        budgets = dict.fromkeys(filled.entries, Fraction(0))
-        for name, entry in filled.entries.items():
-            if entry.on and percent is not None:
-                sensitivity, confidence = SENSITIVITY.bounded, percent / 100
-                budget = budget_of(name, entry, sensitivity, confidence, mechanism, margins, faults)
-                budgets[name] = budget or Fraction(0)
-        if not any(entry.on for entry in filled.entries.values()):
-            faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
-        if faults or percent is None or delta is None:
+        terms = read_terms(filled.fields, faults, self.configuration.mechanism)
+        budgets = {
+            name: terms.budget(name, entry, SENSITIVITY.bounded, faults) if entry.on else Fraction(0)
+            for name, entry in filled.entries.items()
+        }
+        require_some(filled, faults)
+        if faults:
             raise RefusedError(faults)
-        configuration = TOPDOWN.with_budgets(self.configuration, budgets)
-        plan = TOPDOWN.plan(configuration, confidence=percent / 100, margins=margins)
-        return understood(TOPDOWN, configuration, plan, delta)
+        return terms.understood(TOPDOWN, TOPDOWN.with_budgets(self.configuration, budgets))
 
     def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Shares, losses by attribute, least-squares errors on three spines."""
