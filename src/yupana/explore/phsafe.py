@@ -38,7 +38,7 @@ _SHOWN: Final = {f"{name} {cell}": f"{name}: {words}" for name, cells in CELLS.i
 _FORM: Final = Form(
     title=PHSAFE.words.title,
     intro="How much noise should the tables on households carry? Type a budget ρ, or the margin of error you want; "
-    "each follows the other. Clear a box to leave a count out. You start from the production filled of 2020.",
+    "each follows the other. Clear a box to leave a count out. You start from the production settings of 2020.",
     fields=(
         Field("area", "Area", "the run, and what it is compared with", choices=AREAS),
         *terms_fields("90 in 2020", "as published: 2τ + 2"),

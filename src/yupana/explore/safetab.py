@@ -128,7 +128,7 @@ _FORM_H: Final = Form(
     title=HOUSEHOLDS.words.title,
     intro="How much noise should the tables of households by detailed race and ethnicity carry? Type a budget ρ, or "
     "the margin of error you want; each follows the other. Clear a box to leave a level out. You start from the "
-    "production filled of 2020.",
+    "production settings of 2020.",
     fields=(*_COMMON, *(f for key, (_, words) in _H_THRESHOLDS.items() for f in _threshold_fields(key, words))),
     rows=_rows(),
     columns={
@@ -150,7 +150,7 @@ _FORM_P: Final = Form(
     title=PERSONS.words.title,
     intro="How much noise should the tables of persons by detailed race and ethnicity carry? Type a budget ρ for a "
     "level, or the margin of error of its cells; each follows the other. Clear a box to leave a level out. You start "
-    "from the production filled of 2020.",
+    "from the production settings of 2020.",
     fields=(
         *_COMMON,
         Field("stage_1", "Share of a budget for choosing tables", "stage 1; 0.1 in 2020"),

@@ -262,7 +262,7 @@ def solved(settings: Filled, budgets: Mapping[str, Fraction]) -> Filled:
 
 
 def to_six_decimals(settings: Filled, chosen: Chosen) -> Filled:
-    """Filled whose budgets are rounded as those of 2020 were, to the nearest; but none becomes 0."""
+    """The form with budgets rounded as those of 2020 were, to the nearest; but none becomes 0."""
     least = Fraction(1, 10**_DIGITS)
     rounded_budgets = {name: max(round(budget, _DIGITS), least) for name, budget in chosen.budgets.items()}
     return settings.with_entries(
