@@ -21,7 +21,6 @@ from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
 from yupana.report.charts import BLUE, ORANGE, Mark, funnel, grid_of_shares, intervals, share_bars
 from yupana.report.errors import (
-    BOUNDS,
     DRAWS,
     OBSERVED,
     Columns,
@@ -29,7 +28,8 @@ from yupana.report.errors import (
     error_sections,
     funnel_ends,
     published_counts,
-    relative,
+    relative_figure,
+    relative_row,
     relative_section,
 )
 from yupana.report.groups import (
@@ -483,19 +483,14 @@ def _reliance(demo: SafetabDemonstration) -> dict[str, Figure]:
 
     def figure(title: str, errors: Sequence[LevelErrors], plan: Plan) -> Figure:
         rows = _relative_errors(errors, float(plan.confidence))
-        columns = [name for name in names if any(row["column"] == name for row in rows)]
-        chart = Chart(
+        return relative_figure(
             f"{title}: the relative error that {share} of the published totals keep within, by level and true size.",
-            lambda width: grid_of_shares(rows, width, x="true size of the group", bounds=BOUNDS, columns=columns),
-            {
-                "Level": [row["category"] for row in rows],
-                "True size": [row["column"] for row in rows],
-                "Relative error": [row["text"] for row in rows],
-                "Totals measured": [whole(row["draws"]) for row in rows],
-            },
+            rows,
+            [name for name in names if any(row["column"] == name for row in rows)],
+            x="true size of the group",
+            heads=("True size", "Totals measured"),
             title=title,
         )
-        return Figure((chart,))
 
     return {
         "persons": figure("Totals of persons", demo.persons_errors, demo.persons_plan),
@@ -520,12 +515,8 @@ def _relative_errors(errors: Sequence[LevelErrors], confidence: float) -> list[d
     rows = []
     for (level, number), found in sorted(parts.items(), key=lambda part: (levels.index(part[0][0]), part[0][1])):
         if SIZES[number] in _SIZE_NAMES:
-            off = np.concatenate(found)
-            value = float(np.quantile(off, confidence))
-            column = _SIZE_NAMES[SIZES[number]].replace("0–1", "1")
-            rows.append(
-                {"category": level, "column": column, "value": value, "text": relative(value), "draws": len(off)}
-            )
+            size = _SIZE_NAMES[SIZES[number]].replace("0–1", "1")
+            rows.append(relative_row(level, size, np.concatenate(found), confidence))
     return rows
 
 

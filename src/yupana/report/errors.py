@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Floats, Ints
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.errors import CellError, PhsafeAccuracy
@@ -521,19 +521,13 @@ BOUNDS: Final = (0.02, 0.05, 0.1, 0.25, 1.0)
 def _reliance(plan: Plan, errors: Sequence[CellError]) -> Figure:
     """The relative error by level and size of the count."""
     share = percent(float(plan.confidence))
-    rows = _relative_errors(errors, float(plan.confidence))
-    columns = [words for _, words in _SIZES]
-    chart = Chart(
+    return relative_figure(
         f"The relative error that {share} of the counts keep within, by level and size of the true count.",
-        lambda width: grid_of_shares(rows, width, x="size of the true count", bounds=BOUNDS, columns=columns),
-        {
-            "Level": [row["category"] for row in rows],
-            "True count": [row["column"] for row in rows],
-            "Relative error": [row["text"] for row in rows],
-            "Errors measured": [whole(row["draws"]) for row in rows],
-        },
+        _relative_errors(errors, float(plan.confidence)),
+        [words for _, words in _SIZES],
+        x="size of the true count",
+        heads=("True count", "Errors measured"),
     )
-    return Figure((chart,))
 
 
 def _relative_errors(errors: Sequence[CellError], share: float) -> list[dict[str, Any]]:
@@ -548,18 +542,29 @@ def _relative_errors(errors: Sequence[CellError], share: float) -> list[dict[str
         for (least, column), below in zip(_SIZES, bounds[1:], strict=True):
             chosen = (true >= least) & (true < below)
             if chosen.any():
-                value = float(np.quantile(error[chosen] / true[chosen], share))
-                draws = int(chosen.sum())
-                rows.append(
-                    {
-                        "column": column,
-                        "category": series.name,
-                        "value": value,
-                        "text": relative(value),
-                        "draws": draws,
-                    }
-                )
+                rows.append(relative_row(series.name, column, error[chosen] / true[chosen], share))
     return rows
+
+
+def relative_row(level: str, size: str, errors: Floats, share: float) -> dict[str, Any]:
+    """A row of `relative_figure`: the relative error that so large a share of some keep within."""
+    value = float(np.quantile(errors, share))
+    return {"column": size, "category": level, "value": value, "text": relative(value), "draws": len(errors)}
+
+
+def relative_figure(
+    said: str, rows: Sequence[dict[str, Any]], sizes: Sequence[str], *, x: str, heads: tuple[str, str], title: str = ""
+) -> Figure:
+    """A grid of relative errors by level and true size; ``heads`` are those of the sizes and of the draws."""
+    data = {
+        "Level": [row["category"] for row in rows],
+        heads[0]: [row["column"] for row in rows],
+        "Relative error": [row["text"] for row in rows],
+        heads[1]: [whole(row["draws"]) for row in rows],
+    }
+    return Figure(
+        (Chart(said, lambda width: grid_of_shares(rows, width, x=x, bounds=BOUNDS, columns=sizes), data, title),)
+    )
 
 
 def relative(value: float) -> str:
