@@ -34,10 +34,9 @@ from yupana.products.safetab.errors import (
 )
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.product import Parameters
-from yupana.products.safetab.regions import LEVELS
-from yupana.products.safetab.specification import DETAILED_TOTALS
-from yupana.products.safetab.tables import published_tables
-from yupana.products.tables import Family, Groups
+from yupana.products.safetab.regions import LEVELS, REGION_TYPES
+from yupana.products.safetab.specification import DETAILED_TOTALS, FAMILIES
+from yupana.products.tables import Family, Groups, lay_out
 from yupana.progress import Stopwatch
 from yupana.release.check import describe
 from yupana.release.rows import RowTable, write_rows
@@ -74,9 +73,13 @@ class SafetabCounter(Counter[Parameters[K], R, E, list[RowTable]]):
     def measure(
         self, exact: E, config: Parameters[K], ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> list[RowTable]:
-        """Measure group by group and lay the tables out."""
+        """Measure group by group and lay the tables out.
+
+        Where negative counts are not allowed, the cells were set to zero before they are added up here.
+        """
         del clock
-        return published_tables(self.groups(exact, config, ledger, request.entropy), ledger.plan)
+        groups, plan = self.groups(exact, config, ledger, request.entropy), ledger.plan
+        return lay_out(FAMILIES[plan.product], groups, plan, [region.name for region in REGION_TYPES])
 
     def write(
         self,
