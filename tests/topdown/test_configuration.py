@@ -20,10 +20,9 @@ from yupana.files.changes import Changes
 from yupana.geography.settings import SpineSettings, production_settings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
-from yupana.topdown.query_names import Recode, nested_chain, query_named
+from yupana.topdown.queries import Attribute, Recode, Schema, nested_chain, query_named
 from yupana.topdown.reading.configuration import BUILT_IN, read_configuration
 from yupana.topdown.reading.document import configuration_document
-from yupana.topdown.schema import Attribute, Schema
 
 EXAMPLE = """
 product = "example"

@@ -19,8 +19,7 @@ from yupana.plan.plan import Neighbours
 from yupana.privacy.exact import INFINITE
 from yupana.privacy.laws import TwoSidedGeometric, Zero
 from yupana.topdown.plan import make_plan, semantics_of
-from yupana.topdown.production import production_configuration
-from yupana.topdown.reading.configuration import BUILT_IN, read_configuration
+from yupana.topdown.reading.configuration import BUILT_IN, production_configuration, read_configuration
 
 RHO = Fraction(293764, 114921)
 RHO_UNITS = Fraction(11417641, 152349649)

@@ -1,6 +1,6 @@
 """Schemas of TopDown."""
 
-from yupana.topdown.schema import Attribute, Schema
+from yupana.topdown.queries import Attribute, Schema
 
 
 def make_schema(**attributes: int | tuple[str, ...]) -> Schema:

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.files.database import open_database, write_query
-from yupana.topdown.queries import Query
-from yupana.topdown.query_names import DETAILED, TOTAL, Recode
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import DETAILED, TOTAL, Query, Recode, Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)

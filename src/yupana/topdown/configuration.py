@@ -13,9 +13,7 @@ from yupana.errors import ConfigError
 from yupana.geography.settings import Kind, SpineSettings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget
-from yupana.topdown.queries import Query
-from yupana.topdown.query_names import Recode
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Query, Recode, Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from yupana.release.lines import ROWS_AT_ONCE, Texts, digits, join, texts, whole
 from yupana.release.rows import Coded, RowTable, write_rows
 from yupana.release.tables import Format
 from yupana.topdown.histogram import Cells, Histogram
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 COUNTS: Final = "counts"
 TABULATION: Final = "tabulation"

@@ -7,8 +7,7 @@ import numpy as np
 
 from yupana.geography.spine import Spine
 from yupana.topdown.answers_file import AnswerFile, kept_columns, write_answers
-from yupana.topdown.query_names import Recode
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Recode, Schema
 from yupana.topdown.stored import StoredMeasurements
 
 

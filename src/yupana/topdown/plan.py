@@ -19,8 +19,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Plan, number
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.topdown.configuration import Configuration, Passes
-from yupana.topdown.queries import Query
-from yupana.topdown.schema import Attribute
+from yupana.topdown.queries import Attribute, Query
 
 DEFAULT_CONFIDENCE: Final = Fraction(9, 10)
 

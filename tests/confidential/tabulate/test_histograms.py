@@ -20,7 +20,7 @@ from yupana.errors import InputError
 from yupana.geography.attributes import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities
 from yupana.geography.blocks import read_reference
 from yupana.synthetic.census import synthesize
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 CANARY = "739154826"
 BLOCKS = (4400100010011000, 4400100010011001, 4400100020012000)

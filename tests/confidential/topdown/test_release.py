@@ -29,7 +29,7 @@ from yupana.release.folder import write_manifest
 from yupana.release.lines import digits, join, texts, whole
 from yupana.topdown import disk as release
 from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 LABELLED = make_schema(sex=("männlich", "female"), order=3)
 H1 = make_schema(h1=2)

@@ -21,7 +21,7 @@ from yupana.confidential.records.reader import (
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
 from yupana.files.delimited import column_types, parquet_rows
-from yupana.topdown.schema import Attribute, Schema
+from yupana.topdown.queries import Attribute, Schema
 
 HISTOGRAM: Final = RecordFile("histogram", "row", ())
 """Where the histogram of a data folder is; its columns follow the schema."""

@@ -30,7 +30,7 @@ from yupana.files.delimited import positions
 from yupana.privacy.sealed import Sealed
 from yupana.topdown.constraints import MOST_PERSONS
 from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 QUARTERS_ATTRIBUTE: Final = "hhgq"
 

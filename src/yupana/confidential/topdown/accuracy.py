@@ -22,8 +22,7 @@ from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.disk import Areas, published_areas
 from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.queries import Query
-from yupana.topdown.query_names import TOTAL, query_named
+from yupana.topdown.queries import TOTAL, Query, query_named
 
 ACCURACY: Final = "accuracy"
 

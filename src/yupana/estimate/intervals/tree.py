@@ -24,9 +24,7 @@ from yupana.estimate.intervals.query import Condition, Selection
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.release.release import Release
-from yupana.topdown.queries import margin
-from yupana.topdown.query_names import DETAILED, TOTAL
-from yupana.topdown.schema import Attribute, Schema
+from yupana.topdown.queries import DETAILED, TOTAL, Attribute, Schema, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, summed
 from yupana.topdown.tree.sums import covariance_of_sums

@@ -20,7 +20,7 @@ from yupana.topdown.disk import (
     write_tabulation,
 )
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 
 def write_outputs(

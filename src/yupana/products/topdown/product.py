@@ -19,10 +19,9 @@ from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, semantics_of, with_budgets
-from yupana.topdown.production import production_configuration
-from yupana.topdown.reading.configuration import path_of, read_configuration
+from yupana.topdown.queries import Attribute, Schema
+from yupana.topdown.reading.configuration import path_of, production_configuration, read_configuration
 from yupana.topdown.reading.document import configuration_document
-from yupana.topdown.schema import Attribute, Schema
 
 
 class TopdownProduct(Product[Configuration]):

@@ -9,7 +9,7 @@ from yupana.products.topdown.schema import levels
 from yupana.release.lines import Texts, digits, join, texts
 from yupana.topdown.disk import Records
 from yupana.topdown.histogram import Cells, Histogram, count_entries
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 _GEOGRAPHY: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1, "TABBLK": 4}
 _HEAD: Final = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", *_GEOGRAPHY)

@@ -6,7 +6,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.topdown.histogram import Cells
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 PERSONS: Final = {"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}
 """Attributes of persons and how many levels they have: households and seven types of group quarters; under 18, and 18

@@ -13,7 +13,7 @@ from yupana.products.topdown.schema import counts_persons, counts_units, levels
 from yupana.release.lines import Texts, digits, texts, whole, write_header, write_lines
 from yupana.topdown.disk import Areas, sum_to_areas
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 TABLES: Final = "tables"
 

@@ -20,7 +20,7 @@ from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, RedistrictingTable, tables_of
 from yupana.topdown.disk import COUNTS, MICRODATA, TABULATION
 from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import Schema
 
 SYSTEM: Final = "topdown"
 """What the manifest of a release calls the system that made it; its product is called as the configuration says."""

@@ -12,7 +12,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
-from yupana.topdown.query_names import TOTAL, query_named
+from yupana.topdown.queries import TOTAL, query_named
 from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares, renormalised
 from yupana.topdown.reading.schema import read_constraints, read_recodes, read_schema
 from yupana.topdown.reading.spine import read_spine
@@ -129,3 +129,9 @@ def _check_noise(
             for query, share in of_level
             if 0 < budget * shares[level] * share < SMALLEST_BUDGET
         ]
+
+
+def production_configuration(configuration: Configuration) -> Configuration:
+    """The run of 2020 with the same privacy unit: that of Puerto Rico for a spine whose root is the state."""
+    product = "h1-2020" if configuration.privacy_unit == "housing unit" else "pl94-2020"
+    return read_configuration(f"{product}-{'pr' if configuration.levels[0] == 'State' else 'us'}")

@@ -12,9 +12,7 @@ from yupana.files.document import check_keys, is_text, read_table
 from yupana.geography.settings import LEVELS
 from yupana.privacy.exact import read_exact
 from yupana.topdown.configuration import Passes, Shared
-from yupana.topdown.queries import Factor, Query
-from yupana.topdown.query_names import TOTAL, nested_chain
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import TOTAL, Factor, Query, Schema, nested_chain
 
 Named = Callable[[str], Query]
 """Makes the query of a name, or raises ValueError."""

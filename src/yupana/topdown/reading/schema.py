@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from yupana.files.document import Number, check_keys, is_text, read_table
-from yupana.topdown.query_names import DETAILED, TOTAL, Recode
-from yupana.topdown.schema import Attribute, Schema
+from yupana.topdown.queries import DETAILED, TOTAL, Attribute, Recode, Schema
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED: Final = (TOTAL, DETAILED, "geolevel", "geounit", "block", "count", "value", "variance")

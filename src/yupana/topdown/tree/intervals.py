@@ -8,9 +8,7 @@ import numpy as np
 
 from yupana.geography.spine import Spine
 from yupana.topdown.answers_file import AnswerFile, kept_columns, write_answers
-from yupana.topdown.queries import Query, margin
-from yupana.topdown.query_names import TOTAL, Recode
-from yupana.topdown.schema import Schema
+from yupana.topdown.queries import TOTAL, Query, Recode, Schema, margin
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.least_squares import TreeEstimate, down, intervals
 
