@@ -164,11 +164,11 @@ def write(folder: Path, world: World) -> tuple[Path, Path]:
 def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Release, Release]]:
     """Five persons of all groups, or four; a low threshold lets the first stage be seen, a high one the totals."""
 
-    def of(persons: int) -> tuple[Plan, Release]:
+    def of(number: int) -> tuple[Plan, Release]:
         world = small_world()
         world.config.thresholds(thresholds, thresholds[0])
-        world.persons = [PersonRecord("30", "1", "False", *HERE, "01", *RACES, "2000")] * persons
-        parameters, data = write(folder / str(persons), world)
+        world.persons = [PersonRecord("30", "1", "False", *HERE, "01", *RACES, "2000")] * number
+        parameters, data = write(folder / str(number), world)
         config, iterations = persons.read_config(parameters / "config.json"), read_iterations(parameters)
         plan = PERSONS.plan(Parameters(config, iterations), accounting="tight")
         with checked_records(data, run_p.KIND, config.settings, iterations, None) as records:
@@ -194,12 +194,12 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
 def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
     """Five households of all groups, or four, in the same tables."""
 
-    def of(households: int) -> tuple[Plan, Release]:
+    def of(number: int) -> tuple[Plan, Release]:
         world = small_world()
-        world.households = [HouseholdRecord(*HERE, "01", *RACES, "2000", "1", "1")] * households
+        world.households = [HouseholdRecord(*HERE, "01", *RACES, "2000", "1", "1")] * number
         areas = {"STATE": "01", "COUNTY": "01001"}
         world.totals = [Total(area, kind, i.code, "40") for kind, area in areas.items() for i in world.iterations]
-        parameters, data = write(folder / str(households), world)
+        parameters, data = write(folder / str(number), world)
         config, iterations = households.read_config(parameters / "config.json"), read_iterations(parameters)
         totals = read_totals(data / "pop-group-totals.txt", config.settings, iterations)
         with checked_records(data, run_h.KIND, config.settings, iterations, None) as records:
