@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Tests start a thousand processes; each would compile every library anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo explore test test-fast fuzz lint types contracts format bench mutants clean
 .DEFAULT_GOAL := help

@@ -28,6 +28,7 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.specification import TABLES
+from yupana.products.safetab import households, persons
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.totals import read_totals
