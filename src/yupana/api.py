@@ -316,6 +316,7 @@ def run(
     )
     charged = account(ledger, dataset, limit, unit, household_cap)
     page = None if report is None else _claimed(report, [out, *_places(data)])
+    made = _absolute(out)
     with _opened(asked, data, out, synthetic, memory, progress, "run") as (folder, common):
         request = replace(
             common,
@@ -328,7 +329,7 @@ def run(
             noisy_measurements=_path(noisy_measurements),
         )
         make(asked.product, asked.config, folder, Path(out), request)
-    release = open_release(out)
+    release = open_release(made)
     if page is not None:
         _write_report(page, asked, release)
     return release
@@ -395,10 +396,11 @@ def exact(
         format=format,
         estimator=estimator,
     )
+    made = _absolute(out)
     with _opened(asked, data, out, synthetic, memory, progress, "exact") as (folder, common):
         request = replace(common, overwrite=overwrite, log=_path(log), totals=_path(totals), internal=internal)
         make(asked.product, asked.config, folder, Path(out), request)
-    return open_release(out)
+    return open_release(made)
 
 
 def validate(
@@ -687,9 +689,10 @@ def estimate(
         overwrite=overwrite,
         publish=publish,
     )
+    made = _absolute(out)
     with listening(progress, "estimate") as tell:
         publish_estimates(request, announcing(tell))
-    return open_release(out)
+    return open_release(made)
 
 
 def combine_coterminous(
@@ -737,6 +740,7 @@ def combine_coterminous(
     """
     from yupana.estimate.coterminous.combine import make_coterminous
 
+    made = _absolute(out)
     with listening(progress, "coterminous") as tell:
         make_coterminous(
             _folder(release),
@@ -748,7 +752,7 @@ def combine_coterminous(
             overwrite=overwrite,
             announce=announcing(tell),
         )
-    return open_release(out)
+    return open_release(made)
 
 
 def suppress(
@@ -790,6 +794,7 @@ def suppress(
     """
     from yupana.estimate.suppression.suppression import suppress_release
 
+    made = _absolute(out)
     with listening(progress, "suppress") as tell:
         suppress_release(
             _folder(release),
@@ -799,7 +804,7 @@ def suppress(
             overwrite=overwrite,
             announce=announcing(tell),
         )
-    return open_release(out)
+    return open_release(made)
 
 
 def certificate(*releases: "Release | Place", household_cap: int | None = None) -> "Certificate":
@@ -1060,9 +1065,10 @@ def build_spine(
         if name not in known:
             raise ConfigError(f"a spine has no setting {name!r}{nearest(name, known)}")
     request = SpineRequest(Path(reference), _path(blocks), Path(out), overwrite)
+    made = _absolute(out)
     with listening(progress, "spine") as tell:
         build(replace(settings, **changes), request, announcing(tell))
-    return open_release(out)
+    return open_release(made)
 
 
 def spine_distances(
@@ -1212,6 +1218,11 @@ def _places(data: "Data") -> list[Place]:
 
 def _level(value: Exact | None) -> Fraction | None:
     return None if value is None else confidence_of(value)
+
+
+def _absolute(out: Place) -> Path:
+    """Where a release will stand, found before: a folder that is replaced is no longer the one at hand."""
+    return Path(out).absolute()
 
 
 def _path(place: Place | None) -> Path | None:

@@ -173,3 +173,15 @@ def test_the_tour_runs_end_to_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:1])
 def test_the_first_example_of_the_page_runs(code: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("product", "name"), [("phsafe", "s-dhc-2020-us"), ("topdown", "pl94-2020-us")])
+def test_a_configuration_is_shown_in_a_line_and_a_table(product: str, name: str) -> None:
+    config = yupana.PRODUCTS[product].read(name)
+    assert re.fullmatch(rf"<configuration of {product}[^\n]{{10,120}}>", repr(config))
+    assert config._repr_html_().count("<tr>") > 5
+
+
+def test_a_built_in_configuration_of_safetab_asks_for_its_codes() -> None:
+    with pytest.raises(yupana.ConfigError, match="name the folder of the code files by codes"):
+        yupana.plan("safetab-p", "ddhc-2020-us")

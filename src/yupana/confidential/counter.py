@@ -247,8 +247,8 @@ class Counter(ABC, Generic[C, R, E, M]):
     def write_noisy(
         self, folder: Path, records: R, measured: M, config: C, manifest: Mapping[str, Any], clock: Stopwatch
     ) -> None:
-        """Write all noisy measurements into a folder of their own, with a manifest."""
-        raise NotImplementedError
+        """Write all noisy measurements into a folder of their own, with a manifest; for counters that take that."""
+        raise NotImplementedError  # `counter_of` refuses to ask it of any other
 
     @abstractmethod
     def observe(self, config: C, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:

@@ -3,6 +3,7 @@
 Both answers are optimal (docs/targets.md): the loss grows with each budget, and in proportion where all grow alike.
 """
 
+import html
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from yupana.files.document import Number, check_keys, read_document, refuse
 from yupana.plan.margin import Margins, margin_of_error, rho_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.coverage import covers, noise_of
-from yupana.privacy.exact import INFINITE, Budget, read_exact
+from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
 from yupana.privacy.laws import TwoSidedGeometric
 
 _DIGITS: Final = 12
@@ -376,3 +377,13 @@ def _decimals(value: object, faults: list[str]) -> int | None:
         return int(value)
     faults.append(f"decimals: must be a whole number from 1 to {_MOST_DECIMALS}")
     return None
+
+
+def budgets_as_html(title: str, budgets: Mapping[str, Budget]) -> str:
+    """A configuration as a notebook shows it: its budgets, exactly, by name."""
+    rows = "".join(
+        f"<tr><td>{html.escape(name)}</td><td>{html.escape(show_exact(value))}</td></tr>"
+        for name, value in budgets.items()
+    )
+    head = "<tr><th>budget</th><th>value</th></tr>"
+    return f"<p>{html.escape(title)}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from yupana.errors import ConfigError
 from yupana.geography.settings import Kind, SpineSettings
+from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism
-from yupana.privacy.exact import Budget
+from yupana.privacy.exact import Budget, show_exact
 from yupana.topdown.queries import Query, Recode, Schema
 
 
@@ -83,6 +84,15 @@ class Configuration:
     group_quarters: str | None
     structural_zeros: tuple[tuple[int | None, ...], ...]
     spine: SpineSettings
+
+    def __repr__(self) -> str:
+        queries = sum(len(of) for of in self.queries.values())
+        told = f"{self.mechanism.value}, {show_exact(self.budget)} in all, {len(self.levels)} geolevels"
+        return f"<configuration of topdown, {self.product}: {told}, {queries} queries>"
+
+    def _repr_html_(self) -> str:
+        shares = {f"share of {level}": share for level, share in self.shares.items()}
+        return budgets_as_html(repr(self)[1:-1], {"in all": self.budget} | shares)
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """TopDown's counter: from counts of blocks to noisy measurements, and to consistent counts of all geounits."""
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -32,6 +33,7 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Descent
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.noisy_files import write_noisy
+from yupana.topdown.reading.document import configuration_document
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
@@ -157,7 +159,7 @@ class TopdownCounter(Counter[Configuration, CountedBlocks, CountedBlocks, Made])
         check_run(config, records.world, request)
         checkpoint, account = records.kept, _described(request)
         state = {
-            "configuration": repr(config),
+            "configuration": json.dumps(configuration_document(config)),
             "estimator": request.estimator,
             "spine": records.world.given,
             "noisy measurements": request.noisy_measurements is not None,

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.document import Number, check_keys, located, read_budget, refuse
+from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import MECHANISMS, STATES, check_reader, exact_number, read_mechanism, read_states
@@ -59,6 +60,15 @@ class PhsafeConfig:
     mechanism: Mechanism
     truncation_key: str = ""
     consistency: Mapping[str, Literal["fail", "drop-and-count"]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        spent = sum(budget != 0 for budget in self.budgets.values())
+        states = "1 state" if len(self.states) == 1 else f"{len(self.states)} states"
+        return f"<configuration of phsafe: {self.mechanism.value}, {spent} budgets above 0, {states}>"
+
+    def _repr_html_(self) -> str:
+        named = {f"{table}/{level}": budget for (table, level), budget in self.budgets.items()}
+        return budgets_as_html(repr(self)[1:-1], named)
 
     @property
     def is_puerto_rico(self) -> bool:

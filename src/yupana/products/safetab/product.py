@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from yupana.errors import ConfigError
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
@@ -138,6 +139,14 @@ class Parameters(Generic[K]):
     config: K
     iterations: CharacteristicIterations
 
+    def __repr__(self) -> str:
+        settings = self.config.settings
+        passes = " and ".join(settings.runs)
+        return (
+            f"<parameters of SafeTab: {settings.mechanism.value}, {len(settings.levels)} levels of {passes}, "
+            f"{len(self.iterations.iterations)} iterations>"
+        )
+
 
 class SafetabProduct(Product[Parameters[K]]):
     """What both products do alike."""
@@ -170,7 +179,10 @@ class SafetabProduct(Product[Parameters[K]]):
             The folder with the files of codes and iterations, if it is another.
         """
         path = self.locate(source)
-        return Parameters(self.read_config(path, changes), read_iterations(codes or path.parent))
+        config = self.read_config(path, changes)
+        if codes is None and source in self.built_in:
+            raise ConfigError(f"{source} is a configuration without codes; name the folder of the code files by codes")
+        return Parameters(config, read_iterations(codes or path.parent))
 
     @abstractmethod
     def read_config(self, path: Path, changes: Changes) -> K:
