@@ -294,7 +294,7 @@ def terms_fields(confidence: str, published: str = "") -> tuple[Field, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PlanTerms:
     """By what the budgets of a form are read, and its plan is made. The confidence is None where it has a fault."""
 
     mechanism: Mechanism
@@ -336,7 +336,7 @@ class Terms:
         )
 
 
-def read_terms(fields: Mapping[str, str], faults: list[Fault], mechanism: Mechanism | None = None) -> Terms:
+def read_terms(fields: Mapping[str, str], faults: list[Fault], mechanism: Mechanism | None = None) -> PlanTerms:
     """Read the fields of `terms_fields`: all of them, or those of a form with one ``mechanism``."""
     percent = confidence_of("confidence", fields["confidence"], faults)
     delta = between("delta", fields["delta"], "δ", faults)
@@ -346,4 +346,4 @@ def read_terms(fields: Mapping[str, str], faults: list[Fault], mechanism: Mechan
         mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], _MECHANISMS, faults)]
         accounting = _ACCOUNTING[choice("accounting", fields["accounting"], _ACCOUNTING, faults)]
     confidence = None if percent is None else percent / 100
-    return Terms(mechanism, accounting, margins, confidence, delta or Fraction(OF_2020["delta"]))
+    return PlanTerms(mechanism, accounting, margins, confidence, delta or Fraction(OF_2020["delta"]))

@@ -12,8 +12,8 @@ from yupana.explore.form import (
     Chosen,
     Field,
     Form,
+    PlanTerms,
     Row,
-    Terms,
     choice,
     decimal,
     read_terms,
@@ -72,7 +72,7 @@ _REGIONS: Final = {
 _DEPTHS: Final = {1: "regional groups", 2: "detailed groups"}
 
 
-def _read(filled: Filled, on: Iterable[Level], faults: list[Fault]) -> tuple[Settings, Terms] | None:
+def _read(filled: Filled, on: Iterable[Level], faults: list[Fault]) -> tuple[Settings, PlanTerms] | None:
     """Read what both products ask; the passes are those of the levels that are on. None without the race codes."""
     fields = filled.fields
     codes = whole("race_codes", fields["race_codes"], "the number of race codes", 1, MOST_RACE_CODES, faults)
