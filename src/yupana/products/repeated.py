@@ -10,6 +10,7 @@ from typing import Any, Final
 import duckdb
 
 from yupana.errors import ConfigError
+from yupana.files.changes import UNCHANGED
 from yupana.files.database import STOPS, open_database
 from yupana.geography.disk import GEOUNITS
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity, of_household_record, of_own_record
@@ -18,11 +19,10 @@ from yupana.plan.read import read_plan
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products.phsafe import configuration as phsafe_config
 from yupana.products.phsafe import plan as phsafe_plan
-from yupana.products.safetab import households, persons
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import PARAMETER_FILES, read_iterations
-from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
-from yupana.products.safetab.specification import QUESTIONS
+from yupana.products.safetab.persons import PersonsConfig
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters, SafetabProduct
 from yupana.release.folder import MANIFEST
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.tables import checksum, table_rows
@@ -108,47 +108,17 @@ def _compare_safetab(
     release: Path, manifest: Mapping[str, Any], plan: Plan, iterations: CharacteristicIterations | None
 ) -> list[str]:
     """Compare SafeTab's plan; without the codes, from which its sensitivities follow, its budgets and totals."""
-    config: persons.PersonsConfig | households.HouseholdsConfig
-    due: Plan | None = None
-    accounting, confidence = _accounting(plan), plan.confidence
-    if manifest["product"] == PERSONS.key:
-        config = of_persons = persons.read_config(release / MANIFEST)
-        budgets, others = _budgets_p(of_persons), {"zero_suppression_chance": str(of_persons.zero_suppression)}
-        if iterations is not None:
-            due = PERSONS.plan(Parameters(of_persons, iterations), accounting=accounting, confidence=confidence)
-    else:
-        config = of_households = households.read_config(release / MANIFEST)
-        budgets, others = _budgets_h(of_households), {}
-        if iterations is not None:
-            due = HOUSEHOLDS.plan(Parameters(of_households, iterations), accounting=accounting, confidence=confidence)
-    told = {"states": list(config.settings.us_states), "passes": list(config.settings.runs), **others}
+    product: SafetabProduct[Any] = PERSONS if manifest["product"] == PERSONS.key else HOUSEHOLDS
+    config = product.read_config(release / MANIFEST, UNCHANGED)
+    told: dict[str, Any] = {"states": list(config.settings.us_states), "passes": list(config.settings.runs)}
+    if isinstance(config, PersonsConfig):
+        told["zero_suppression_chance"] = str(config.zero_suppression)
     wrong = _unlike(manifest, told)
-    if due is None:
-        return wrong + _unlike_budgets(plan, budgets) + _unlike_totals(manifest, plan)
+    if iterations is None:
+        return wrong + _unlike_budgets(plan, config.by_measurement()) + _unlike_totals(manifest, plan)
+    made_of = Parameters(config, iterations)
+    due = product.plan(made_of, accounting=_accounting(plan), confidence=plan.confidence)
     return wrong + _differences(manifest, plan, due)
-
-
-def _budgets_p(config: persons.PersonsConfig) -> dict[str, Budget]:
-    kinds = {
-        persons.STAGE_1: config.stage_1,
-        persons.STAGE_2: 1 - config.stage_1,
-        persons.DETAILED_ONLY: Fraction(1),
-    }
-    return {
-        persons.measurement_name(kind, level): persons.share_of(budget, share)
-        for level in config.settings.levels
-        if (budget := config.budgets[level]) > 0
-        for kind, share in kinds.items()
-    }
-
-
-def _budgets_h(config: households.HouseholdsConfig) -> dict[str, Budget]:
-    return {
-        households.measurement_name(question, level): config.budgets[question.key, level]
-        for level in config.settings.levels
-        for question in QUESTIONS
-        if config.budgets[question.key, level] > 0
-    }
 
 
 def _unlike_budgets(plan: Plan, due: Mapping[str, Budget]) -> list[str]:

@@ -1,6 +1,7 @@
 """What both SafeTab products read of a config.json, and its values of 2020. Public; read without rounding."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -87,6 +88,10 @@ class SafetabConfig(Generic[P]):
     settings: Settings
     budgets: Mapping[P, Budget]
     thresholds: Mapping[P, tuple[int, ...]]
+
+    @abstractmethod
+    def by_measurement(self) -> dict[str, Budget]:
+        """The budgets of the passes by the measurements they are spent on, wherever there are groups to measure."""
 
     def with_budgets(self, budgets: Mapping[P, Budget]) -> Self:
         """The same with some budgets replaced."""

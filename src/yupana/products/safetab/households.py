@@ -38,6 +38,15 @@ class HouseholdsConfig(SafetabConfig[Asked]):
     A group gets the next larger table of a question from a total of T01001 that reaches the next threshold.
     """
 
+    def by_measurement(self) -> dict[str, Budget]:
+        """A question at a level is one measurement."""
+        return {
+            measurement_name(question, level): budget
+            for level in self.settings.levels
+            for question in QUESTIONS
+            if (budget := self.budgets[question.key, level]) > 0
+        }
+
 
 def read_config(path: Path, changes: Changes = UNCHANGED) -> HouseholdsConfig:
     """Read and check a configuration file, with changes made in it.
@@ -96,16 +105,15 @@ def measurements(
     Each pass satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one household record, with rho
     the sum of its budgets (SafeTab-H, theorems 1 and 2; docs/safetab-privacy.md).
     """
+    budgets = config.by_measurement()
     for level in config.settings.levels:
         if not iterations.eligible(level.iteration_level, level.region.granularity).iterations:
             continue
         of_level = level_plan(config.settings, iterations, level, accounting)
         person = of_household_record(of_level.promised, config.settings.mechanism)
         for question in QUESTIONS:
-            budget = config.budgets[question.key, level]
-            if budget > 0:
-                name = measurement_name(question, level)
-                yield of_level.measurement(name, question.name, question.family.measured, budget, person)
+            if (name := measurement_name(question, level)) in budgets:
+                yield of_level.measurement(name, question.name, question.family.measured, budgets[name], person)
 
 
 def production_config(runs: tuple[Run, ...]) -> HouseholdsConfig:

@@ -51,6 +51,16 @@ class PersonsConfig(SafetabConfig[Level]):
     stage_1: Fraction
     zero_suppression: Fraction
 
+    def by_measurement(self) -> dict[str, Budget]:
+        """The two stages share a level's budget; totals of detailed-only iterations have all of it."""
+        shares = {STAGE_1: self.stage_1, STAGE_2: 1 - self.stage_1, DETAILED_ONLY: Fraction(1)}
+        return {
+            measurement_name(kind, level): budget * share if isinstance(budget, Fraction) else budget
+            for level in self.settings.levels
+            if (budget := self.budgets[level]) > 0
+            for kind, share in shares.items()
+        }
+
 
 def read_config(path: Path, changes: Changes = UNCHANGED) -> PersonsConfig:
     """Read and check a configuration file, with changes made in it.
@@ -99,34 +109,23 @@ def measurements(
     the sum of the budgets of its levels: of the rows of a record, those of detailed-only iterations meet one
     measurement of the whole budget, and all others two that share it (docs/safetab-privacy.md).
     """
+    budgets = config.by_measurement()
     for level in config.settings.levels:
-        budget = config.budgets[level]
-        if not budget > 0:
+        if not config.budgets[level] > 0:
             continue
         eligible = iterations.eligible(level.iteration_level, level.region.granularity).iterations
         detailed_only = any(i.detailed_only for i in eligible)
         common = any(not i.detailed_only for i in eligible)
         of_level = level_plan(config.settings, iterations, level, accounting)
-        kinds: dict[str, tuple[bool, str, int, str, Fraction]] = {
-            STAGE_1: (common, STAGE_1, 1, "common", config.stage_1),
-            STAGE_2: (common, PERSONS.name, PERSONS.measured, "common", 1 - config.stage_1),
-            DETAILED_ONLY: (detailed_only, DETAILED_TOTALS.name, 1, DETAILED_ONLY, Fraction(1)),
+        kinds = {
+            STAGE_1: (common, STAGE_1, 1, "common"),
+            STAGE_2: (common, PERSONS.name, PERSONS.measured, "common"),
+            DETAILED_ONLY: (detailed_only, DETAILED_TOTALS.name, 1, DETAILED_ONLY),
         }
-        for kind, (exists, table, cells, branch, share) in kinds.items():
+        for kind, (exists, table, cells, branch) in kinds.items():
             if exists:
-                yield of_level.measurement(
-                    measurement_name(kind, level),
-                    table,
-                    cells,
-                    share_of(budget, share),
-                    of_own_record(of_level.promised),
-                    f"{level.name}:{branch}",
-                )
-
-
-def share_of(budget: Budget, share: Fraction) -> Budget:
-    """A share of a budget; of one without an end, all of it."""
-    return budget * share if isinstance(budget, Fraction) else budget
+                name, person = measurement_name(kind, level), of_own_record(of_level.promised)
+                yield of_level.measurement(name, table, cells, budgets[name], person, f"{level.name}:{branch}")
 
 
 def production_config(runs: tuple[Run, ...]) -> PersonsConfig:
