@@ -74,6 +74,11 @@ def _text(place: str, value: object) -> Iterator[str]:
         yield f"{place} must be a text of one line"
 
 
+def _natural(place: str, value: object) -> Iterator[str]:
+    if type(value) is not int or value < 0:
+        yield f"{place} must be a whole number, 0 or more"
+
+
 def _whole(place: str, value: object) -> Iterator[str]:
     if type(value) is not int or not 0 <= value < 1 << 63:
         yield f"{place} must be a whole number, 0 or more"
@@ -178,7 +183,7 @@ _SETTINGS: Final = partial(
     {},
     {
         **dict.fromkeys(("kind", "mechanism", "grouping"), _text),
-        **dict.fromkeys(("fanout_cutoff", "entity_threshold", "bypass_cutoff"), _whole),
+        **dict.fromkeys(("fanout_cutoff", "entity_threshold", "bypass_cutoff"), _natural),
         **dict.fromkeys(("levels", "classes", "aian_areas", "strong_mcd_states"), _TEXTS),
         "shares": partial(_table, _text),
         "live": _flag,
