@@ -116,6 +116,9 @@ def ask(
     for name, value in given.items():
         if value is not None and name not in listing.takes:
             raise ConfigError(f"{found.key} takes no {name}")
+    more: dict[str, Any] = {"codes": None if codes is None else Path(codes), "renormalise": renormalise or None}
+    read = _read(found, config, _changes(set), {name: value for name, value in more.items() if value is not None})
+    read, folder = _on_spine(read, spine)
     path = found.locate(config) if isinstance(config, str | Path) else None
     repeats = None if path is None else read_recipe(path)
     chosen: dict[str, Any] = {}
@@ -131,9 +134,6 @@ def ask(
         chosen[name] = value
     if confidence is None and repeats is not None:
         confidence = confidence_of(repeats.options.get("confidence", ""), f"config {path}: options.confidence")
-    more: dict[str, Any] = {"codes": None if codes is None else Path(codes), "renormalise": renormalise or None}
-    read = _read(found, config, _changes(set), {name: value for name, value in more.items() if value is not None})
-    read, folder = _on_spine(read, spine)
     return Case(
         found,
         listing,
