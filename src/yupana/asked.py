@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -112,26 +112,18 @@ def ask(
         return config
     found = _product(product)
     listing = PRODUCTS.listing(found.key)
-    given = {"codes": codes, "renormalise": renormalise or None, "spine": spine}
-    for name, value in given.items():
-        if value is not None and name not in listing.takes:
+    more = {"codes": None if codes is None else Path(codes), "renormalise": renormalise or None}
+    more = {name: value for name, value in more.items() if value is not None}
+    for name in (*more, *(() if spine is None else ("spine",))):
+        if name not in listing.takes:
             raise ConfigError(f"{found.key} takes no {name}")
-    more: dict[str, Any] = {"codes": None if codes is None else Path(codes), "renormalise": renormalise or None}
-    read = _read(found, config, _changes(set), {name: value for name, value in more.items() if value is not None})
-    read, folder = _on_spine(read, spine)
+    read, folder = _on_spine(_read(found, config, _changes(set), more), spine)
     path = found.locate(config) if isinstance(config, str | Path) else None
     repeats = None if path is None else read_recipe(path)
     chosen: dict[str, Any] = {}
     for name, choices in _CHOICES.items():
-        value, told = terms.get(name), _TOLD.get(name, name)
-        what = name
-        if value is None and repeats is not None and name not in _without(listing):
-            value, what = repeats.options.get(told, ""), f"config {path}: options.{told}"
-        if value is None:
-            value = choices[0]
-        if value not in choices:
-            raise ConfigError(f"{what}: must be {' or '.join(map(repr, choices))}")
-        chosen[name] = value
+        told = None if repeats is None or name in _without(listing) else repeats.options.get(_TOLD.get(name, name), "")
+        chosen[name] = _chosen(name, terms.get(name), told, choices, f"config {path}: options.")
     if confidence is None and repeats is not None:
         confidence = confidence_of(repeats.options.get("confidence", ""), f"config {path}: options.confidence")
     return Case(
@@ -147,6 +139,16 @@ def ask(
         folder,
         repeats,
     )
+
+
+def _chosen(name: str, given: str | None, told: str | None, choices: Sequence[str], place: str) -> str:
+    """A term as it is given, or else as a manifest tells it, or else the first choice."""
+    value, what = (told, place + _TOLD.get(name, name)) if given is None and told is not None else (given, name)
+    if value is None:
+        return choices[0]
+    if value not in choices:
+        raise ConfigError(f"{what}: must be {' or '.join(map(repr, choices))}")
+    return value
 
 
 def _without(listing: Listing) -> list[str]:

@@ -70,59 +70,73 @@ def _number(text: str) -> float:
 
 
 def _epl(options: argparse.Namespace) -> None:
-    given = [
-        name
-        for name, value in (
-            ("FILE or RELEASE", options.noisy_counts),
-            ("--reproduce", options.reproduce),
-            ("--demonstration", options.demonstration),
-        )
-        if value is not None
-    ]
-    if len(given) > 1 or (not given and options.mechanism is None):
-        raise ConfigError("audit epl needs one of FILE, RELEASE with TRUTH, --mechanism, --reproduce, --demonstration")
+    _check_source(options)
     if options.reproduce is not None:
         _reproduce(options)
         return
-    if options.exact is not None and options.noisy_counts is None and options.data is None:
-        raise ConfigError("--exact names a column of a FILE, or of --data FILE")
-    if options.data is not None and options.demonstration is None and (given or options.mechanism is None):
-        raise ConfigError("--data goes with --reproduce, --demonstration, or --mechanism and --exact COLUMN")
-    from yupana.audit.empirical.kernel_density import REPLICATES
-    from yupana.audit.empirical.local_likelihood import CONFIDENCE
-    from yupana.audit.empirical.loss import LossRequest, examine, examine_all, examine_mechanism
-
-    request = LossRequest(
-        options.mode,
-        options.bandwidth,
-        options.range,
-        REPLICATES if options.replicates is None else options.replicates,
-        CONFIDENCE if options.confidence is None else float(options.confidence),
-    )
+    request = _request(options)
     page = _claimed(options)
-    law = _law(options)
-    notes: list[str] = []
-    beside: Sequence[PublishedLoss] = ()
-    if options.noisy_counts is None and options.demonstration is None:
-        assert law is not None  # noqa: S101 (one of the three was given)
-        if options.data is not None:
-            findings = [examine(_with_noise(options, law), request)]
-        else:
-            number = [options.counts] if options.counts else []
-            findings = [examine_mechanism(law, request, entropy(options.seed), *number)]
-    elif options.demonstration is not None:
-        series, notes = _demonstration(options)
-        findings = examine_all(series, request)
-    elif options.noisy_counts.is_dir():
-        findings, beside = _release(options, request)
-    else:
-        findings = [examine(_columns(options, law), request)]
+    findings, notes, beside = _examined(options, request)
     if page is not None:
         from yupana.report.empirical import epl_page
         from yupana.report.place import write_page
 
         write_page(page, epl_page(findings, notes, beside))
     _print(options, findings, notes, beside)
+
+
+def _check_source(options: argparse.Namespace) -> None:
+    """Refuse what names no counts, or names them twice."""
+    sources = {
+        "FILE or RELEASE": options.noisy_counts,
+        "--reproduce": options.reproduce,
+        "--demonstration": options.demonstration,
+    }
+    given = [name for name, value in sources.items() if value is not None]
+    if len(given) > 1 or (not given and options.mechanism is None):
+        raise ConfigError("audit epl needs one of FILE, RELEASE with TRUTH, --mechanism, --reproduce, --demonstration")
+    if options.reproduce is not None:
+        return
+    if options.exact is not None and options.noisy_counts is None and options.data is None:
+        raise ConfigError("--exact names a column of a FILE, or of --data FILE")
+    if options.data is not None and options.demonstration is None and (given or options.mechanism is None):
+        raise ConfigError("--data goes with --reproduce, --demonstration, or --mechanism and --exact COLUMN")
+
+
+def _request(options: argparse.Namespace) -> "LossRequest":
+    from yupana.audit.empirical.kernel_density import REPLICATES
+    from yupana.audit.empirical.local_likelihood import CONFIDENCE
+    from yupana.audit.empirical.loss import LossRequest
+
+    return LossRequest(
+        options.mode,
+        options.bandwidth,
+        options.range,
+        REPLICATES if options.replicates is None else options.replicates,
+        CONFIDENCE if options.confidence is None else float(options.confidence),
+    )
+
+
+def _examined(
+    options: argparse.Namespace, request: "LossRequest"
+) -> "tuple[list[LossFinding], list[str], Sequence[PublishedLoss]]":
+    """What was found, what a reader must know of it, and published results to show beside it."""
+    from yupana.audit.empirical.loss import examine, examine_all, examine_mechanism
+
+    law = _law(options)
+    if options.demonstration is not None:
+        series, notes = _demonstration(options)
+        return examine_all(series, request), notes, ()
+    if options.noisy_counts is not None and options.noisy_counts.is_dir():
+        findings, beside = _release(options, request)
+        return findings, [], beside
+    if options.noisy_counts is not None:
+        return [examine(_columns(options, law), request)], [], ()
+    assert law is not None  # noqa: S101 (one of the three was given)
+    if options.data is not None:
+        return [examine(_with_noise(options, law), request)], [], ()
+    number = [options.counts] if options.counts else []
+    return [examine_mechanism(law, request, entropy(options.seed), *number)], [], ()
 
 
 def _claimed(options: argparse.Namespace) -> "NewFile | None":
@@ -226,6 +240,12 @@ def _reproduce(options: argparse.Namespace) -> None:
         from yupana.report.place import write_page
 
         write_page(page, epl_page([d.finding for d in drawn], words, rows=rows, printed=[d.printed for d in drawn]))
+    _print_reproduced(options, rows, drawn, words)
+
+
+def _print_reproduced(
+    options: argparse.Namespace, rows: "list[PublishedRow]", drawn: "list[Drawn]", words: list[str]
+) -> None:
     if options.json:
         for line in words:
             print(f"yupana: {line}", file=sys.stderr)
@@ -237,7 +257,7 @@ def _reproduce(options: argparse.Namespace) -> None:
         loss = "no EPL" if one.finding.loss is None else f"EPL {one.finding.loss:.4f}"
         print(f"{one.figure}, {one.finding.series.name}: {loss}; {printed}")
     print("\n".join(["", *words]))
-    if page is not None:
+    if options.report is not None:
         print(options.report)
 
 
