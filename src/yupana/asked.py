@@ -166,8 +166,14 @@ def _product(product: "str | Product[Any]") -> "Product[Any]":
 
 
 def _changes(values: Values | None) -> Changes:
-    pairs = values.items() if isinstance(values, Mapping) else values or ()
-    return Changes(tuple((key, value if isinstance(value, str) else _as_json(key, value)) for key, value in pairs))
+    try:
+        named = [(key, value) for key, value in (values.items() if isinstance(values, Mapping) else values or ())]
+        wrong = [key for key, _ in named if not isinstance(key, str) or not all(key.split("."))]
+    except (TypeError, ValueError):
+        raise ConfigError('set: give a mapping, such as {"tau.PH2": 10}') from None
+    if wrong:
+        raise ConfigError(f"set: {wrong[0]!r} is no key, such as 'tau.PH2'")
+    return Changes(tuple((key, value if isinstance(value, str) else _as_json(key, value)) for key, value in named))
 
 
 def _as_json(name: str, value: object) -> str:
@@ -203,7 +209,7 @@ def _written(value: object) -> object:
         return str(value)
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"it holds a {type(value).__name__}")
+    raise TypeError(f"it holds a value of type {type(value).__name__}")
 
 
 def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # noqa: ANN401 (the product's own)

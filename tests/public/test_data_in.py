@@ -268,6 +268,15 @@ def test_values_take_the_place_of_the_configurations() -> None:
         ("safetab-p", {"spine": "aian"}, "safetab-p takes no spine"),
         ("topdown", {"spine": "nowhere"}, "neither conventional"),
         ("topdown", {"margins": "wide"}, "margins: must be 'exact' or 'bureau'"),
+        ("phsafe", {"set": 5}, "set: give a mapping"),
+        ("phsafe", {"set": {7: 5}}, "set: 7 is no key"),
+        ("phsafe", {"set": {"tau.": 5}}, "set: 'tau.' is no key"),
+        (
+            "phsafe",
+            {"set": {"tau.PH2": object()}},
+            r"tau\.PH2: cannot be written as JSON.*object",
+        ),
+        ("phsafe", {"set": {"nothing": 5}}, "nothing"),
     ],
 )
 def test_what_a_product_does_not_take_is_refused(product: str, asked: dict[str, Any], words: str) -> None:
