@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from yupana.cli.arguments import Commands, print_json
 from yupana.cli.product import add_verb
 from yupana.errors import ConfigError
+from yupana.products import PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +65,7 @@ def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
     """What answers for a configuration, by its keys."""
     from yupana.files.document import read_document
 
-    if name in (_PRODUCTION, _SLIDES):
+    if name in (_PRODUCTION, _SLIDES, *PRODUCTS["phsafe"].built_in):
         return _phsafe
     if path.is_dir():
         return _safetab
@@ -85,7 +86,7 @@ def _phsafe(options: argparse.Namespace) -> None:
     from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
     from yupana.progress import Step, listening
 
-    taus, plan = _plan_of(options.config, Path(options.config), options.sensitivity)
+    taus, plan = _plan_of(options.config, options.sensitivity)
     example = options.individuals is None
     question = AttributeQuestion(INDIVIDUALS, SECRETS) if example else read_individuals(options.individuals)
     costs = costs_of(plan, taus)
@@ -113,11 +114,10 @@ def _phsafe(options: argparse.Namespace) -> None:
         print(words)
 
 
-def _plan_of(name: str, path: Path, accounting: "Accounting") -> "tuple[Mapping[str, int], Plan]":
+def _plan_of(name: str, accounting: "Accounting") -> "tuple[Mapping[str, int], Plan]":
     """The thresholds and the plan of a configuration, by file or by a name of ours."""
     from yupana.audit.attribute.slides import slides_plan
     from yupana.plan.measurement import Mechanism
-    from yupana.products.phsafe.configuration import read_config
     from yupana.products.phsafe.plan import make_plan, plan_of
     from yupana.products.phsafe.production import TAUS, budgets
 
@@ -125,7 +125,7 @@ def _plan_of(name: str, path: Path, accounting: "Accounting") -> "tuple[Mapping[
         return TAUS, plan_of(budgets(puerto_rico=False), TAUS, Mechanism.ZCDP, accounting=accounting)
     if name == _SLIDES:
         return TAUS, slides_plan(accounting)
-    config = read_config(path)
+    config = PRODUCTS["phsafe"].read(name)
     return config.taus, make_plan(config, accounting=accounting)
 
 

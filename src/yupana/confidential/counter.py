@@ -244,12 +244,6 @@ class Counter(ABC, Generic[C, R, E, M]):
     ) -> dict[str, dict[str, Any]]:
         """Write the tables, and return what the manifest says of them. The records may be closed."""
 
-    def write_noisy(
-        self, folder: Path, records: R, measured: M, config: C, manifest: Mapping[str, Any], clock: Stopwatch
-    ) -> None:
-        """Write all noisy measurements into a folder of their own, with a manifest; for counters that take that."""
-        raise NotImplementedError  # `counter_of` refuses to ask it of any other
-
     @abstractmethod
     def observe(self, config: C, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Measure records so many times and compare with the truth. Whether that is allowed was asked before.
@@ -263,6 +257,16 @@ class Counter(ABC, Generic[C, R, E, M]):
     def finish(self, records: R) -> None:
         """Remove what was kept for an interrupted run: the release stands."""
         del records
+
+
+class MeasurementsCounter(Counter[C, R, E, M]):
+    """A counter of a product that may keep all its noisy measurements in a folder of their own."""
+
+    @abstractmethod
+    def write_noisy(
+        self, folder: Path, records: R, measured: M, config: C, manifest: Mapping[str, Any], clock: Stopwatch
+    ) -> None:
+        """Write them, with a manifest."""
 
 
 def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:

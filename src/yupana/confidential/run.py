@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 import yupana
-from yupana.confidential.counter import COUNTERS, Counter, Validation
+from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
 from yupana.confidential.records.findings import require_none
 from yupana.confidential.request import (
     INTERNAL,
@@ -152,7 +152,7 @@ def _make(product: Product[C], config: C, data: Path, out: Path, request: RunReq
         _begin(clock, counter.stages[2])
         if counter.is_checked and (wrong := product.verify(draft, manifest).wrong):
             raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
-        if measurements is not None:
+        if measurements is not None and isinstance(counter, MeasurementsCounter):
             counter.write_noisy(measurements, records, measured, config, manifest, clock)
         write_log({**told.log, "seconds": clock.stop()})
     if noisy:

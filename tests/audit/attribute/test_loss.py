@@ -21,6 +21,7 @@ from yupana.audit.attribute.detailed import cells_moved
 from yupana.audit.attribute.households import Household, Individual, Person, faults_of, recoded, unit_record, without
 from yupana.audit.attribute.loss import ATTRIBUTES, attribute_loss
 from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, rule, rule_of_the_slides
+from yupana.cli import audit_attribute
 from yupana.cli.main import main
 from yupana.confidential.phsafe import count
 from yupana.confidential.records.census import open_census
@@ -463,3 +464,10 @@ def test_detailed_products_and_topdown_answer_for_any_record(
 def test_the_plan_of_2020_stands_under_its_name() -> None:
     assert isinstance(COSTS.plan, Plan)
     assert COSTS.plan.loss() == sum(budgets(puerto_rico=False).values())
+
+
+def test_a_built_in_configuration_is_known_by_its_name() -> None:
+    built_in, published = (audit_attribute._plan_of(name, "published") for name in ("s-dhc-2020-us", "s-dhc-2020"))
+    assert built_in[1].differences(published[1]) == []
+    assert dict(built_in[0]) == dict(published[0])
+    assert audit_attribute._asker(Path("s-dhc-2020-pr"), "s-dhc-2020-pr") is audit_attribute._phsafe

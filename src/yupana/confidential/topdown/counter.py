@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yupana
-from yupana.confidential.counter import Counter, Observed, Told
+from yupana.confidential.counter import MeasurementsCounter, Observed, Told
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest, charge
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
@@ -95,7 +95,7 @@ class Made:
     estimated: Estimated | None
 
 
-class TopdownCounter(Counter[Configuration, CountedBlocks, CountedBlocks, Made]):
+class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
     takes = frozenset({"estimator", "spine", "resume", "noisy_measurements"})
