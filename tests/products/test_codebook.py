@@ -178,3 +178,24 @@ def test_what_is_derived_keeps_the_codebook_of_its_tables(place: Path, tmp_path:
 
 def table_of(opened: Release, resource: Mapping[str, Any]) -> str:
     return next(table for table, path in opened.files.items() if path == resource["path"])
+
+
+@pytest.mark.parametrize("fmt", ["csv", "parquet"])
+def test_estimates_have_a_codebook_of_every_column_and_code(place: Path, tmp_path: Path, fmt: str) -> None:
+    source = release(place, "phsafe", "config.json", "csv", verb="run")
+    assert main(["phsafe", "estimate", str(source), str(tmp_path / "out"), "--format", fmt]) == 0
+    made = open_release(tmp_path / "out")
+    assert made.codebook is not None
+    assert [resource["path"] for resource in made.codebook["resources"]] == list(made.manifest["tables"])
+    for resource in made.codebook["resources"]:
+        columns = read_table(made.folder / resource["path"])
+        fields = {field["name"]: field for field in resource["schema"]["fields"]}
+        assert list(fields) == list(columns)
+        for name, field in fields.items():
+            assert all(holds(field, value) for value in columns[name]), (resource["path"], name)
+    # What a code means is what the table says beside it.
+    labelled = made.labelled("PH1")
+    assert labelled["AREA"] == labelled["REGION_ID_LABEL"]
+    assert labelled["ITERATION"] == labelled["ITERATION_CODE_LABEL"]
+    assert all(told.endswith(label) for told, label in zip(labelled["DATA_CELL_LABEL"], labelled["LABEL"], strict=True))
+    assert main(["check", str(made.folder)]) == 0

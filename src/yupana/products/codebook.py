@@ -39,7 +39,7 @@ Described = tuple[str, Mapping[str, Label]]
 
 
 def data_package(
-    title: str, plan: Plan, files: Mapping[str, Sequence[str]], described: Callable[[str], Described]
+    title: str, product: str, files: Mapping[str, Sequence[str]], described: Callable[[str], Described]
 ) -> dict[str, Any]:
     """The codebook of a release, as a Data Package (version 2, whose dialects version 1 reads).
 
@@ -48,9 +48,8 @@ def data_package(
 
     Parameters
     ----------
-    title : str
-        Of the product.
-    plan : Plan
+    title, product : str
+        What the product is called, and what its manifest calls it.
     files : mapping of str to sequence of str
         The columns of each table, by its path within the release.
     described : callable
@@ -68,7 +67,7 @@ def data_package(
     return {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
         "profile": "tabular-data-package",
-        "name": slug(plan.product),
+        "name": slug(product),
         "title": title,
         "description": "Codebook of a release of Yupana; manifest.json says how the release was made.",
         "resources": resources,

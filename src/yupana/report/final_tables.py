@@ -18,10 +18,13 @@ from yupana.estimate.phsafe.combine import combine
 from yupana.estimate.phsafe.estimate import Averages, EstimatedCounts, Method, TableEstimate, estimate_tables
 from yupana.estimate.phsafe.measured import Measured, read_measured
 from yupana.files.regular import real
+from yupana.products.codebook import data_package
+from yupana.products.phsafe.estimates_codebook import describe_estimates
 from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name
 from yupana.products.phsafe.tables import Group
 from yupana.progress import Announce
 from yupana.release.check import describe_reports, describe_tables
+from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
 from yupana.release.status import (
     ESTIMATED,
@@ -34,6 +37,7 @@ from yupana.release.tables import Format, ReleaseTable, Value, checksum, write_t
 from yupana.report.html import TEMPLATES, Html, fill
 
 PRODUCT: Final = "phsafe estimates"
+_TITLE: Final = "Estimates from the measurements of the Supplemental Demographic and Housing Characteristics File"
 PAGE: Final = "index.html"
 
 _NOT_NORMAL: Final = (
@@ -114,7 +118,14 @@ def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str,
         manifest["tables"] = describe_tables(written, tables)
         page = tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
         (partial / PAGE).write_text(page, encoding="utf-8")
-        manifest["reports"] = describe_reports(partial, [PAGE])
+        states = [state for source in sources for state in source.manifest["parameters"]["states"]]
+        package = data_package(
+            _TITLE,
+            PRODUCT,
+            {path.name: list(table.columns) for path, table in zip(written.values(), tables, strict=True)},
+            lambda table: describe_estimates(table, states, request.confidence),
+        )
+        manifest["reports"] = describe_reports(partial, [PAGE]) | write_codebook(partial, package)
         write_manifest(partial, manifest)
     return manifest
 
