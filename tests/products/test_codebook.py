@@ -1,6 +1,7 @@
 """The codebook of a release describes every file, column and code of it, and nothing that depends on its records."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from yupana.cli.main import main
+from yupana.errors import OutputError
 from yupana.products.phsafe.production import production_config
 from yupana.products.phsafe.shells import SHELLS, line_labels
 from yupana.products.safetab.demonstration_parameters import write_parameters
@@ -15,7 +17,7 @@ from yupana.products.topdown.codebook import described, variable_labels
 from yupana.products.topdown.tables import race_variables
 from yupana.release.codebook import DATA_PACKAGE, READABLE
 from yupana.release.release import Release, open_release
-from yupana.release.tables import read_table
+from yupana.release.tables import checksum, read_table
 from yupana.topdown.reading.configuration import read_configuration
 
 CASES = (
@@ -199,3 +201,25 @@ def test_estimates_have_a_codebook_of_every_column_and_code(place: Path, tmp_pat
     assert labelled["ITERATION"] == labelled["ITERATION_CODE_LABEL"]
     assert all(told.endswith(label) for told, label in zip(labelled["DATA_CELL_LABEL"], labelled["LABEL"], strict=True))
     assert main(["check", str(made.folder)]) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"title": "t", "resources": 5}',
+        '{"title": "t", "resources": [{"path": "T01001.csv"}]}',
+        "[" * 9999,
+    ],
+)
+def test_what_is_no_codebook_is_refused(place: Path, tmp_path: Path, text: str) -> None:
+    made = tmp_path / "made"
+    shutil.copytree(release(place, "safetab-p", "parameters", "csv"), made)
+    manifest = json.loads((made / "manifest.json").read_text())
+    (made / DATA_PACKAGE).write_text(text)
+    manifest["reports"][DATA_PACKAGE]["sha256"] = checksum(made / DATA_PACKAGE)
+    (made / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(OutputError, match="no codebook that yupana wrote"):
+        open_release(made).labelled("T01001")

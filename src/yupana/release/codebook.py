@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from yupana.errors import OutputError
 from yupana.release.check import describe_reports
 from yupana.release.processing import SUPPRESSED
 
@@ -34,6 +35,39 @@ def write_codebook(folder: Path, package: Package) -> dict[str, Any]:
     return describe_reports(folder, told)
 
 
+def read_codebook(path: Path) -> dict[str, Any]:
+    """Read the Data Package of a release.
+
+    Raises
+    ------
+    OutputError
+        If it is none that `write_codebook` wrote.
+    """
+    try:
+        package = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        package = None
+    if not _is_codebook(package):
+        raise OutputError(f"{path} is no codebook that yupana wrote")
+    found: dict[str, Any] = package
+    return found
+
+
+def _is_codebook(package: Any) -> bool:  # noqa: ANN401 (whatever JSON holds)
+    """Whether a value of JSON has every key that is read here."""
+    try:
+        texts = [package["title"]]
+        for resource in package["resources"]:
+            texts += [resource["path"], resource["title"]]
+            for field in resource["schema"]["fields"]:
+                texts += [field["name"], field["type"], field["title"], field.get("description", "")]
+                texts += [one["label"] for one in field.get("categories", ())]
+                texts += [str(one["value"]) for one in field.get("categories", ())]
+    except (AttributeError, KeyError, TypeError):
+        return False
+    return all(isinstance(text, str) for text in texts)
+
+
 def of_tables(package: Package, tables: Mapping[str, tuple[str, Sequence[str]]]) -> dict[str, Any]:
     """The codebook of some tables of a release.
 
@@ -50,7 +84,8 @@ def of_tables(package: Package, tables: Mapping[str, tuple[str, Sequence[str]]])
         if resource["path"] in tables:
             path, columns = tables[resource["path"]]
             fields = {field["name"]: field for field in (*resource["schema"]["fields"], _REASON)}
-            schema = {**resource["schema"], "fields": [fields[column] for column in columns]}
+            # A column of somebody else's making has no field.
+            schema = {**resource["schema"], "fields": [fields[column] for column in columns if column in fields]}
             if _REASON["name"] in columns:
                 schema["missingValues"] = ["", SUPPRESSED]
             resources.append({**resource, "name": resource_name(path), "path": path, "schema": schema})
@@ -64,7 +99,7 @@ def meanings(package: Package, path: str) -> dict[str, dict[str, str]]:
         for resource in package["resources"]
         if resource["path"] == path
         for field in resource["schema"]["fields"]
-        if "categories" in field
+        if field.get("categories")
     }
 
 

@@ -1,7 +1,6 @@
 """A release on disk as one object: its manifest, plan, status and tables, each checked when it is used."""
 
 import html
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,7 +20,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.release.check import checked_file, describe, folder_faults
-from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, write_codebook
+from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, read_codebook, write_codebook
 from yupana.release.columns import read_columns
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.processing import RECORD
@@ -153,13 +152,11 @@ class Release:
         Raises
         ------
         OutputError
-            If it is missing or was changed.
+            If it is missing, was changed, or is none of ours.
         """
         if DATA_PACKAGE not in self.manifest.get("reports", {}):
             return None
-        path = checked_file(self.folder, self.manifest, DATA_PACKAGE, "reports")
-        package: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return package
+        return read_codebook(checked_file(self.folder, self.manifest, DATA_PACKAGE, "reports"))
 
     def labelled(self, table: str) -> ArrowTable:
         """A table with what its codes mean: beside each column of listed codes one whose name ends in ``_LABEL``.
