@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import resource
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -70,8 +71,9 @@ def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConne
     Raises
     ------
     InputError, OutputError
-        In place of any error of the database while the context is open.
+        In place of any error of the database while the context is open; or if the process may use too few addresses.
     """
+    _check_addresses()
     with scratch_folder() as scratch:
         limit = int(_SHARE_OF_DATABASE * (memory or default_memory()))
         place = scratch.parent
@@ -88,6 +90,19 @@ def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConne
                 raise InputError(text) from None
             except duckdb.Error as error:
                 raise InputError(f"the records could not be read ({type(error).__name__})") from None
+
+
+_LEAST_ADDRESSES: Final = 1 << 30
+"""Bytes of addresses, used or not, with fewer of which a thread of the database may die without a word."""
+
+
+def _check_addresses() -> None:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit not in {resource.RLIM_INFINITY, -1} and limit < _LEAST_ADDRESSES:
+        raise OutputError(
+            f"the addresses of a process are limited to {limit >> 20} MiB here (ulimit -v), and at least "
+            f"{_LEAST_ADDRESSES >> 20} MiB are needed; say with --memory how much memory may be used"
+        )
 
 
 def numbers(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
