@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from yupana.cli.arguments import Commands, print_json
 from yupana.cli.product import add_verb
 from yupana.errors import ConfigError
-from yupana.products import PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,8 +63,9 @@ def _attribute(options: argparse.Namespace) -> None:
 def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
     """What answers for a configuration, by its keys."""
     from yupana.files.document import read_document
+    from yupana.products.phsafe.product import PHSAFE
 
-    if name in (_PRODUCTION, _SLIDES, *PRODUCTS["phsafe"].built_in):
+    if name in (_PRODUCTION, _SLIDES, *PHSAFE.built_in):
         return _phsafe
     if path.is_dir():
         return _safetab
@@ -119,13 +119,14 @@ def _plan_of(name: str, accounting: "Accounting") -> "tuple[Mapping[str, int], P
     from yupana.audit.attribute.slides import slides_plan
     from yupana.plan.measurement import Mechanism
     from yupana.products.phsafe.plan import make_plan, plan_of
+    from yupana.products.phsafe.product import PHSAFE
     from yupana.products.phsafe.production import TAUS, budgets
 
     if name == _PRODUCTION:
         return TAUS, plan_of(budgets(puerto_rico=False), TAUS, Mechanism.ZCDP, accounting=accounting)
     if name == _SLIDES:
         return TAUS, slides_plan(accounting)
-    config = PRODUCTS["phsafe"].read(name)
+    config = PHSAFE.read(name)
     return config.taus, make_plan(config, accounting=accounting)
 
 
