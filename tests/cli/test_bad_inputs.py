@@ -839,14 +839,14 @@ def test_a_full_screen(place: Place) -> None:
 
 LONG_WAIT = """
 import time
-import yupana.confidential.phsafe as module
-write = module.write_rows
-def slow(folder, table, fmt):
-    path = write(folder, table, fmt)
+import yupana.release.rows as module
+write = module._write
+def slow(db, path, table, fmt):
+    write(db, path, table, fmt)
     print("written", file=sys.stderr, flush=True)
     time.sleep(30)
     return path
-module.write_rows = slow
+module._write = slow
 """
 
 

@@ -29,7 +29,7 @@ from yupana.products.phsafe.specification import FAMILIES, TABLES, MeasuredTable
 from yupana.products.phsafe.tables import groups, level_of, noisy_groups, published_tables
 from yupana.progress import Stopwatch
 from yupana.release.check import describe
-from yupana.release.rows import write_rows
+from yupana.release.rows import write_all
 from yupana.release.tables import ReleaseTable, table_of
 
 LEFT_OUT: Final = {
@@ -180,7 +180,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
         """The basis tables, and those derived from them."""
         del records, config
         tables = published_tables(plan, noisy_groups(plan, measured.states, measured.by_measurement))
-        paths = {table.name: write_rows(folder, table, request.fmt) for table in tables}
+        paths = write_all(folder, tables, request.fmt)
         return {
             paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
             for table in tables

@@ -1,9 +1,10 @@
 """Large tables: rows gathered as numbers, piece by piece, and written once by the database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,30 +49,40 @@ def write_rows(folder: Path, table: RowTable, fmt: Format) -> Path:
     OSError
         If it cannot be written.
     """
-    path = folder / f"{table.name}.{fmt}"
+    (path,) = write_all(folder, [table], fmt).values()
+    return path
+
+
+def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str, Path]:
+    """Write tables as `write_rows` does, with one database for all; their files by name."""
+    with open_database() as db:
+        return {table.name: _write(db, folder / f"{table.name}.{fmt}", table, fmt) for table in tables}
+
+
+def _write(db: duckdb.DuckDBPyConnection, path: Path, table: RowTable, fmt: Format) -> Path:
     arrays: dict[str, NDArray[np.integer]] = {"order": table.order}
     joins, columns = [], []
-    with open_database() as db:
-        for number, (name, column) in enumerate(table.columns.items()):
-            if not isinstance(column, Coded):
-                arrays[f"c{number}"] = column
-                columns.append(f"c{number} AS {named(name)}")
-                continue
-            arrays[f"c{number}"] = column.places.astype(np.int32)
-            as_text = fmt == "csv" or not _is_number(column.values)
-            values = [written(value) for value in column.values] if as_text else list(column.values)
-            kind = "VARCHAR" if as_text else "DOUBLE"
-            db.execute(f"CREATE TABLE d{number} (place INTEGER, value {kind})")
-            listed = {"place": np.arange(len(values), dtype=np.int32), "value": np.array(values, dtype=object)}
-            if values:
-                db.register("listed", listed if as_text else {**listed, "value": np.array(values, dtype=float)})
-                db.execute(f"INSERT INTO d{number} SELECT * FROM listed")
-                db.unregister("listed")
-            joins.append(f"JOIN d{number} ON d{number}.place = c{number}")
-            columns.append(f"d{number}.value AS {named(name)}")
-        db.register("numbers", arrays)
-        query = f'SELECT {", ".join(columns)} FROM numbers {" ".join(joins)} ORDER BY numbers."order"'
-        write_query(db, query, path)
+    for number, (name, column) in enumerate(table.columns.items()):
+        if not isinstance(column, Coded):
+            arrays[f"c{number}"] = column
+            columns.append(f"c{number} AS {named(name)}")
+            continue
+        arrays[f"c{number}"] = column.places.astype(np.int32)
+        as_text = fmt == "csv" or not _is_number(column.values)
+        values = [written(value) for value in column.values] if as_text else list(column.values)
+        kind = "VARCHAR" if as_text else "DOUBLE"
+        db.execute(f"CREATE OR REPLACE TABLE d{number} (place INTEGER, value {kind})")
+        listed = {"place": np.arange(len(values), dtype=np.int32), "value": np.array(values, dtype=object)}
+        if values:
+            db.register("listed", listed if as_text else {**listed, "value": np.array(values, dtype=float)})
+            db.execute(f"INSERT INTO d{number} SELECT * FROM listed")
+            db.unregister("listed")
+        joins.append(f"JOIN d{number} ON d{number}.place = c{number}")
+        columns.append(f"d{number}.value AS {named(name)}")
+    db.register("numbers", arrays)
+    query = f'SELECT {", ".join(columns)} FROM numbers {" ".join(joins)} ORDER BY numbers."order"'
+    write_query(db, query, path)
+    db.unregister("numbers")
     return path
 
 
