@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from numba import njit
 from numba.core.event import Event, Listener, install_listener
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+_PART: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -29,8 +31,12 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def compiled_part(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile a function that only compiled ones call; without an entry for Python it compiles in half the time."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return njit(nogil=True, error_model="numpy", **options)(function)  # type: ignore[no-any-return]
+    return njit(nogil=True, error_model="numpy", **_PART)(function)  # type: ignore[no-any-return]
+
+
+def compiled_step(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Compile a step of a loop into the loop itself: a call would cost as much as the step where arrays are small."""
+    return njit(nogil=True, error_model="numpy", forceinline=True, **_PART)(function)  # type: ignore[no-any-return]
 
 
 def is_kept(function: Callable[..., object]) -> bool:

@@ -1,15 +1,65 @@
 """Alternating directions between quadratic forms and constraints (compiled)."""
 
+from typing import Final, NamedTuple
+
 import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices
-from yupana.compiled import compiled, compiled_part
-from yupana.topdown.node.kernels import Positions, spread_sums
+from yupana.compiled import compiled, compiled_part, compiled_step
+from yupana.topdown.node.kernels import Conditions, Positions, Squares, add_up, clear, spread_sums
+
+OVER: Final = 1.8
+"""The over-relaxation."""
+
+
+class Penalty(NamedTuple):
+    """What the constraints add to the form where their rows are penalised.
+
+    Attributes
+    ----------
+    whole : bool
+        Whether the cells themselves are the blocks: then d = 0, B = I.
+    pull : ndarray, shape (R, R)
+        The sum over constraints of G'G, each divided by the mean number of cells of its rows, in terms of blocks.
+    overlap : ndarray, shape (R, R)
+        BB'.
+    strength : ndarray, shape (rows,)
+        One by the mean number of cells of the rows of the constraint.
+    joint_row : ndarray, shape (joint totals,)
+        Where the totals of the children that each holds together are kept.
+    """
+
+    whole: bool
+    pull: Floats
+    overlap: Floats
+    strength: Floats
+    joint_row: Positions
+
+
+class Steps(NamedTuple):
+    """Where the alternating steps are.
+
+    Attributes
+    ----------
+    z, u : ndarray, shape (m, k)
+        Feasible counts and their scaled multipliers.
+    tau : ndarray, shape (m,)
+        The multipliers of the cells.
+    y, w : ndarray, shape (rows, k)
+        The same as z and u for the rows of constraints.
+    """
+
+    z: Floats
+    u: Floats
+    tau: Floats
+    y: Floats
+    w: Floats
 
 
 @compiled_part
-def factor(rho: float, whole: bool, single: Floats, form: Floats, pull: Floats, overlap: Floats, out: Floats) -> None:  # noqa: FBT001
+def factor(squares: Squares, penalty: Penalty, rho: float, out: Floats) -> None:
     """Find V with (H + rho (I + G'G))^-1 = I / (d + rho) - B'VB, or B = I and -V the inverse where ``whole``."""
+    form, pull = squares.form, penalty.pull
     size = form.shape[1]
     middle = np.empty((size, size))
     left = np.empty((size, size))
@@ -17,14 +67,11 @@ def factor(rho: float, whole: bool, single: Floats, form: Floats, pull: Floats, 
         for i in range(size):
             for j in range(size):
                 middle[i, j] = form[p, i, j] + rho * pull[i, j]
-        if whole:
-            invert_into(middle, rho, -1.0, left)
-            for i in range(size):
-                for j in range(size):
-                    out[p, i, j] = left[i, j]
+        if penalty.whole:
+            invert_into(middle, rho, -1.0, out[p])
         elif size > 0:
-            a = single[p] + rho
-            np.dot(middle, overlap, left)
+            a = squares.single[p] + rho
+            np.dot(middle, penalty.overlap, left)
             for i in range(size):
                 for j in range(size):
                     left[i, j] /= a
@@ -80,26 +127,163 @@ def divide(v: Floats, total: float, share: Floats, shut: Flags, tau: float, z: F
     return tau
 
 
+@compiled_step
+def set_right_side(
+    squares: Squares, row_of: Indices, strength: Floats, steps: Steps, rho: float, right: Floats
+) -> None:
+    """Write what the counts would be pulled to without their form."""
+    b, z, u, y, w = squares.b, steps.z, steps.u, steps.y, steps.w
+    m, k = z.shape
+    for i in range(m):
+        for j in range(k):
+            right[i, j] = b[i, j] + rho * (z[i, j] - u[i, j])
+        for r in range(len(row_of)):
+            row = row_of[r, i]
+            pulling = rho * strength[row]
+            for j in range(k):
+                right[i, j] += pulling * (y[row, j] - w[row, j])
+
+
+@compiled_step
+def step_cells(
+    blocks: Indices,
+    conditions: Conditions,
+    steps: Steps,
+    share: Floats,
+    inverse: Floats,
+    right: Floats,
+    spread: Floats,
+    rows: Floats,
+) -> tuple[float, float, float, float]:
+    """Minimise the quadratic form, and bring each cell back to its parent's count; the sums by row go to ``rows``.
+
+    Returns
+    -------
+    primal, dual : float
+        Largest residuals, in persons; the dual one is not yet times rho.
+    primal2, dual2 : float
+        Sums of their squares.
+    """
+    z, u, tau = steps.z, steps.u, steps.tau
+    row_of = conditions.row_of
+    m, k = z.shape
+    v = np.empty(k)
+    x = np.empty(k)
+    primal = 0.0
+    dual = 0.0
+    primal2 = 0.0
+    dual2 = 0.0
+    clear(rows)
+    for i in range(m):
+        for j in range(k):
+            x[j] = right[i, j] * inverse[j]
+        for a in range(len(blocks)):
+            label = blocks[a, i]
+            for j in range(k):
+                x[j] -= spread[label, j]
+        for r in range(len(row_of)):
+            row = row_of[r, i]
+            for j in range(k):
+                rows[row, j] += x[j]
+        for j in range(k):
+            v[j] = OVER * x[j] + (1.0 - OVER) * z[i, j] + u[i, j]
+            u[i, j] = z[i, j]
+        tau[i] = divide(v, conditions.parent[i], share, conditions.shut[i], tau[i], z[i])
+        for j in range(k):
+            new = z[i, j]
+            step = abs(new - u[i, j])
+            gap = abs(new - x[j])
+            u[i, j] = v[j] - new
+            dual = max(dual, step)
+            primal = max(primal, gap)
+            dual2 += step * step
+            primal2 += gap * gap
+    return primal, dual, primal2, dual2
+
+
+@compiled_part
+def step_rows(
+    conditions: Conditions, penalty: Penalty, steps: Steps, share: Floats, rows: Floats
+) -> tuple[float, float]:
+    """Bring each row between its bounds, and joint totals to theirs; the largest residuals, as of `step_cells`."""
+    y, w, strength = steps.y, steps.w, penalty.strength
+    n_rows, k = rows.shape
+    old = np.empty((n_rows, k))
+    for row in range(n_rows):
+        for j in range(k):
+            target = OVER * rows[row, j] + (1.0 - OVER) * y[row, j] + w[row, j]
+            old[row, j] = y[row, j]
+            y[row, j] = min(max(target, conditions.low[row, j]), conditions.high[row, j])
+            w[row, j] = target - y[row, j]
+    for t in range(len(penalty.joint_row)):
+        row = penalty.joint_row[t]
+        share_out(conditions.joint[t], conditions.joint_total[t], share, y[row], w[row])
+    primal = 0.0
+    dual = 0.0
+    for row in range(n_rows):
+        for j in range(k):
+            dual = max(dual, abs(y[row, j] - old[row, j]) * strength[row])
+            primal = max(primal, abs(y[row, j] - rows[row, j]))
+    return primal, dual
+
+
+@compiled_part
+def share_out(together: Flags, total: float, share: Floats, y: Floats, w: Floats) -> None:
+    """Bring the totals of children to what they are together, each by its share."""
+    gap = -total
+    wide = 0.0
+    for j in range(len(together)):
+        if together[j]:
+            gap += y[j] + w[j]
+            wide += share[j]
+    for j in range(len(together)):
+        if together[j]:
+            target = y[j] + w[j]
+            y[j] = target - gap / wide * share[j]
+            w[j] = target - y[j]
+
+
+@compiled_part
+def rescale(steps: Steps, change: float) -> None:
+    """Divide the scaled multipliers by the change of the penalty."""
+    u, tau, w = steps.u, steps.tau, steps.w
+    for i in range(u.shape[0]):
+        tau[i] /= change
+        for j in range(u.shape[1]):
+            u[i, j] /= change
+    for row in range(w.shape[0]):
+        for j in range(w.shape[1]):
+            w[row, j] /= change
+
+
+@compiled_part
+def diagonal_inverse(squares: Squares, whole: bool, rho: float, inverse: Floats) -> None:  # noqa: FBT001
+    """Write 1 / (d + rho) of each child, 0 where the cells themselves are the blocks."""
+    for p in range(len(squares.single)):
+        for j in range(squares.starts[p], squares.starts[p + 1]):
+            inverse[j] = 0.0 if whole else 1.0 / (squares.single[p] + rho)
+
+
 @compiled
-def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
-    parent: Floats,
+def alternate(
     b: Floats,
     scale: Floats,
     starts: Positions,
-    whole: bool,  # noqa: FBT001
     single: Floats,
     blocks: Indices,
     form: Floats,
-    pull: Floats,
-    overlap: Floats,
+    parent: Floats,
     row_of: Indices,
-    strength: Floats,
     low: Floats,
     high: Floats,
     joint: Flags,
-    joint_row: Positions,
     joint_total: Floats,
     shut: Flags,
+    whole: bool,  # noqa: FBT001
+    pull: Floats,
+    overlap: Floats,
+    strength: Floats,
+    joint_row: Positions,
     z: Floats,
     u: Floats,
     tau: Floats,
@@ -111,18 +295,8 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
 ) -> tuple[float, int, float, float]:
     """Alternate between the quadratic forms and the constraints (ADMM, over-relaxed), on from where z, u, y, w are.
 
-    Parameters
-    ----------
-    z, u : ndarray, shape (m, k)
-        Feasible counts and their scaled multipliers; overwritten, as are `tau`, of shape (m,), the multipliers of the
-        cells, and y, w, of shape (rows, k), the same for the rows of constraints.
-    low, high : ndarray, shape (rows, k)
-    joint : ndarray of bool, shape (joint totals, k)
-        Which children each holds together; ``joint_row`` says in which row their totals stand.
-    shut : ndarray of bool, shape (m, k)
-        Counts that must be 0.
-    rho : float
-        The penalty, in units of the scale.
+    The arrays are those of `Squares`, `Conditions`, `Penalty` and `Steps`; the latter are overwritten. ``rho`` is the
+    penalty, in units of the scale.
 
     Returns
     -------
@@ -133,107 +307,41 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     primal, dual : float
         Largest residuals, in persons.
     """
+    squares = Squares(b, scale, starts, single, blocks, form)
+    conditions = Conditions(parent, row_of, low, high, joint, joint_total, shut)
+    penalty = Penalty(whole, pull, overlap, strength, joint_row)
+    steps = Steps(z, u, tau, y, w)
     m, k = z.shape
-    n_blocks = len(blocks)
-    n_rows = len(row_of)
     size = form.shape[1]
-    n_profiles = len(form)
-    alpha = 1.8
     share = np.empty(k)
     for j in range(k):
         share[j] = 1.0 / scale[j]
-    v_form = np.empty((n_profiles, size, size))
+    v_form = np.empty(form.shape)
+    inverse = np.empty(k)
     right = np.empty((m, k))
     sums = np.empty((size, k))
     spread = np.empty((size, k))
-    rows = np.empty((len(strength), k))
-    old = np.empty((len(strength), k))
-    v = np.empty(k)
-    x = np.empty(k)
-    znew = np.empty(k)
-    inverse = np.empty(k)
+    rows = np.empty(y.shape)
     done = 0
     primal = 0.0
     dual = 0.0
     next_check = 10 if iterations > 20 else 25
-    fresh = False
-    for _ in range(iterations):
-        if not fresh:
-            factor(rho, whole, single, form, pull, overlap, v_form)
-            fresh = True
+    change = 0.0
+    while done < iterations:
+        if change != 1.0:
+            factor(squares, penalty, rho, v_form)
+            diagonal_inverse(squares, whole, rho, inverse)
+            change = 1.0
         done += 1
-        for p in range(n_profiles):
-            for j in range(starts[p], starts[p + 1]):
-                inverse[j] = 0.0 if whole else 1.0 / (single[p] + rho)
-        sums[:] = 0.0
-        for i in range(m):
-            for j in range(k):
-                right[i, j] = b[i, j] + rho * (z[i, j] - u[i, j])
-            for r in range(n_rows):
-                row = row_of[r, i]
-                pulling = rho * strength[row]
-                for j in range(k):
-                    right[i, j] += pulling * (y[row, j] - w[row, j])
-            for a in range(n_blocks):
-                label = blocks[a, i]
-                for j in range(k):
-                    sums[label, j] += right[i, j]
+        set_right_side(squares, row_of, strength, steps, rho, right)
+        add_up(blocks, right, sums)
         if size > 0:
             spread_sums(v_form, starts, sums, spread)
-        rows[:] = 0.0
-        primal = 0.0
-        dual = 0.0
-        primal2 = 0.0
-        dual2 = 0.0
-        for i in range(m):
-            for j in range(k):
-                x[j] = right[i, j] * inverse[j]
-            for a in range(n_blocks):
-                label = blocks[a, i]
-                for j in range(k):
-                    x[j] -= spread[label, j]
-            for r in range(n_rows):
-                row = row_of[r, i]
-                for j in range(k):
-                    rows[row, j] += x[j]
-            for j in range(k):
-                v[j] = alpha * x[j] + (1.0 - alpha) * z[i, j] + u[i, j]
-            tau[i] = divide(v, parent[i], share, shut[i], tau[i], znew)
-            for j in range(k):
-                new = znew[j]
-                u[i, j] = v[j] - new
-                step = abs(new - z[i, j])
-                gap = abs(new - x[j])
-                dual = max(dual, step)
-                primal = max(primal, gap)
-                dual2 += step * step
-                primal2 += gap * gap
-                z[i, j] = new
-        for row in range(len(strength)):
-            for j in range(k):
-                target = alpha * rows[row, j] + (1.0 - alpha) * y[row, j] + w[row, j]
-                old[row, j] = y[row, j]
-                y[row, j] = min(max(target, low[row, j]), high[row, j])
-                w[row, j] = target - y[row, j]
-        for t in range(len(joint_total)):
-            row = joint_row[t]
-            gap = -joint_total[t]
-            wide = 0.0
-            for j in range(k):
-                if joint[t, j]:
-                    gap += y[row, j] + w[row, j]
-                    wide += share[j]
-            for j in range(k):
-                if joint[t, j]:
-                    target = y[row, j] + w[row, j]
-                    y[row, j] = target - gap / wide * share[j]
-                    w[row, j] = target - y[row, j]
-        for row in range(len(strength)):
-            for j in range(k):
-                step = abs(y[row, j] - old[row, j]) * strength[row]
-                gap = abs(y[row, j] - rows[row, j])
-                dual = max(dual, step)
-                primal = max(primal, gap)
+        primal, dual, primal2, dual2 = step_cells(blocks, conditions, steps, share, inverse, right, spread, rows)
+        if len(strength) > 0:
+            of_rows = step_rows(conditions, penalty, steps, share, rows)
+            primal = max(primal, of_rows[0])
+            dual = max(dual, of_rows[1])
         dual *= rho
         if primal < tolerance and dual < tolerance:
             break
@@ -243,12 +351,7 @@ def alternate(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
             change = min(max(change, 0.2), 5.0)
             if change > 3.0 or change < 0.33:
                 rho *= change
-                for i in range(m):
-                    tau[i] /= change
-                    for j in range(k):
-                        u[i, j] /= change
-                for row in range(len(strength)):
-                    for j in range(k):
-                        w[row, j] /= change
-                fresh = False
+                rescale(steps, change)
+            else:
+                change = 1.0
     return rho, done, primal, dual

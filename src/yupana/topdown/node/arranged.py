@@ -1,13 +1,15 @@
 """A node in the terms of the kernels: children by profile, queries as blocks, constraints as rows with bounds."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices
+from yupana.topdown.node.alternate import Penalty
 from yupana.topdown.node.arrange import arrange, linear_term
 from yupana.topdown.node.infeasible import InfeasibleNode
-from yupana.topdown.node.kernels import Positions
+from yupana.topdown.node.kernels import Conditions, Positions, Squares
 from yupana.topdown.node.problem import Node
 
 NEAR = 1e-6
@@ -25,40 +27,20 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arranged:
-    """What the kernels take; see `arrange` and `linear_term` for the arrays not described here.
+    """What the kernels take; see `arrange` and `linear_term` for the arrays not described here."""
 
-    Attributes
-    ----------
-    low, high : ndarray, shape (rows, k)
-    joint : ndarray of bool, shape (joint totals, k)
-    joint_row : ndarray, shape (joint totals,)
-        Where the alternating solver keeps the totals of the children that each holds together.
-    shut : ndarray of bool, shape (m, k)
-    """
-
-    parent: Floats
     labels: Indices
     offsets: Positions
     targets: Floats
     inverse: Floats
     order: Positions
-    scale: Floats
-    starts: Positions
-    whole: bool
-    single: Floats
-    blocks: Indices
-    form: Floats
-    pull: Floats
-    overlap: Floats
-    row_of: Indices
-    strength: Floats
-    b: Floats
-    low: Floats
-    high: Floats
-    joint: Flags
-    joint_row: Positions
-    joint_total: Floats
-    shut: Flags
+    squares: Squares
+    conditions: Conditions
+    penalty: Penalty
+
+    def arguments(self, *others: object) -> tuple[Any, ...]:
+        """List squares and conditions array by array, as kernels take them from Python, and others after them."""
+        return *self.squares, *self.conditions, *others
 
 
 def constraints_of(node: Node) -> list[Constraint]:
@@ -168,27 +150,20 @@ def arrange_node(node: Node, shut: Flags, binding: list[Constraint]) -> Arranged
         joint[at, list(children)] = True
     first = len(row_label) - totals
     return Arranged(
-        parent=np.ascontiguousarray(node.parent),
         labels=labels,
         offsets=offsets,
         targets=targets,
         inverse=inverse,
         order=order,
-        scale=scale,
-        starts=starts,
-        whole=whole,
-        single=single,
-        blocks=blocks,
-        form=form,
-        pull=pull,
-        overlap=overlap,
-        row_of=row_of,
-        strength=strength,
-        b=b,
-        low=low,
-        high=high,
-        joint=np.ascontiguousarray(joint[:, order]),
-        joint_row=np.array([first + place for place in places], dtype=np.int64),
-        joint_total=np.array([total for _, total in node.joint], dtype=np.float64),
-        shut=np.ascontiguousarray(shut[:, order]),
+        squares=Squares(b, scale, starts, single, blocks, form),
+        conditions=Conditions(
+            parent=np.ascontiguousarray(node.parent),
+            row_of=row_of,
+            low=low,
+            high=high,
+            joint=np.ascontiguousarray(joint[:, order]),
+            joint_total=np.array([total for _, total in node.joint], dtype=np.float64),
+            shut=np.ascontiguousarray(shut[:, order]),
+        ),
+        penalty=Penalty(whole, pull, overlap, strength, np.array([first + place for place in places], dtype=np.int64)),
     )

@@ -38,24 +38,7 @@ def certify(a: Arranged, counts: Floats, multipliers: Multipliers, iterations: i
     iterations : int
     solver : str
     """
-    residual = optimality(
-        a.parent,
-        a.b,
-        a.scale,
-        a.starts,
-        a.single,
-        a.blocks,
-        a.form,
-        a.row_of,
-        a.low,
-        a.high,
-        a.joint,
-        a.joint_total,
-        a.shut,
-        counts,
-        multipliers.cells,
-        multipliers.rows,
-    )
+    residual = optimality(*a.arguments(counts, multipliers.cells, multipliers.rows))
     if not np.isfinite(counts).all():
         residual = np.inf
     objective = sum_of_squares(a.labels, a.offsets, a.targets, a.inverse, counts)

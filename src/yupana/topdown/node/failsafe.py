@@ -72,16 +72,16 @@ def solve_failsafe(node: Node, kept: Indices | None = None, least: float | None 
         If the constraints contradict each other, or the sums kept.
     """
     a, member = arrange_without_parent(node, kept)
-    m, k = a.b.shape
+    m, k = a.squares.b.shape
     n = k * m
     children = cell_sums(a)
     slack = sparse.eye(m)
-    lower = np.nonzero(np.isfinite(a.low))
-    upper = np.nonzero(np.isfinite(a.high))
+    lower = np.nonzero(np.isfinite(a.conditions.low))
+    upper = np.nonzero(np.isfinite(a.conditions.high))
     # The variables are the counts and, for each cell, a bound on its departure from the parent.
     exact = sparse.vstack([member @ children, joint_sums(a)])
     exact = sparse.hstack([exact, sparse.csr_matrix((exact.shape[0], m))], format="csr")
-    values = np.concatenate([member @ a.parent, a.joint_total])
+    values = np.concatenate([member @ a.conditions.parent, a.conditions.joint_total])
     rows = sparse.vstack([row_sums(a, *upper), -row_sums(a, *lower)])
     within = sparse.vstack(
         [
@@ -91,8 +91,10 @@ def solve_failsafe(node: Node, kept: Indices | None = None, least: float | None 
         ],
         format="csr",
     )
-    limits = np.concatenate([a.parent, -a.parent, a.high[upper], -a.low[lower]])
-    top = np.concatenate([np.where(a.shut.T.ravel(), 0.0, np.inf), np.full(m, np.inf)])
+    limits = np.concatenate(
+        [a.conditions.parent, -a.conditions.parent, a.conditions.high[upper], -a.conditions.low[lower]]
+    )
+    top = np.concatenate([np.where(a.conditions.shut.T.ravel(), 0.0, np.inf), np.full(m, np.inf)])
     cost = np.concatenate([np.zeros(n), np.ones(m)])
     nearest = linprog(
         cost,
@@ -128,7 +130,7 @@ def solve_failsafe(node: Node, kept: Indices | None = None, least: float | None 
         counts, iterations, solver = counts_of(a, found.x), int(found.iterations), "clarabel"
     else:
         counts, iterations, solver = counts_of(a, nearest.x), 0, "linear programme (not certified)"
-    point = np.concatenate([counts.T.ravel(), np.abs(a.parent - counts.sum(axis=1))])
+    point = np.concatenate([counts.T.ravel(), np.abs(a.conditions.parent - counts.sum(axis=1))])
     violation = max(
         float(np.abs(exact @ point - values).max()),
         float((within @ point - limits).max(initial=0.0)),

@@ -16,23 +16,23 @@ from yupana.topdown.node.kernels import Positions
 
 def cell_sums(a: Arranged) -> Any:  # noqa: ANN401  (a sparse matrix)
     """Add the children cell by cell: shape (m, k m), counts child by child."""
-    return sparse.kron(np.ones((1, len(a.scale))), sparse.eye(len(a.parent)), format="csr")
+    return sparse.kron(np.ones((1, len(a.squares.scale))), sparse.eye(len(a.conditions.parent)), format="csr")
 
 
 def joint_sums(a: Arranged) -> Any:  # noqa: ANN401
     """Add up the children that are held together: shape (joint totals, k m)."""
-    return sparse.kron(a.joint.astype(np.float64), np.ones((1, len(a.parent))), format="csr")
+    return sparse.kron(a.conditions.joint.astype(np.float64), np.ones((1, len(a.conditions.parent))), format="csr")
 
 
 def row_sums(a: Arranged, rows: Positions, children: Positions) -> Any:  # noqa: ANN401
     """Add the cells of some rows of constraints, each for one child: shape (len(rows), k m)."""
-    m = len(a.parent)
-    query, cell = np.divmod(np.argsort(a.row_of, axis=None, kind="stable"), m)
-    starts = np.searchsorted(a.row_of[query, cell], np.arange(len(a.strength) + 1))
+    m = len(a.conditions.parent)
+    query, cell = np.divmod(np.argsort(a.conditions.row_of, axis=None, kind="stable"), m)
+    starts = np.searchsorted(a.conditions.row_of[query, cell], np.arange(len(a.penalty.strength) + 1))
     counts = np.diff(starts)[rows]
     at = np.repeat(starts[rows] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(counts.sum())
     column = np.repeat(children, counts) * m + cell[at]
-    shape = (len(rows), len(a.scale) * m)
+    shape = (len(rows), len(a.squares.scale) * m)
     return sparse.csr_matrix((np.ones(len(column)), (np.repeat(np.arange(len(rows)), counts), column)), shape=shape)
 
 
@@ -44,23 +44,23 @@ def least_violation(a: Arranged) -> float:
     float
         About 0 where the node is feasible; nan where the linear programme was not solved.
     """
-    lower = np.nonzero(np.isfinite(a.low))
-    upper = np.nonzero(np.isfinite(a.high))
+    lower = np.nonzero(np.isfinite(a.conditions.low))
+    upper = np.nonzero(np.isfinite(a.conditions.high))
     exact = sparse.vstack([cell_sums(a), joint_sums(a)])
-    value = np.concatenate([a.parent, a.joint_total])
+    value = np.concatenate([a.conditions.parent, a.conditions.joint_total])
     matrix = sparse.vstack([exact, -exact, -row_sums(a, *lower), row_sums(a, *upper)])
     matrix = sparse.hstack([matrix, -np.ones((matrix.shape[0], 1))], format="csc")
-    limits = np.concatenate([value, -value, -a.low[lower], a.high[upper]])
+    limits = np.concatenate([value, -value, -a.conditions.low[lower], a.conditions.high[upper]])
     cost = np.zeros(matrix.shape[1])
     cost[-1] = 1.0
-    top = np.append(np.where(a.shut.T.ravel(), 0.0, np.inf), np.inf)
+    top = np.append(np.where(a.conditions.shut.T.ravel(), 0.0, np.inf), np.inf)
     found = linprog(cost, A_ub=matrix, b_ub=limits, bounds=np.column_stack([np.zeros(len(top)), top]), method="highs")
     return float(found.fun) if found.status == 0 else float("nan")
 
 
 def is_infeasible(a: Arranged) -> bool:
     """Tell whether every choice of counts violates some constraint by more than `NEAR` persons."""
-    return least_violation(a) > NEAR * (1.0 + 1e-6 * float(a.parent.max()))
+    return least_violation(a) > NEAR * (1.0 + 1e-6 * float(a.conditions.parent.max()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,28 +88,32 @@ class Objective:
 
 def objective_of(a: Arranged) -> Objective:
     """Write the objective of a node for a general solver."""
-    m, k = a.b.shape
-    size = a.form.shape[1]
-    profile = np.repeat(np.arange(len(a.form)), np.diff(a.starts))
-    unit = float(np.median(a.scale))
-    scale = a.scale / unit
+    m, k = a.squares.b.shape
+    size = a.squares.form.shape[1]
+    profile = np.repeat(np.arange(len(a.squares.form)), np.diff(a.squares.starts))
+    unit = float(np.median(a.squares.scale))
+    scale = a.squares.scale / unit
     blocks = sparse.csr_matrix(
-        (np.ones(a.blocks.size), (a.blocks.ravel(), np.tile(np.arange(m), len(a.blocks)))), shape=(size, m)
+        (np.ones(a.squares.blocks.size), (a.squares.blocks.ravel(), np.tile(np.arange(m), len(a.squares.blocks)))),
+        shape=(size, m),
     )
-    split = not a.whole and size > 0 and bool((a.inverse >= 0.0).all())
+    split = not a.penalty.whole and size > 0 and bool((a.inverse >= 0.0).all())
     if split:
         # The blocks of each child become variables of their own, which keeps the programme sparse.
-        quadratic = [sparse.diags(np.repeat(scale * a.single[profile], m))]
-        quadratic += [sparse.csc_matrix(s * a.form[p]) for s, p in zip(scale, profile, strict=True)]
+        quadratic = [sparse.diags(np.repeat(scale * a.squares.single[profile], m))]
+        quadratic += [sparse.csc_matrix(s * a.squares.form[p]) for s, p in zip(scale, profile, strict=True)]
         extra = k * size
         link = sparse.hstack([sparse.kron(sparse.eye(k), blocks), -sparse.eye(extra)], format="csr")
     else:
-        dense = [a.single[p] * sparse.eye(m) + blocks.T @ (a.form[p] @ blocks.toarray()) for p in range(len(a.form))]
+        dense = [
+            a.squares.single[p] * sparse.eye(m) + blocks.T @ (a.squares.form[p] @ blocks.toarray())
+            for p in range(len(a.squares.form))
+        ]
         quadratic = [sparse.csc_matrix(s * dense[p]) for s, p in zip(scale, profile, strict=True)]
         extra = 0
         link = sparse.csr_matrix((0, k * m))
     hessian = sparse.triu(sparse.block_diag(quadratic), format="csc")
-    linear = np.concatenate([-(a.b * scale).T.ravel(), np.zeros(extra)])
+    linear = np.concatenate([-(a.squares.b * scale).T.ravel(), np.zeros(extra)])
     return Objective(hessian, linear, link, extra, unit)
 
 
@@ -128,28 +132,33 @@ def interior_point(a: Arranged) -> tuple[Floats, Multipliers, int, bool]:
     iterations : int
     solved : bool
     """
-    m, k = a.b.shape
+    m, k = a.squares.b.shape
     goal = objective_of(a)
-    same = a.low == a.high
+    same = a.conditions.low == a.conditions.high
     fixed = np.nonzero(same)
-    lower = np.nonzero(np.isfinite(a.low) & ~same)
-    upper = np.nonzero(np.isfinite(a.high) & ~same)
+    lower = np.nonzero(np.isfinite(a.conditions.low) & ~same)
+    upper = np.nonzero(np.isfinite(a.conditions.high) & ~same)
     identity = sparse.eye(k * m, format="csr")
-    shut = np.flatnonzero(a.shut.T)
-    open_ = np.flatnonzero(~a.shut.T)
+    shut = np.flatnonzero(a.conditions.shut.T)
+    open_ = np.flatnonzero(~a.conditions.shut.T)
     exact = [cell_sums(a), joint_sums(a), row_sums(a, *fixed), identity[shut]]
     within = [row_sums(a, *upper), -row_sums(a, *lower), -identity[open_]]
-    values = [a.parent, a.joint_total, a.low[fixed], np.zeros(len(shut))]
-    limits = [a.high[upper], -a.low[lower], np.zeros(len(open_))]
+    values = [a.conditions.parent, a.conditions.joint_total, a.conditions.low[fixed], np.zeros(len(shut))]
+    limits = [a.conditions.high[upper], -a.conditions.low[lower], np.zeros(len(open_))]
     found = minimise(goal, sparse.vstack(exact), np.concatenate(values), sparse.vstack(within), np.concatenate(limits))
     dual = np.array(found.z)[goal.link.shape[0] :]
     parts = np.split(dual, np.cumsum([part.shape[0] for part in exact + within])[:-1])
-    rows = np.zeros(a.low.shape)
+    rows = np.zeros(a.conditions.low.shape)
     rows[fixed] -= parts[2]
     rows[upper] -= parts[4]
     rows[lower] += parts[5]
     cells = -np.concatenate([parts[0], parts[1]]) * goal.unit
-    return counts_of(a, found.x), Multipliers(cells, rows * goal.unit / a.scale), int(found.iterations), usable(found)
+    return (
+        counts_of(a, found.x),
+        Multipliers(cells, rows * goal.unit / a.squares.scale),
+        int(found.iterations),
+        usable(found),
+    )
 
 
 def minimise(goal: Objective, exact: Any, values: Floats, within: Any, limits: Floats) -> Any:  # noqa: ANN401
@@ -173,7 +182,7 @@ def usable(found: Any) -> bool:  # noqa: ANN401
 
 def counts_of(a: Arranged, variables: Any) -> Floats:  # noqa: ANN401
     """Take the counts, of shape (m, k), out of a general solver's variables."""
-    m, k = a.b.shape
+    m, k = a.squares.b.shape
     counts = np.ascontiguousarray(np.maximum(np.array(variables)[: k * m].reshape(k, m).T, 0.0))
-    counts[a.shut] = 0.0
+    counts[a.conditions.shut] = 0.0
     return counts

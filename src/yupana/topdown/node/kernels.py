@@ -1,22 +1,97 @@
-"""What the compiled loops of the node solver share: their form, products with it, objective and optimality.
+"""What the compiled loops of the node solver share: their values, products with the form, objective and optimality.
 
 Arrays over live cells and children have shape (m, k), children fastest: a row is what one cell of the parent is divided
 into. Children are scaled: with s_c the scale of child c, its quadratic form is s_c times that of its profile, so that
 children of one profile share every factor. The quadratic form of a profile is d I + B'KB, where B adds cells up to the
 blocks (the finest margins, R of them, numbered through) and K is small and dense.
+
+What Python calls takes its arrays one by one, which costs a third of the time that numba takes to read a tuple of them;
+compiled functions take tuples from one another.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Floats, Indices
-from yupana.compiled import compiled, compiled_part
+from yupana.compiled import compiled, compiled_part, compiled_step
 
 States = NDArray[np.int8]
 Positions = NDArray[np.int64]
 
 
+class Squares(NamedTuple):
+    """Half the objective without its constant: for child j, scale[j] times x'Hx / 2 - b'x.
+
+    Attributes
+    ----------
+    b : ndarray, shape (m, k)
+    scale : ndarray, shape (k,)
+    starts : ndarray, shape (profiles + 1,)
+        The children of profile p are those from ``starts[p]`` up to ``starts[p + 1]``.
+    single : ndarray, shape (profiles,)
+        d.
+    blocks : ndarray, shape (B's finest margins, m)
+        The rows of B that each cell counts in.
+    form : ndarray, shape (profiles, R, R)
+        K.
+    """
+
+    b: Floats
+    scale: Floats
+    starts: Positions
+    single: Floats
+    blocks: Indices
+    form: Floats
+
+
+class Conditions(NamedTuple):
+    """What counts >= 0 must meet.
+
+    Attributes
+    ----------
+    parent : ndarray, shape (m,)
+    row_of : ndarray, shape (constraints, m)
+        The row that each cell counts in, rows numbered through.
+    low, high : ndarray, shape (rows, k)
+    joint : ndarray of bool, shape (joint totals, k)
+        Which children each holds together.
+    joint_total : ndarray, shape (joint totals,)
+    shut : ndarray of bool, shape (m, k)
+        Counts that must be 0.
+    """
+
+    parent: Floats
+    row_of: Indices
+    low: Floats
+    high: Floats
+    joint: Flags
+    joint_total: Floats
+    shut: Flags
+
+
+class Point(NamedTuple):
+    """Counts, shape (m, k); multipliers of cells and joint totals; those of rows, scaled by child; and the gradient.
+
+    The gradient is half that of the Lagrangian, scaled by child, of shape (m, k).
+    """
+
+    x: Floats
+    nu: Floats
+    pull: Floats
+    gradient: Floats
+
+
 @compiled_part
+def clear(values: Floats) -> None:
+    """Set all entries of a matrix to 0."""
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            values[i, j] = 0.0
+
+
+@compiled_step
 def spread_sums(form: Floats, starts: Positions, sums: Floats, spread: Floats) -> None:
     """Multiply the sums of the children of each profile, of shape (R, k), by the matrix of the profile."""
     size = len(sums)
@@ -37,23 +112,30 @@ def spread_sums(form: Floats, starts: Positions, sums: Floats, spread: Floats) -
                 spread[i, first + j] = product[i, j]
 
 
+@compiled_step
+def add_up(labels: Indices, x: Floats, sums: Floats) -> None:
+    """Write the sums of the cells in each block, or in each row of constraints, to ``sums``."""
+    clear(sums)
+    for i in range(len(x)):
+        for a in range(len(labels)):
+            label = labels[a, i]
+            for j in range(x.shape[1]):
+                sums[label, j] += x[i, j]
+
+
 @compiled_part
-def apply_form(
-    x: Floats, starts: Positions, single: Floats, blocks: Indices, form: Floats, sums: Floats, out: Floats
-) -> None:
+def apply_form(squares: Squares, x: Floats, out: Floats) -> None:
     """Write H x, scaled by child, to ``out``."""
+    starts, single, blocks, form = squares.starts, squares.single, squares.blocks, squares.form
     m, k = x.shape
     size = form.shape[1]
-    sums[:] = 0.0
-    for i in range(m):
-        for a in range(len(blocks)):
-            label = blocks[a, i]
-            for j in range(k):
-                sums[label, j] += x[i, j]
+    sums = np.empty((size, k))
+    add_up(blocks, x, sums)
     spread = np.empty((size, k))
     diagonal = np.empty(k)
     for p in range(len(form)):
-        diagonal[starts[p] : starts[p + 1]] = single[p]
+        for j in range(starts[p], starts[p + 1]):
+            diagonal[j] = single[p]
     if size > 0:
         spread_sums(form, starts, sums, spread)
     for i in range(m):
@@ -63,6 +145,16 @@ def apply_form(
             label = blocks[a, i]
             for j in range(k):
                 out[i, j] += spread[label, j]
+
+
+@compiled_part
+def joint_gap(conditions: Conditions, t: int, gap: float, x: Floats) -> float:
+    """Subtract the counts that a joint total holds together."""
+    for j in range(x.shape[1]):
+        if conditions.joint[t, j]:
+            for i in range(len(x)):
+                gap -= x[i, j]
+    return gap
 
 
 @compiled
@@ -91,14 +183,14 @@ def sum_of_squares(labels: Indices, offsets: Positions, targets: Floats, inverse
 
 
 @compiled
-def optimality(  # noqa: C901  (loops over plain arrays)
-    parent: Floats,
+def optimality(
     b: Floats,
     scale: Floats,
     starts: Positions,
     single: Floats,
     blocks: Indices,
     form: Floats,
+    parent: Floats,
     row_of: Indices,
     low: Floats,
     high: Floats,
@@ -113,39 +205,53 @@ def optimality(  # noqa: C901  (loops over plain arrays)
 
     For a count it is min(x, half the gradient of the Lagrangian by the scale of the child), which is 0 exactly where
     one of the two is 0 and the other not negative; for a row y of constraints with multiplier p it is the distance of
-    y from the nearest point between the bounds to y - p.
+    y from the nearest point between the bounds to y - p. The arrays are those of `Squares`, `Conditions` and `Point`.
     """
+    squares = Squares(b, scale, starts, single, blocks, form)
+    conditions = Conditions(parent, row_of, low, high, joint, joint_total, shut)
+    point = Point(x, nu, pull, np.empty(x.shape))
+    apply_form(squares, x, point.gradient)
+    return max(residual_of_cells(squares, conditions, point), residual_of_rows(conditions, point))
+
+
+@compiled_part
+def residual_of_cells(squares: Squares, conditions: Conditions, point: Point) -> float:
+    """Find the largest residual of a cell; takes H x for the gradient, and overwrites it."""
+    b, scale, shut, row_of = squares.b, squares.scale, conditions.shut, conditions.row_of
+    x, nu, pull, gradient = point
     m, k = x.shape
-    sums = np.empty((form.shape[1], k))
-    gradient = np.empty((m, k))
-    rows = np.empty((len(low), k))
-    rows[:] = 0.0
-    apply_form(x, starts, single, blocks, form, sums, gradient)
     extra = np.empty(k)
-    extra[:] = 0.0
-    worst = 0.0
-    for t in range(len(joint_total)):
-        gap = joint_total[t]
-        for j in range(k):
-            if joint[t, j]:
+    for j in range(k):
+        extra[j] = 0.0
+        for t in range(len(conditions.joint)):
+            if conditions.joint[t, j]:
                 extra[j] += nu[m + t]
-                for i in range(m):
-                    gap -= x[i, j]
-        worst = max(worst, abs(gap))
+    worst = 0.0
     for i in range(m):
-        gap = parent[i]
+        gap = conditions.parent[i]
         for r in range(len(row_of)):
             label = row_of[r, i]
             for j in range(k):
                 gradient[i, j] -= pull[label, j]
-                rows[label, j] += x[i, j]
         for j in range(k):
             gap -= x[i, j]
             slope = gradient[i, j] - b[i, j] - (nu[i] + extra[j]) / scale[j]
             worst = max(worst, abs(x[i, j]) if shut[i, j] else abs(min(x[i, j], slope)))
         worst = max(worst, abs(gap))
-    for label in range(len(low)):
-        for j in range(k):
+    return worst
+
+
+@compiled_part
+def residual_of_rows(conditions: Conditions, point: Point) -> float:
+    """Find the largest residual of a row of constraints or joint total."""
+    low, high, pull = conditions.low, conditions.high, point.pull
+    worst = 0.0
+    for t in range(len(conditions.joint_total)):
+        worst = max(worst, abs(joint_gap(conditions, t, conditions.joint_total[t], point.x)))
+    rows = np.empty(low.shape)
+    add_up(conditions.row_of, point.x, rows)
+    for label in range(low.shape[0]):
+        for j in range(low.shape[1]):
             y = rows[label, j]
             near = min(max(y - pull[label, j], low[label, j]), high[label, j])
             worst = max(worst, abs(y - near))

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from yupana.arrays import Flags, Floats
-from yupana.topdown.node.alternate import alternate
+from yupana.arrays import Flags
+from yupana.topdown.node.alternate import Steps, alternate
 from yupana.topdown.node.arranged import Arranged, arrange_node, shut_and_binding
 from yupana.topdown.node.certify import Multipliers, certify
 from yupana.topdown.node.general import interior_point, is_infeasible
@@ -31,68 +31,42 @@ LAST = 5000
 
 @dataclass(slots=True, eq=False)
 class State:
-    """Where the alternating steps are; the kernel overwrites the arrays. See `alternate`."""
+    """Where the alternating steps are, whose arrays the kernel overwrites, and the penalty they have come to."""
 
-    z: Floats
-    u: Floats
-    tau: Floats
-    y: Floats
-    w: Floats
+    steps: Steps
     rho: float
 
 
 def begin(a: Arranged) -> State:
     """Start from even shares."""
-    m, k = a.b.shape
-    y = np.minimum(np.maximum(a.low, 0.0), a.high)
-    z = np.where(a.shut, 0.0, (a.parent / k)[:, None])
-    return State(z, np.zeros((m, k)), np.zeros(m), y, np.zeros_like(y), 5.0)
+    m, k = a.squares.b.shape
+    y = np.minimum(np.maximum(a.conditions.low, 0.0), a.conditions.high)
+    z = np.where(a.conditions.shut, 0.0, (a.conditions.parent / k)[:, None])
+    return State(Steps(z, np.zeros((m, k)), np.zeros(m), y, np.zeros_like(y)), 5.0)
 
 
 def multipliers_of(a: Arranged, state: State) -> Multipliers:
     """Read multipliers off the alternating steps."""
-    pulls = -state.rho * a.strength[:, None] * state.w
-    together = pulls[a.joint_row] * a.scale * a.joint
-    joint = together.sum(axis=1) / np.maximum(a.joint.sum(axis=1), 1)
-    pulls[a.joint_row] = 0.0
-    return Multipliers(np.concatenate([-state.rho * state.tau, joint]), pulls)
+    pulls = -state.rho * a.penalty.strength[:, None] * state.steps.w
+    together = pulls[a.penalty.joint_row] * a.squares.scale * a.conditions.joint
+    joint = together.sum(axis=1) / np.maximum(a.conditions.joint.sum(axis=1), 1)
+    pulls[a.penalty.joint_row] = 0.0
+    return Multipliers(np.concatenate([-state.rho * state.steps.tau, joint]), pulls)
 
 
 def finish(a: Arranged, state: State, done: int) -> Solution | None:
     """Solve exactly from the active set that the alternating steps have reached; None where no set stands."""
     start = multipliers_of(a, state)
-    free: Flags = state.z > 0.0
-    bound = np.zeros(a.low.shape, dtype=np.int8)
+    free: Flags = state.steps.z > 0.0
+    bound = np.zeros(a.conditions.low.shape, dtype=np.int8)
     if bound.size:
-        bound[state.y <= a.low] = -1
-        bound[state.y >= a.high] = 1
-        bound[a.low == a.high] = 2
+        bound[state.steps.y <= a.conditions.low] = -1
+        bound[state.steps.y >= a.conditions.high] = 1
+        bound[a.conditions.low == a.conditions.high] = 2
         start.rows[bound == 0] = 0.0
-    x = state.z.copy()
+    x = state.steps.z.copy()
     try:
-        rounds, changes = settle(
-            a.parent,
-            a.b,
-            a.scale,
-            a.starts,
-            a.single,
-            a.blocks,
-            a.form,
-            a.row_of,
-            a.low,
-            a.high,
-            a.joint,
-            a.joint_total,
-            a.shut,
-            free,
-            bound,
-            x,
-            start.cells,
-            start.rows,
-            np.empty_like(x),
-            ROUNDS,
-            ROOM,
-        )
+        rounds, changes = settle(*a.arguments(free, bound, x, start.cells, start.rows, ROUNDS, ROOM))
     except np.linalg.LinAlgError:
         return None
     if changes != 0:
@@ -104,32 +78,7 @@ def finish(a: Arranged, state: State, done: int) -> Solution | None:
 def advance(a: Arranged, state: State, steps: int, tolerance: float) -> tuple[int, float]:
     """Make alternating steps; returns how many, and the largest residual in persons."""
     state.rho, taken, primal, dual = alternate(
-        a.parent,
-        a.b,
-        a.scale,
-        a.starts,
-        a.whole,
-        a.single,
-        a.blocks,
-        a.form,
-        a.pull,
-        a.overlap,
-        a.row_of,
-        a.strength,
-        a.low,
-        a.high,
-        a.joint,
-        a.joint_row,
-        a.joint_total,
-        a.shut,
-        state.z,
-        state.u,
-        state.tau,
-        state.y,
-        state.w,
-        state.rho,
-        steps,
-        1e-2 * tolerance,
+        *a.arguments(*a.penalty, *state.steps, state.rho, steps, 1e-2 * tolerance)
     )
     return taken, max(primal, dual)
 
@@ -181,7 +130,7 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solu
         done += taken
         found = finish(a, state, done)
         if found is None and residual < tolerance:
-            found = certify(a, state.z.copy(), multipliers_of(a, state), done, "admm")
+            found = certify(a, state.steps.z.copy(), multipliers_of(a, state), done, "admm")
         if found is not None:
             best = better(best, found)
         if best is not None and best.kkt_residual <= (tolerance if aim is None else aim):
@@ -193,7 +142,7 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solu
     if best is not None and best.kkt_residual <= tolerance:
         return best
     counts, multipliers, taken, solved = interior_point(a)
-    final = better(best, certify(a, state.z, multipliers_of(a, state), done, "admm"))
+    final = better(best, certify(a, state.steps.z, multipliers_of(a, state), done, "admm"))
     if solved:
         final = better(final, certify(a, counts, multipliers, taken, "clarabel"))
     if final.kkt_residual <= tolerance:
