@@ -1,75 +1,82 @@
 """Bring the queries and constraints of a node to their finest margins (compiled)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from yupana.arrays import Floats, Indices
 from yupana.compiled import compiled, compiled_part
-from yupana.topdown.node.kernels import Positions
+from yupana.topdown.node.kernels import Positions, clear
+from yupana.topdown.partitions import refines, renumber
 
 SAME = 1e-12
 """Relative difference below which two weights count as equal."""
 
 
-@compiled_part
-def renumber(labels: Indices, size: int) -> tuple[Indices, int, Positions]:
-    """Number the labels that occur by first appearance, so that equal partitions get equal labels.
+class Partitions(NamedTuple):
+    """The different ways in which the queries and constraints of a node divide its cells, n of them.
 
-    Returns
-    -------
-    tuple
-        The new labels, how many there are, and the old label of each.
-    """
-    m = len(labels)
-    new = np.empty(size, np.int32)
-    new[:] = -1
-    old = np.empty(min(size, m), np.int64)
-    out = np.empty(m, np.int32)
-    count = 0
-    for i in range(m):
-        label = labels[i]
-        if new[label] < 0:
-            new[label] = count
-            old[count] = label
-            count += 1
-        out[i] = new[label]
-    return out, count, old[:count]
-
-
-@compiled_part
-def refines(fine: Indices, fine_size: int, coarse: Indices, image: Indices) -> bool:
-    """Tell whether each fine label lies within one coarse label, which is then written to ``image``."""
-    for label in range(fine_size):
-        image[label] = -1
-    for i in range(len(fine)):
-        label = fine[i]
-        if image[label] < 0:
-            image[label] = coarse[i]
-        elif image[label] != coarse[i]:
-            return False
-    return True
-
-
-@compiled_part
-def profiles(  # noqa: C901, PLR0912  (loops over plain arrays)
-    weights: Floats, detailed: Floats
-) -> tuple[Positions, Floats, Positions]:
-    """Sort children into profiles of proportional weights.
-
-    Parameters
+    Attributes
     ----------
-    weights : ndarray, shape (k, classes)
-        By distinct partition.
-    detailed : ndarray, shape (k,)
-        The weight of single cells, contained in ``weights``.
-
-    Returns
-    -------
-    order : ndarray, shape (k,)
-        Children side by side by profile.
-    scale : ndarray, shape (k,)
-        s_c, in that order: about the smallest curvature.
-    starts : ndarray, shape (profiles + 1,)
+    labels : ndarray, shape (n, m)
+        Where each cell counts, numbered by first appearance.
+    sizes : ndarray, shape (n,)
+        How many labels each has.
+    of : ndarray, shape (queries + constraints,)
+        The partition of each query and then of each constraint; -1 for a query that is not measured.
     """
+
+    labels: Indices
+    sizes: Positions
+    of: Positions
+
+
+class ConstraintRows(NamedTuple):
+    """The rows of all constraints, numbered through.
+
+    Attributes
+    ----------
+    of : ndarray, shape (constraints, m)
+        The row that each cell counts in.
+    label, constraint : ndarray, shape (rows,)
+        Which answer of which constraint a row is.
+    strength : ndarray, shape (rows,)
+        One by the mean number of cells of the rows of the constraint.
+    """
+
+    of: Indices
+    label: Positions
+    constraint: Positions
+    strength: Floats
+
+
+class Margins(NamedTuple):
+    """The finest margins: each other one lies within one of them.
+
+    Attributes
+    ----------
+    whole : bool
+        Whether the cells themselves are the one margin.
+    blocks : ndarray, shape (margins, m)
+        The block that each cell counts in, blocks of all margins numbered through.
+    start : ndarray, shape (margins + 1,)
+        The first block of each margin, and the end.
+    chosen : ndarray, shape (margins,)
+        Which partition each is, where they are not the cells.
+    owner : ndarray, shape (partitions,)
+        The margin that each partition lies within.
+    """
+
+    whole: bool
+    blocks: Indices
+    start: Positions
+    chosen: Positions
+    owner: Positions
+
+
+@compiled_part
+def scales_of(weights: Floats, detailed: Floats) -> Floats:
+    """Find about the smallest curvature of each child; see `profiles`."""
     k, n = weights.shape
     scale = np.empty(k)
     least = np.inf
@@ -82,30 +89,54 @@ def profiles(  # noqa: C901, PLR0912  (loops over plain arrays)
             least = min(least, scale[c])
     if least == np.inf:
         least = 10.0
+    for c in range(k):
+        if not scale[c] > 0.0:
+            scale[c] = 0.1 * least
+    return scale
+
+
+@compiled_part
+def are_proportional(weights: Floats, scale: Floats, one: int, other: int) -> bool:
+    """Tell whether two children have the same weights but for their scales."""
+    for q in range(weights.shape[1]):
+        a = weights[one, q] / scale[one]
+        b = weights[other, q] / scale[other]
+        if abs(a - b) > SAME * (abs(a) + abs(b)):
+            return False
+    return True
+
+
+@compiled_part
+def profiles(weights: Floats, detailed: Floats) -> tuple[Positions, Floats, Positions]:
+    """Sort children into profiles of proportional weights.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (k, partitions)
+    detailed : ndarray, shape (k,)
+        The weight of single cells, contained in ``weights``.
+
+    Returns
+    -------
+    order : ndarray, shape (k,)
+        Children side by side by profile.
+    scale : ndarray, shape (k,)
+        s_c, in that order: about the smallest curvature.
+    starts : ndarray, shape (profiles + 1,)
+    """
+    k = len(weights)
+    scale = scales_of(weights, detailed)
     first = np.empty(k, np.int64)
     member = np.empty(k, np.int64)
     count = 0
     for c in range(k):
-        if not scale[c] > 0.0:
-            scale[c] = 0.1 * least
-        found = -1
-        for p in range(count):
-            other = first[p]
-            same = True
-            for q in range(n):
-                a = weights[c, q] / scale[c]
-                b = weights[other, q] / scale[other]
-                if abs(a - b) > SAME * (abs(a) + abs(b)):
-                    same = False
-                    break
-            if same:
-                found = p
-                break
-        if found < 0:
-            found = count
-            first[count] = c
+        p = 0
+        while p < count and not are_proportional(weights, scale, c, first[p]):
+            p += 1
+        if p == count:
+            first[p] = c
             count += 1
-        member[c] = found
+        member[c] = p
     starts = np.empty(count + 1, np.int64)
     order = np.empty(k, np.int64)
     ordered = np.empty(k)
@@ -122,21 +153,231 @@ def profiles(  # noqa: C901, PLR0912  (loops over plain arrays)
 
 
 @compiled_part
-def rank(counts: Positions, n: int) -> Positions:
-    """Put the first n partitions in order, those of most answers first; among equals the earlier one."""
-    order = np.empty(n, np.int64)
-    for c in range(n):
+def is_measured(weights: Floats, q: int) -> bool:
+    """Tell whether a query is measured in some child."""
+    c = 0
+    while c < len(weights) and weights[c, q] == 0.0:
+        c += 1
+    return c < len(weights)
+
+
+@compiled_part
+def are_equal(one: Indices, other: Indices) -> bool:
+    """Tell whether two partitions are the same."""
+    i = 0
+    while i < len(one) and one[i] == other[i]:
+        i += 1
+    return i == len(one)
+
+
+@compiled_part
+def add_rows(rows: ConstraintRows, at: np.int64, r: int, new: Indices, old: Positions) -> None:
+    """Write the rows of a constraint, from ``at`` on."""
+    m = len(new)
+    for label in range(len(old)):
+        rows.label[at + label] = old[label]
+        rows.constraint[at + label] = r
+        rows.strength[at + label] = len(old) / m
+    for i in range(m):
+        rows.of[r, i] = at + new[i]
+
+
+@compiled_part
+def partitions_of(labels: Indices, weights: Floats, bounded: Indices, total: int) -> tuple[Partitions, ConstraintRows]:
+    """Find the different partitions of queries and constraints, and the rows of the latter, ``total`` at most."""
+    n_queries, m = labels.shape
+    n = n_queries + len(bounded)
+    parts = np.empty((n, m), np.int32)
+    sizes = np.empty(n, np.int64)
+    of = np.empty(n, np.int64)
+    rows = ConstraintRows(
+        np.empty(bounded.shape, np.int32), np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total)
+    )
+    found = 0
+    at = np.int64(0)  # a literal would have `add_rows` compiled twice
+    for q in range(n):
+        of[q] = -1
+        if q < n_queries:
+            if not is_measured(weights, q):
+                continue
+            new, old = renumber(labels[q])
+        else:
+            new, old = renumber(bounded[q - n_queries])
+            add_rows(rows, at, q - n_queries, new, old)
+            at += len(old)
+        c = 0
+        while c < found and not (sizes[c] == len(old) and are_equal(parts[c], new)):
+            c += 1
+        if c == found:
+            for i in range(m):
+                parts[c, i] = new[i]
+            sizes[c] = len(old)
+            found += 1
+        of[q] = c
+    return (
+        Partitions(parts[:found], sizes[:found], of),
+        ConstraintRows(rows.of, rows.label[:at], rows.constraint[:at], rows.strength[:at]),
+    )
+
+
+@compiled_part
+def weights_of(partitions: Partitions, weights: Floats) -> Floats:
+    """Add up the weights of queries of the same partition, child by child."""
+    k, n_queries = weights.shape
+    added = np.empty((k, max(len(partitions.sizes), 1)))
+    clear(added)
+    for q in range(n_queries):
+        c = partitions.of[q]
+        if c >= 0:
+            for child in range(k):
+                added[child, c] += weights[child, q]
+    return added
+
+
+@compiled_part
+def rank(sizes: Positions) -> Positions:
+    """Put partitions in order, those of most answers first; among equals the earlier one."""
+    order = np.empty(len(sizes), np.int64)
+    for c in range(len(sizes)):
         at = c
-        while at > 0 and counts[order[at - 1]] < counts[c]:
+        while at > 0 and sizes[order[at - 1]] < sizes[c]:
             order[at] = order[at - 1]
             at -= 1
         order[at] = c
     return order
 
 
+@compiled_part
+def cells_of(sizes: Positions, m: int) -> int:
+    """Find the partition into single cells; -1 where there is none."""
+    found = -1
+    for c in range(len(sizes)):
+        if sizes[c] == m:
+            found = c
+    return found
+
+
+@compiled_part
+def margins_of(partitions: Partitions, full: int, n_queries: int) -> Margins:
+    """Choose the finest margins: from fine to coarse, each either lies within one already chosen or is chosen.
+
+    ``full`` is the partition into single cells, or -1.
+    """
+    labels, sizes, of = partitions
+    whole = False
+    for r in range(n_queries, len(of)):
+        whole = whole or of[r] == full
+    m = labels.shape[1]
+    image = np.empty(m, np.int32)
+    chosen = np.empty(len(sizes), np.int64)
+    owner = np.empty(len(sizes), np.int64)
+    owner[:] = -1
+    count = 0
+    size = 0
+    for c in rank(sizes):
+        if c == full:
+            continue
+        b = 0
+        while b < count and not refines(labels[chosen[b]], sizes[chosen[b]], labels[c], image):
+            b += 1
+        if b == count:
+            chosen[b] = c
+            count += 1
+            size += sizes[c]
+        owner[c] = b
+    # A product with the whole inverse is quicker than sums to margins and back while there are few cells.
+    whole = whole or (count > 0 and m <= size + 24 * count)
+    if whole:
+        count = 1
+    blocks = np.empty((count, m), np.int32)
+    start = np.empty(count + 1, np.int64)
+    start[0] = 0
+    for b in range(count):
+        start[b + 1] = m if whole else start[b] + sizes[chosen[b]]
+        for i in range(m):
+            blocks[b, i] = i if whole else start[b] + labels[chosen[b], i]
+    return Margins(whole, blocks, start, chosen, owner)
+
+
+@compiled_part
+def add_pairs(image: Indices, first: int, end: int, weight: float, out: Floats) -> None:
+    """Add a weight to all pairs of blocks, from ``first`` up to ``end``, that have the same label."""
+    for i in range(first, end):
+        for j in range(first, end):
+            if image[i - first] == image[j - first]:
+                out[i, j] += weight
+
+
+@compiled_part
+def place(partitions: Partitions, margins: Margins, c: int, image: Indices) -> tuple[int, int]:
+    """Write the label of each block of the margin that a partition lies within; the first such block, and the end."""
+    labels, sizes, _ = partitions
+    if margins.whole:
+        for i in range(len(image)):
+            image[i] = labels[c, i]
+        return 0, len(image)
+    b = margins.owner[c]
+    finest = margins.chosen[b]
+    refines(labels[finest], sizes[finest], labels[c], image)
+    return margins.start[b], margins.start[b + 1]
+
+
+@compiled_part
+def forms_of(partitions: Partitions, margins: Margins, full: int, weights: Floats) -> tuple[Floats, Floats]:
+    """Write d and K of each profile, whose weights by partition are those of a child by its scale."""
+    n_profiles = len(weights)
+    size = margins.start[-1]
+    single = np.empty(n_profiles)
+    single[:] = 0.0
+    form = np.empty((n_profiles, size, size))
+    form[:] = 0.0
+    image = np.empty(partitions.labels.shape[1], np.int32)
+    for c in range(len(partitions.sizes)):
+        if c == full and not margins.whole:
+            for p in range(n_profiles):
+                single[p] = weights[p, c]
+            continue
+        first, end = place(partitions, margins, c, image)
+        for p in range(n_profiles):
+            if weights[p, c] != 0.0:
+                add_pairs(image, first, end, weights[p, c], form[p])
+    return single, form
+
+
+@compiled_part
+def pull_of(partitions: Partitions, margins: Margins, n_queries: int) -> Floats:
+    """Write the sum over constraints of G'G, each divided by the mean number of cells of its rows."""
+    size = margins.start[-1]
+    m = partitions.labels.shape[1]
+    pull = np.empty((size, size))
+    clear(pull)
+    image = np.empty(m, np.int32)
+    for c in range(len(partitions.sizes)):
+        strong = 0.0
+        for r in range(n_queries, len(partitions.of)):
+            if partitions.of[r] == c:
+                strong += partitions.sizes[c] / m
+        if strong > 0.0:
+            first, end = place(partitions, margins, c, image)
+            add_pairs(image, first, end, strong, pull)
+    return pull
+
+
+@compiled_part
+def overlap_of(blocks: Indices, size: int) -> Floats:
+    """Write BB', the number of cells that two blocks share."""
+    overlap = np.empty((size, size))
+    clear(overlap)
+    for i in range(blocks.shape[1]):
+        for a in range(len(blocks)):
+            for b in range(len(blocks)):
+                overlap[blocks[a, i], blocks[b, i]] += 1.0
+    return overlap
+
+
 @compiled
-def arrange(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
-    labels: Indices, sizes: Positions, weights: Floats, rows: Indices, row_sizes: Positions
+def arrange(
+    labels: Indices, weights: Floats, bounded: Indices, total: int
 ) -> tuple[
     Positions,
     Floats,
@@ -157,197 +398,57 @@ def arrange(  # noqa: C901, PLR0912, PLR0915  (loops over plain arrays)
     Parameters
     ----------
     labels : ndarray, shape (queries, m)
-    sizes : ndarray, shape (queries,)
     weights : ndarray, shape (k, queries)
-    rows : ndarray, shape (constraints, m)
+    bounded : ndarray, shape (constraints, m)
         Indices of the queries that constraints bound.
-    row_sizes : ndarray, shape (constraints,)
+    total : int
+        As many rows as the constraints can have at most.
 
     Returns
     -------
     order, scale, starts
         Of `profiles`.
-    whole : bool
-        Whether the cells themselves are the blocks: then d = 0, B = I.
+    whole, blocks
+        Of `Margins`. Where the cells themselves are the blocks, d = 0 and B = I.
     single : ndarray, shape (profiles,)
         d.
-    blocks : ndarray, shape (B's finest margins, m)
-        The rows of B that each cell counts in.
     form : ndarray, shape (profiles, R, R)
         K.
     pull : ndarray, shape (R, R)
         The sum over constraints of G'G, each divided by the mean number of cells of its rows, in terms of blocks.
     overlap : ndarray, shape (R, R)
         BB'.
-    row_of : ndarray, shape (constraints, m)
-        The constraint row that each cell counts in, rows numbered through.
-    row_label, row_query : ndarray, shape (rows,)
-        The label and the constraint of each row.
-    strength : ndarray, shape (rows,)
-        One by the mean number of cells of the rows of the constraint.
+    row_of, row_label, row_query, strength
+        Of `ConstraintRows`.
     """
     n_queries, m = labels.shape
-    n_rows = len(rows)
-    k = len(weights)
-    parts = np.empty((n_queries + n_rows, m), np.int32)
-    counts = np.empty(n_queries + n_rows, np.int64)
-    classes = np.empty(n_queries + n_rows, np.int64)
-    n_classes = 0
-    total_rows = 0
-    for r in range(n_rows):
-        total_rows += min(row_sizes[r], m)
-    row_of = np.empty((n_rows, m), np.int32)
-    row_label = np.empty(total_rows, np.int64)
-    row_query = np.empty(total_rows, np.int64)
-    strength = np.empty(total_rows)
-    at = 0
-    used = 0
-    for q in range(n_queries + n_rows):
-        if q < n_queries:
-            new, count, _ = renumber(labels[q], sizes[q])
-            measured = False
-            for c in range(k):
-                if weights[c, q] != 0.0:
-                    measured = True
-                    break
-        else:
-            measured = True
-            new, count, old = renumber(rows[q - n_queries], row_sizes[q - n_queries])
-            for label in range(count):
-                row_label[at + label] = old[label]
-                row_query[at + label] = q - n_queries
-                strength[at + label] = count / m
-            for i in range(m):
-                row_of[q - n_queries, i] = at + new[i]
-            at += count
-        classes[q] = -1
-        if not measured:
-            continue
-        for c in range(n_classes):
-            if counts[c] == count:
-                same = True
-                for i in range(m):
-                    if parts[c, i] != new[i]:
-                        same = False
-                        break
-                if same:
-                    classes[q] = c
-                    break
-        if classes[q] < 0:
-            for i in range(m):
-                parts[n_classes, i] = new[i]
-            counts[n_classes] = count
-            classes[q] = n_classes
-            n_classes += 1
-        used += 1
-    by_class = np.empty((k, max(n_classes, 1)))
-    by_class[:] = 0.0
-    for q in range(n_queries):
-        if classes[q] >= 0:
-            for c in range(k):
-                by_class[c, classes[q]] += weights[c, q]
-    full = -1
-    bounded = False
-    for c in range(n_classes):
-        if counts[c] == m:
-            full = c
-    for r in range(n_rows):
-        bounded = bounded or classes[n_queries + r] == full
-    detailed = np.empty(k)
-    for c in range(k):
-        detailed[c] = by_class[c, full] if full >= 0 else 0.0
-    order, scale, starts = profiles(by_class, detailed)
-    n_profiles = len(starts) - 1
-    # The finest margins: from fine to coarse, each either lies within one already chosen or is chosen.
-    image = np.empty(m, np.int32)
-    chosen = np.empty(n_classes, np.int64)
-    owner = np.empty(n_classes, np.int64)
-    owner[:] = -1
-    n_chosen = 0
-    size = 0
-    for c in rank(counts, n_classes):
-        if c == full:
-            continue
-        for b in range(n_chosen):
-            if refines(parts[chosen[b]], counts[chosen[b]], parts[c], image):
-                owner[c] = b
-                break
-        if owner[c] < 0:
-            owner[c] = n_chosen
-            chosen[n_chosen] = c
-            n_chosen += 1
-            size += counts[c]
-    # A product with the whole inverse is quicker than sums to margins and back while there are few cells.
-    whole = bounded or (n_chosen > 0 and m <= size + 24 * n_chosen)
-    if whole:
-        n_chosen = 1
-        size = m
-    blocks = np.empty((n_chosen, m), np.int32)
-    offset = np.empty(n_chosen + 1, np.int64)
-    offset[0] = 0
-    for b in range(n_chosen):
-        offset[b + 1] = m if whole else offset[b] + counts[chosen[b]]
-        for i in range(m):
-            blocks[b, i] = i if whole else offset[b] + parts[chosen[b], i]
-    single = np.empty(n_profiles)
-    single[:] = 0.0
-    form = np.empty((n_profiles, size, size))
-    form[:] = 0.0
-    pull = np.empty((size, size))
-    pull[:] = 0.0
-    for c in range(n_classes):
-        strong = 0.0
-        for r in range(n_rows):
-            if classes[n_queries + r] == c:
-                strong += counts[c] / m
-        if c == full and not whole:
-            for p in range(n_profiles):
-                child = order[starts[p]]
-                single[p] = by_class[child, c] / scale[starts[p]]
-            continue
-        if whole:
-            low = 0
-            high = m
-            for i in range(m):
-                image[i] = parts[c, i]
-        else:
-            b = owner[c]
-            low = offset[b]
-            high = offset[b + 1]
-            refines(parts[chosen[b]], counts[chosen[b]], parts[c], image)
-        for p in range(n_profiles):
-            weight = by_class[order[starts[p]], c] / scale[starts[p]]
-            if weight == 0.0:
-                continue
-            for i in range(low, high):
-                for j in range(low, high):
-                    if image[i - low] == image[j - low]:
-                        form[p, i, j] += weight
-        if strong > 0.0:
-            for i in range(low, high):
-                for j in range(low, high):
-                    if image[i - low] == image[j - low]:
-                        pull[i, j] += strong
-    overlap = np.empty((size, size))
-    overlap[:] = 0.0
-    for i in range(m):
-        for a in range(n_chosen):
-            for b in range(n_chosen):
-                overlap[blocks[a, i], blocks[b, i]] += 1.0
+    partitions, rows = partitions_of(labels, weights, bounded, total)
+    full = cells_of(partitions.sizes, m)
+    added = weights_of(partitions, weights)
+    detailed = np.empty(len(added))
+    for c in range(len(added)):
+        detailed[c] = added[c, full] if full >= 0 else 0.0
+    order, scale, starts = profiles(added, detailed)
+    of_profile = np.empty((len(starts) - 1, added.shape[1]))
+    for p in range(len(of_profile)):
+        for c in range(added.shape[1]):
+            of_profile[p, c] = added[order[starts[p]], c] / scale[starts[p]]
+    margins = margins_of(partitions, full, n_queries)
+    single, form = forms_of(partitions, margins, full, of_profile)
     return (
         order,
         scale,
         starts,
-        whole,
+        margins.whole,
         single,
-        blocks,
+        margins.blocks,
         form,
-        pull,
-        overlap,
-        row_of,
-        row_label[:at],
-        row_query[:at],
-        strength[:at],
+        pull_of(partitions, margins, n_queries),
+        overlap_of(margins.blocks, margins.start[-1]),
+        rows.of,
+        rows.label,
+        rows.constraint,
+        rows.strength,
     )
 
 

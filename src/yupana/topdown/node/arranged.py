@@ -122,21 +122,19 @@ def arrange_node(node: Node, shut: Flags, binding: list[Constraint]) -> Arranged
     """Bring a node into the form of the kernels."""
     m, k = node.live, node.children
     n_queries = len(node.queries)
-    sizes = np.array([answers.shape[1] for answers in node.answers], dtype=np.int64)
     offsets = np.zeros(n_queries + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    np.cumsum([answers.shape[1] for answers in node.answers], out=offsets[1:])
     labels = np.array(node.queries, dtype=np.int32).reshape(n_queries, m)
     answers = np.ascontiguousarray(np.concatenate(node.answers, axis=1)) if n_queries else np.empty((k, 0))
     weights = np.ascontiguousarray(node.weights)
     places = pack(node.joint)
     totals = max(places, default=-1) + 1
-    rows = np.zeros((len(binding) + totals, m), dtype=np.int32)
-    row_sizes = np.ones(len(rows), dtype=np.int64)
+    bounded = np.zeros((len(binding) + totals, m), dtype=np.int32)
     for at, constraint in enumerate(binding):
-        rows[at] = constraint.labels
-        row_sizes[at] = constraint.low.shape[1]
+        bounded[at] = constraint.labels
+    rows = sum(min(constraint.low.shape[1], m) for constraint in binding) + totals
     order, scale, starts, whole, single, blocks, form, pull, overlap, row_of, row_label, row_query, strength = arrange(
-        labels, sizes, weights, rows, row_sizes
+        labels, weights, bounded, rows
     )
     b, targets, inverse = linear_term(labels, offsets, weights, answers, order, scale)
     low = np.full((len(row_label), k), -np.inf)

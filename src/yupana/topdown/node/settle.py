@@ -675,7 +675,7 @@ def settle(
     upper = np.empty((len(nu), len(nu)))
     anchors = Anchors(np.empty(bound.shape), np.empty(len(joint_total)))
     remember(point, anchors)
-    used = 0
+    used = len(store)  # none; a literal would have functions compiled twice
     best = m * k + 1
     worse = 0
     patience = 12 if total_rows > 0 else 5

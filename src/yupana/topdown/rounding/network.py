@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.compiled import compiled, compiled_part
+from yupana.topdown.partitions import refines, renumber
 from yupana.topdown.rounding.flow import Graph, improve
 from yupana.topdown.rounding.program import TOLERANCE, Joint, Limit, cannot_round
 
@@ -54,7 +55,8 @@ def nest(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32
     dense = np.empty((queries, cells), dtype=np.int32)
     size = np.empty(queries, dtype=np.int64)
     for q in range(queries):
-        size[q] = _number(labels[q], dense[q])
+        dense[q], old = renumber(labels[q])
+        size[q] = len(old)
     level = np.empty(queries, dtype=np.int32)
     level[:] = 0
     nested = np.empty((queries, cells), dtype=np.int32)
@@ -62,13 +64,14 @@ def nest(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32
     levels = 0
     done = np.empty(queries, dtype=np.bool_)
     done[:] = False
+    above = np.empty(cells, dtype=np.int32)
     for _ in range(queries):
         q = -1
         for other in range(queries):
             if not done[other] and (q < 0 or size[other] > size[q]):
                 q = other
         done[q] = True
-        if levels > 0 and not _refines(nested[levels - 1], sizes[levels - 1], dense[q]):
+        if levels > 0 and not refines(nested[levels - 1], sizes[levels - 1], dense[q], above):
             level[0] = -1
             break
         if levels == 0 or size[q] < sizes[levels - 1]:
@@ -78,37 +81,6 @@ def nest(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32
             levels += 1
         level[q] = levels - 1
     return level, nested[:levels], sizes[:levels]
-
-
-@compiled_part
-def _number(labels: NDArray[np.int32], dense: NDArray[np.int32]) -> int:
-    """Number the labels that occur without gaps, in order of appearance; how many there are."""
-    most = 0
-    for i in range(len(labels)):
-        most = max(most, labels[i])
-    number = np.empty(most + 1, dtype=np.int32)
-    number[:] = -1
-    size = 0
-    for i in range(len(labels)):
-        label = labels[i]
-        if number[label] < 0:
-            number[label] = size
-            size += 1
-        dense[i] = number[label]
-    return size
-
-
-@compiled_part
-def _refines(fine: NDArray[np.int32], size: int, coarse: NDArray[np.int32]) -> bool:
-    """Whether cells with the same fine label always have the same coarse one."""
-    above = np.empty(size, dtype=np.int32)
-    above[:] = -1
-    for i in range(len(fine)):
-        if above[fine[i]] < 0:
-            above[fine[i]] = coarse[i]
-        elif above[fine[i]] != coarse[i]:
-            return False
-    return True
 
 
 class Queries(NamedTuple):
