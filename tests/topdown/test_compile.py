@@ -26,11 +26,20 @@ print(is_kept(families._ask), asked.answers.tolist())
 
 ANSWERS = "[1, 0]"
 
+ALL = """
+from yupana.topdown.compile import compile_kernels
+from yupana.topdown.node.settle import settle
+from yupana.topdown.rounding.network import round_by_flow
+compile_kernels(print)
+print(*(sum(kernel.stats.cache_misses.values()) for kernel in (settle, round_by_flow)))
+"""
+"""Compiles everything; what it prints tells how often the two longest loops were compiled by this process."""
 
-def start(**environment: str) -> subprocess.Popen[str]:
-    """Call the loop in a process of its own."""
+
+def start(code: str = ASK, **environment: str) -> subprocess.Popen[str]:
+    """Call loops in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", ASK],
+        [sys.executable, "-W", "error", "-c", code],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -66,3 +75,15 @@ def test_a_read_only_install_is_compiled_into_the_cache_of_the_user_or_in_memory
     assert told(start(**environment, XDG_CACHE_HOME=str(home))) == [f"True {ANSWERS}"]
     nowhere = str(package / "__pycache__")
     assert told(start(**environment, XDG_CACHE_HOME=nowhere)) == ["compiling", f"False {ANSWERS}"]
+
+
+def test_the_longest_loops_are_compiled_beside_the_others_and_found(tmp_path: Path) -> None:
+    """The processes beside compile them for the very types that a node has."""
+    assert told(start(ALL, NUMBA_CACHE_DIR=str(tmp_path))) == ["compiling, once on this machine", "0 0"]
+    assert told(start(ALL, NUMBA_CACHE_DIR=str(tmp_path))) == ["0 0"]
+
+
+def test_what_cannot_be_compiled_beside_is_compiled_here(tmp_path: Path) -> None:
+    """Whoever hands over a path to the package may not hand it on to other processes."""
+    code = ALL.replace("compile_kernels(print)", "import sys; sys.executable = '/nowhere'; compile_kernels(print)")
+    assert told(start(code, NUMBA_CACHE_DIR=str(tmp_path))) == ["compiling, once on this machine", "1 1"]

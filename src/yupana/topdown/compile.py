@@ -1,15 +1,19 @@
 """Compile the loops of TopDown ahead of a run, and say so, or load them from where they were kept."""
 
+import subprocess
+import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, Self
 
 import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
 from yupana.topdown.families import SiblingBatch, ask
+from yupana.topdown.node.arranged import arrange_node, shut_and_binding
+from yupana.topdown.node.kernels import Conditions, Squares
 from yupana.topdown.node.problem import Node
 from yupana.topdown.node.settle import settle
-from yupana.topdown.node.solve import solve
+from yupana.topdown.node.solve import advance, begin, solve
 from yupana.topdown.rounding.rounding import Rounding, round_counts
 
 ONCE: Final = "compiling, once on this machine"
@@ -19,14 +23,78 @@ EACH_TIME: Final = "compiling, as in every run: no folder keeps it (NUMBA_CACHE_
 def compile_kernels(announce: Callable[[str], None]) -> None:
     """Divide a parent of three persons between two children, so that every loop is compiled.
 
+    The two loops that take longest are compiled by processes of their own, which keep them where this one finds them.
+
     Parameters
     ----------
     announce : callable
         Called with what is about to be done, where something must be compiled.
     """
-    with on_compiling(lambda: announce(ONCE if is_kept(settle) else EACH_TIME)):
-        cells = np.arange(2, dtype=np.int32)
+    cells = np.arange(2, dtype=np.int32)
+    measured = np.array([[0.6, 0.2], [1.6, 0.6]])
+    node = Node(np.array([2.0, 1.0]), (cells,), (measured,), np.ones((2, 1)))
+    with _Beside() as beside, on_compiling(lambda: _begin(beside, announce)):
         ask(SiblingBatch(np.array([0, 2]), np.array([0, 2]), cells), cells, 2)
-        parent = np.array([2, 1])
-        node = Node(parent.astype(np.float64), (cells,), (np.array([[0.6, 0.2], [1.6, 0.6]]),), np.ones((2, 1)))
-        round_counts(solve(node).counts, Rounding(parent, ((cells, None),)))
+        arranged = arrange_node(node, *shut_and_binding(node))
+        advance(arranged, begin(arranged), 1, 1.0)
+        beside.wait_for(compile_settle)
+        solve(node)
+        beside.wait_for(compile_rounding)
+        compile_rounding()
+
+
+def compile_settle() -> None:
+    """Settle two cells of two children, of the types that `arrange_node` gives."""
+    no_rows = np.zeros((0, 2))
+    no_labels = np.zeros((0, 2), dtype=np.int32)
+    none = np.zeros((2, 2), dtype=np.bool_)
+    squares = Squares(np.ones((2, 2)), np.ones(2), np.array([0, 2]), np.ones(1), no_labels, np.zeros((1, 0, 0)))
+    conditions = Conditions(np.ones(2), no_labels, no_rows, no_rows, none[:0], np.zeros(0), none)
+    bound = np.zeros((0, 2), dtype=np.int8)
+    written = (~none, bound, np.ones((2, 2)), np.zeros(2), no_rows.copy())
+    arguments: tuple[Any, ...] = (*squares, *conditions, *written, 1, 1000)
+    settle(*arguments)
+
+
+def compile_rounding() -> None:
+    """Round a parent of three persons."""
+    estimate = np.array([[1.2, 0.3], [0.8, 0.7]])
+    round_counts(estimate, Rounding(np.array([2, 1]), ((np.arange(2, dtype=np.int32), None),)))
+
+
+class _Beside:
+    """Processes that compile beside this one."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def start(self, function: Callable[[], None]) -> None:
+        """Call a function of this file in a process of its own. Should that fail, its caller compiles by itself."""
+        name = function.__name__
+        # -P keeps files of the folder that a user happens to be in from being imported.
+        command = [sys.executable, "-P", "-c", f"from {__name__} import {name}; {name}()"]
+        quiet = subprocess.DEVNULL
+        try:
+            self._running[name] = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 (our own)
+        except OSError:
+            return
+
+    def wait_for(self, function: Callable[[], None]) -> None:
+        """Wait until the process that calls a function has ended, if there is one."""
+        if process := self._running.get(function.__name__):
+            process.wait()
+
+    def __exit__(self, *fault: object) -> None:
+        for process in self._running.values():
+            process.kill()
+            process.wait()
+
+
+def _begin(beside: _Beside, announce: Callable[[str], None]) -> None:
+    announce(ONCE if is_kept(settle) else EACH_TIME)
+    if is_kept(settle):
+        beside.start(compile_settle)
+        beside.start(compile_rounding)
