@@ -145,6 +145,21 @@ def test_the_version_is_told_without_the_parser() -> None:
     assert "argparse" not in loaded.split()
 
 
+def test_nothing_complains_at_the_end_of_a_process_that_had_every_module() -> None:
+    """The database tells on the standard error stream what is still held when Python ends."""
+    code = """
+import importlib, pkgutil, yupana
+from yupana.files.database import open_database
+for module in pkgutil.walk_packages(yupana.__path__, "yupana."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+with open_database() as database:
+    database.execute("SELECT 1")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 @pytest.mark.slow
 def test_a_script_of_a_user_passes_mypy_in_strict_mode(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
@@ -80,10 +80,13 @@ class Validation(Sequence[Finding]):
     remarks: tuple[str, ...] = ()
     truncation: tuple[Any, ...] = ()
 
-    @overload
-    def __getitem__(self, place: int) -> Finding: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Finding]: ...
+    if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it
+
+        @overload
+        def __getitem__(self, place: int) -> Finding: ...
+        @overload
+        def __getitem__(self, place: slice) -> Sequence[Finding]: ...
+
     def __getitem__(self, place: int | slice) -> Finding | Sequence[Finding]:
         """A finding, or some."""
         return self.findings[place]
