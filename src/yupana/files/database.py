@@ -23,7 +23,12 @@ STOPS: Final = (duckdb.OutOfMemoryException, duckdb.InterruptException)
 
 @contextmanager
 def open_database(
-    *, memory: int | None = None, spill: Path | None = None, spills: bool = True, full: YupanaError | None = None
+    *,
+    memory: int | None = None,
+    spill: Path | None = None,
+    spills: bool = True,
+    full: YupanaError | None = None,
+    threads: int | None = None,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an in-memory database.
 
@@ -38,6 +43,8 @@ def open_database(
         Whether anything may be put there.
     full : YupanaError, optional
         What to raise when neither memory nor disk is left.
+    threads : int, optional
+        How many it may use; by default all cores. One is quickest where much is asked of few rows.
 
     Raises
     ------
@@ -49,6 +56,8 @@ def open_database(
     config: dict[str, str | bool | int | float | list[str]] = {"temp_directory": ""}
     if spills:
         config["temp_directory"] = str(spill or temporary_folder() / f"yupana-{os.getpid()}-{secrets.token_hex(8)}")
+    if threads is not None:
+        config["threads"] = threads
     if memory is not None:
         config["memory_limit"] = f"{memory // 1024}KiB"
     database = duckdb.connect(":memory:", config=config)

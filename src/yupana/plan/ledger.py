@@ -19,6 +19,10 @@ class Ledger:
 
     plan: Plan
     _charged: dict[str, Measurement] = field(default_factory=dict, init=False)
+    _limit: Budget = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._limit = self.plan.loss()
 
     @property
     def charged(self) -> tuple[str, ...]:
@@ -45,7 +49,7 @@ class Ledger:
         if measurement.name in self._charged:
             raise BudgetError(f"measurement {measurement.name} refused: it has been made already")
         after = self.plan.loss_of((*self._charged.values(), measurement))
-        if after > self.plan.loss():
+        if after > self._limit:
             raise BudgetError(f"measurement {measurement.name} refused: it would pass the budget of the plan")
         self._charged[measurement.name] = measurement
 

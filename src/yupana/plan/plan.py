@@ -339,10 +339,7 @@ def margin_from_json(plan: Mapping[str, Any], measurement: Mapping[str, Any], ce
 def compose(measurements: Iterable[Measurement], distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
     """Total loss of measurements: see `Plan.loss`."""
     return _in_series(
-        [
-            (_path(m, number), m.loss(distance(m) if distance else m.calibration))
-            for number, m in enumerate(measurements)
-        ]
+        [(_path(m, number), m.loss(distance(m)) if distance else m.budget) for number, m in enumerate(measurements)]
     )
 
 

@@ -32,6 +32,8 @@ Check = tuple[tuple[str, ...], str]
 
 _NUMBERS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
 _TOLERANCE: Final = 1e-9
+_SMALL: Final = 20_000_000
+"""Bytes of tables that are read once and kept, where the many questions cost more than the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +168,13 @@ def verify_noise(
 def _compare(release: Described, folder: Path, families: Sequence[Family], codes: Codes, *, sums: bool) -> list[str]:
     """What is wrong with some tables of a release, in words."""
     wrong: list[str] = []
-    with open_database() as db:
+    paths = {table: folder / Path(entry["file"]).name for table, entry in release.tables.items()}
+    are_small = sum(path.stat().st_size for path in paths.values() if path.is_file()) <= _SMALL
+    with open_database(threads=1 if are_small else None) as db:
         columns = {table: of for family in families for table, of in family.tables.items()}
-        for table, entry in release.tables.items():
-            wrong += _open(db, table, folder / Path(entry["file"]).name, entry, columns[table], release)
+        kind = "TEMP TABLE" if are_small else "VIEW"
+        for table, path in paths.items():
+            wrong += _open(db, kind, path, table, columns[table], release)
         if wrong:
             return wrong
         try:
@@ -184,14 +189,10 @@ def _compare(release: Described, folder: Path, families: Sequence[Family], codes
 
 
 def _open(
-    db: duckdb.DuckDBPyConnection,
-    table: str,
-    path: Path,
-    entry: Mapping[str, Any],
-    columns: Sequence[str],
-    release: Described,
+    db: duckdb.DuckDBPyConnection, kind: str, path: Path, table: str, columns: Sequence[str], release: Described
 ) -> list[str]:
-    """Show a file to the database as a view: numbers as such, a suppressed one as NULL, all else as text."""
+    """Show a file to the database, as a view or a copy: numbers as such, a suppressed one as NULL, all else as text."""
+    entry = release.tables[table]
     fault = OutputError(f"{path.name} is not readable as a table of a release")
     try:
         with unreadable(fault):
@@ -210,7 +211,7 @@ def _open(
             for name, kind in (_NUMBERS.items() if release.suppressed else ())
         ]
         with unreadable(fault):
-            db.execute(f"CREATE VIEW {named(table)} AS SELECT * REPLACE ({', '.join(cast)}) FROM {source}")
+            db.execute(f"CREATE {kind} {named(table)} AS SELECT * REPLACE ({', '.join(cast)}) FROM {source}")
     except OutputError as error:
         return [str(error)]
     return []

@@ -61,6 +61,7 @@ def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str
 
 def _write(db: duckdb.DuckDBPyConnection, path: Path, table: RowTable, fmt: Format) -> Path:
     arrays: dict[str, NDArray[np.integer]] = {"order": table.order}
+    lists: dict[str, dict[int, Sequence[Value]]] = {"texts": {}, "numbers": {}}
     joins, columns = [], []
     for number, (name, column) in enumerate(table.columns.items()):
         if not isinstance(column, Coded):
@@ -68,22 +69,31 @@ def _write(db: duckdb.DuckDBPyConnection, path: Path, table: RowTable, fmt: Form
             columns.append(f"c{number} AS {named(name)}")
             continue
         arrays[f"c{number}"] = column.places.astype(np.int32)
-        as_text = fmt == "csv" or not _is_number(column.values)
-        values = [written(value) for value in column.values] if as_text else list(column.values)
-        kind = "VARCHAR" if as_text else "DOUBLE"
-        db.execute(f"CREATE OR REPLACE TABLE d{number} (place INTEGER, value {kind})")
-        listed = {"place": np.arange(len(values), dtype=np.int32), "value": np.array(values, dtype=object)}
-        if values:
-            db.register("listed", listed if as_text else {**listed, "value": np.array(values, dtype=float)})
-            db.execute(f"INSERT INTO d{number} SELECT * FROM listed")
-            db.unregister("listed")
-        joins.append(f"JOIN d{number} ON d{number}.place = c{number}")
+        kind = "texts" if fmt == "csv" or not _is_number(column.values) else "numbers"
+        lists[kind][number] = column.values
+        joins.append(f"JOIN {kind} d{number} ON d{number}.place = c{number} AND d{number}.of = {number}")
         columns.append(f"d{number}.value AS {named(name)}")
-    db.register("numbers", arrays)
-    query = f'SELECT {", ".join(columns)} FROM numbers {" ".join(joins)} ORDER BY numbers."order"'
+    _list_values(db, "texts", "VARCHAR", {n: [written(value) for value in of] for n, of in lists["texts"].items()})
+    _list_values(db, "numbers", "DOUBLE", lists["numbers"])
+    db.register("rows", arrays)
+    query = f'SELECT {", ".join(columns)} FROM rows {" ".join(joins)} ORDER BY rows."order"'
     write_query(db, query, path)
-    db.unregister("numbers")
+    db.unregister("rows")
     return path
+
+
+def _list_values(db: duckdb.DuckDBPyConnection, name: str, kind: str, lists: Mapping[int, Sequence[Value]]) -> None:
+    """List the values of all columns of one kind, by the number of the column and the place in its list."""
+    if not lists:
+        return
+    listed = {
+        "of": np.repeat([*lists], [len(values) for values in lists.values()]),
+        "place": np.concatenate([np.arange(len(values), dtype=np.int32) for values in lists.values()]),
+        "value": np.array([value for values in lists.values() for value in values], dtype=object),
+    }
+    db.register("listed", listed)
+    db.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT of, place, CAST(value AS {kind}) AS value FROM listed")
+    db.unregister("listed")
 
 
 def _is_number(values: Sequence[Value]) -> bool:
