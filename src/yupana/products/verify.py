@@ -173,11 +173,11 @@ def _compare(release: Described, folder: Path, families: Sequence[Family], codes
     with open_database(threads=1 if are_small else None) as db:
         columns = {table: of for family in families for table, of in family.tables.items()}
         kind = "TEMP TABLE" if are_small else "VIEW"
-        for table, path in paths.items():
-            wrong += _open(db, kind, path, table, columns[table], release)
-        if wrong:
-            return wrong
         try:
+            for table, path in paths.items():
+                wrong += _open(db, kind, path, table, columns[table], release)
+            if wrong:
+                return wrong
             for texts, query in _Checks(db, release, families, codes).every(sums=sums):
                 broken = _read(db, query, texts[0].partition(":")[0]).fetchone() or ()
                 wrong += [
@@ -211,7 +211,7 @@ def _open(
             for name, kind in (_NUMBERS.items() if release.suppressed else ())
         ]
         with unreadable(fault):
-            db.execute(f"CREATE {kind} {named(table)} AS SELECT * REPLACE ({', '.join(cast)}) FROM {source}")
+            _read(db, f"CREATE {kind} {named(table)} AS SELECT * REPLACE ({', '.join(cast)}) FROM {source}", table)
     except OutputError as error:
         return [str(error)]
     return []
