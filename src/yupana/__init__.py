@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from yupana import topdown
     from yupana.api import (
         accuracy,
+        attribute_bounds,
         attribute_loss,
         build_spine,
         certificate,
@@ -67,6 +68,7 @@ __all__ = [
     "YupanaError",
     "__version__",
     "accuracy",
+    "attribute_bounds",
     "attribute_loss",
     "build_spine",
     "certificate",

@@ -27,6 +27,7 @@ from yupana.progress import Listener, Step, announcing, listening
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.answers import AttributeAnswer
+    from yupana.audit.attribute.bounds import AttributeBound
     from yupana.audit.empirical.loss import LossFinding
     from yupana.confidential.accuracy import Accuracy
     from yupana.confidential.counter import Validation
@@ -973,7 +974,7 @@ def attribute_loss(
     Parameters
     ----------
     config : str, Path, mapping or configuration
-        Of PHSafe, as of `plan`.
+        Of PHSafe, as of `plan`; or "s-dhc-slides", the budgets behind the slides of the Bureau.
     individuals : str or Path, optional
         A file of individuals, their households and their secrets (TOML or JSON); the example of the slides of the
         Bureau if not given.
@@ -998,18 +999,58 @@ def attribute_loss(
     from yupana.audit.attribute.answers import answers
     from yupana.audit.attribute.contribution import costs_of
     from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
-    from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
-    from yupana.products.phsafe.product import PHSAFE
+    from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS, planned
 
-    asked = ask(PHSAFE, config, accounting=accounting)
+    known = planned(config, accounting) if isinstance(config, str) else None
+    if known is None:
+        asked = ask("phsafe", config, accounting=accounting)
+        known = asked.config.taus, asked.plan()
     question = AttributeQuestion(INDIVIDUALS, SECRETS) if individuals is None else read_individuals(Path(individuals))
-    costs = costs_of(asked.plan(), asked.config.taus)
+    taus, of_config = known
+    costs = costs_of(of_config, taus)
     found: list[AttributeAnswer] = []
-    with listening(progress, "attribute loss") as tell:
+    with listening(progress, "attribute") as tell:
         for individual in question.individuals:
             tell(Step(f"searching the households of {individual.name}"))
             found += answers(costs, [individual], question.secrets or SECRETS, slides=individuals is None)
     return found
+
+
+def attribute_bounds(
+    product: "str | Product[Any]",
+    config: object,
+    *,
+    set: Values | None = None,  # noqa: A002
+    renormalise: bool = False,
+    accounting: "Accounting | None" = None,
+    codes: Place | None = None,
+) -> "list[AttributeBound]":
+    """Tell what SafeTab or TopDown reveals at most of single attributes of any record, or of where it is.
+
+    Parameters
+    ----------
+    product, config, set, renormalise, accounting, codes
+        As of `plan`.
+
+    Returns
+    -------
+    list of AttributeBound
+        ``bound.loss`` is exact: rho, or epsilon under pure differential privacy, where a record differs only in
+        ``bound.attributes``, or only in its block within one unit of the geolevel ``bound.within``.
+
+    Raises
+    ------
+    ConfigError
+        As by `plan`; or of PHSafe, whose losses depend on the household (`attribute_loss`).
+
+    Source
+    ------
+    docs/attribute-loss.md, docs/topdown-privacy.md
+    """
+    from yupana.audit.attribute.bounds import bounds
+
+    asked = ask(product, config, set=set, renormalise=renormalise, accounting=accounting, codes=codes)
+    return list(bounds(asked.product, asked.config, asked.plan()))
 
 
 def build_spine(

@@ -3,19 +3,19 @@
 import argparse
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import yupana
 from yupana.cli.arguments import Commands, print_json
 from yupana.cli.product import add_verb
 from yupana.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from yupana.audit.attribute.answers import AttributeAnswer
+    from yupana.audit.attribute.bounds import AttributeBound
     from yupana.audit.attribute.classes import ClassComparison
-    from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
 
 _PRODUCTION = "s-dhc-2020"
@@ -79,22 +79,13 @@ def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
 
 
 def _phsafe(options: argparse.Namespace) -> None:
-    from yupana.audit.attribute.answers import answers
     from yupana.audit.attribute.classes import comparisons
-    from yupana.audit.attribute.contribution import costs_of
-    from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
-    from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS
-    from yupana.progress import Step, listening
+    from yupana.audit.attribute.slides import planned
 
-    taus, plan = _plan_of(options.config, options.sensitivity)
+    known = planned(options.config, options.sensitivity)
+    plan = known[1] if known else yupana.plan("phsafe", options.config, accounting=options.sensitivity)
+    found = yupana.attribute_loss(options.config, options.individuals, accounting=options.sensitivity, progress=True)
     example = options.individuals is None
-    question = AttributeQuestion(INDIVIDUALS, SECRETS) if example else read_individuals(options.individuals)
-    costs = costs_of(plan, taus)
-    found: list[AttributeAnswer] = []
-    with listening(progress=True, title="attribute") as tell:
-        for individual in question.individuals:
-            tell(Step(f"searching the households of {individual.name}"))
-            found += answers(costs, [individual], question.secrets or SECRETS, slides=example)
     compared = list(comparisons(found))
     if options.classes and not compared:
         raise ConfigError("--classes: the individuals are all of one class, so there is nobody to compare them with")
@@ -112,22 +103,6 @@ def _phsafe(options: argparse.Namespace) -> None:
     if words:
         print()
         print(words)
-
-
-def _plan_of(name: str, accounting: "Accounting") -> "tuple[Mapping[str, int], Plan]":
-    """The thresholds and the plan of a configuration, by file or by a name of ours."""
-    from yupana.audit.attribute.slides import slides_plan
-    from yupana.plan.measurement import Mechanism
-    from yupana.products.phsafe.plan import make_plan, plan_of
-    from yupana.products.phsafe.product import PHSAFE
-    from yupana.products.phsafe.production import TAUS, budgets
-
-    if name == _PRODUCTION:
-        return TAUS, plan_of(budgets(puerto_rico=False), TAUS, Mechanism.ZCDP, accounting=accounting)
-    if name == _SLIDES:
-        return TAUS, slides_plan(accounting)
-    config = PHSAFE.read(name)
-    return config.taus, make_plan(config, accounting=accounting)
 
 
 def _print(found: "list[AttributeAnswer]", plan: "Plan", *, slides: bool) -> None:
@@ -198,65 +173,57 @@ def _print_conclusions(compared: "list[ClassComparison]") -> None:
 
 
 def _safetab(options: argparse.Namespace) -> None:
-    from yupana.audit.attribute.detailed import detailed_loss
     from yupana.files.document import read_document
     from yupana.plan.plan import number
-    from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
+    from yupana.products.safetab.product import PERSONS
 
     source = Path(options.config)
     folder = source if source.is_dir() else source.parent
     path = PERSONS.locate(folder)
     document, _ = read_document(path)
     keys = set(document) if isinstance(document, dict) else set()
-    rows: list[dict[str, Any]] = []
-    symbols = []
-    for product, prefix in ((PERSONS, "privacy_budget_p_"), (HOUSEHOLDS, "privacy_budget_h_")):
-        if not any(key.startswith(prefix) for key in keys):
-            continue
-        read: Callable[[Path], Any] = product.read
-        parameters, names = read(folder), product.attributes
-        planned: Callable[..., Plan] = product.plan
-        plan = planned(parameters, accounting=options.sensitivity)
-        symbols.append(plan.mechanism.budget_name)
-        codes = parameters.config.settings.max_race_codes
-        for chosen in [*((name,) for name in names), ("Race", "Ethnicity"), names]:
-            value = detailed_loss(product, plan, parameters.iterations, codes, chosen)
-            rows.append(
-                {
-                    "product": plan.product,
-                    "privacy_unit": plan.privacy_unit,
-                    "attributes": list(chosen),
-                    **number("loss", value),
-                }
-            )
-    if not rows:
+    found: list[AttributeBound] = []
+    for product, prefix in (("safetab-p", "privacy_budget_p_"), ("safetab-h", "privacy_budget_h_")):
+        if any(key.startswith(prefix) for key in keys):
+            found += yupana.attribute_bounds(product, folder, accounting=options.sensitivity)
+    if not found:
         raise ConfigError(f"config {path}: has no budgets of SafeTab")
     if options.json:
-        print_json(rows)
+        print_json(
+            [
+                {
+                    "product": bound.product,
+                    "privacy_unit": bound.privacy_unit,
+                    "attributes": list(bound.attributes),
+                    **number("loss", bound.loss),
+                }
+                for bound in found
+            ]
+        )
         return
-    print(f"{'product':10} {'a record differs only in':48} {symbols[0] + ', at most':>14}")
-    for row in rows:
-        shown = "infinite" if row["loss_float"] is None else f"{row['loss_float']:.6f}"
-        print(f"{row['product']:10} {', '.join(row['attributes']):48} {shown:>14}")
+    print(f"{'product':10} {'a record differs only in':48} {found[0].mechanism.budget_name + ', at most':>14}")
+    for bound in found:
+        shown = f"{float(bound.loss):.6f}" if isinstance(bound.loss, Fraction) else "infinite"
+        print(f"{bound.product:10} {', '.join(bound.attributes):48} {shown:>14}")
 
 
 def _topdown(options: argparse.Namespace) -> None:
     from yupana.plan.plan import DEFAULT_DELTA
-    from yupana.topdown.plan import semantics_of
-    from yupana.topdown.reading.configuration import read_configuration
+    from yupana.topdown.plan import loss_as_json
 
-    configuration = read_configuration(options.config)
-    described = semantics_of(configuration).as_json(configuration.mechanism)
+    found = yupana.attribute_bounds("topdown", options.config)
+    unit = {"product": found[0].product, "privacy_unit": found[0].privacy_unit}
     rows = [
-        *({"attribute": name, **loss} for name, loss in described["attributes"].items()),
-        *({"geolevel": name, **loss} for name, loss in described["geolevels"].items()),
+        {
+            **({"geolevel": f"Block in {bound.within}"} if bound.within else {"attribute": bound.attributes[0]}),
+            **loss_as_json(bound.loss, bound.mechanism),
+        }
+        for bound in found
     ]
     if options.json:
-        print_json(
-            [{"product": configuration.product, "privacy_unit": configuration.privacy_unit, **row} for row in rows]
-        )
+        print_json([{**unit, **row} for row in rows])
         return
-    print(f"{configuration.product}: where one {configuration.privacy_unit} differs only in")
+    print(f"{unit['product']}: where one {unit['privacy_unit']} differs only in")
     print(f"{'':34}{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}")
     for row in rows:
         losses = (row.get("rho_float"), row.get("epsilon_float", row.get("epsilon")))

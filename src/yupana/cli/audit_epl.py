@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import yupana
 from yupana.asked import entropy
 from yupana.cli.arguments import Commands, confidence_level, count, positive, print_json, seed
 from yupana.cli.product import add_verb
@@ -192,19 +193,25 @@ def _with_noise(options: argparse.Namespace, law: "Law") -> "Series":
 def _release(
     options: argparse.Namespace, request: "LossRequest"
 ) -> "tuple[list[LossFinding], Sequence[PublishedLoss]]":
-    from yupana.audit.empirical.loss import examine_all
     from yupana.audit.empirical.series import read_published_1940
-    from yupana.confidential.truth.hierarchy import COUNTS, by_geolevel
-    from yupana.confidential.truth.series import release_and_truth
+    from yupana.confidential.truth.hierarchy import COUNTS
 
     if options.truth is None or not options.truth.is_dir():
         raise ConfigError("a release needs its truth: a folder of the same tables without noise, as `exact` writes")
-    if (options.noisy_counts / COUNTS).is_dir():
-        beside = read_published_1940(options.beside) if options.beside is not None else ()
-        return examine_all(list(by_geolevel(options.noisy_counts, options.truth, options.query)), request), beside
-    if options.query is not None or options.beside is not None:
+    if not (options.noisy_counts / COUNTS).is_dir() and (options.query is not None or options.beside is not None):
         raise ConfigError("--query and --beside are for releases of TopDown")
-    return examine_all(list(release_and_truth(options.noisy_counts, options.truth)), request), ()
+    beside = read_published_1940(options.beside) if options.beside is not None else ()
+    found = yupana.empirical_loss(
+        options.noisy_counts,
+        options.truth,
+        queries=options.query,
+        mode=request.mode,
+        bandwidth=request.bandwidth,
+        percentile=request.percentile,
+        replicates=request.replicates,
+        confidence=request.confidence,
+    )
+    return found, beside
 
 
 def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str]]":

@@ -166,17 +166,20 @@ class Semantics:
 
     def as_json(self, mechanism: Mechanism, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
         """Describe them, with the epsilon of each: its tight conversion at ``delta`` under zCDP."""
-
-        def described(loss: Budget) -> dict[str, Any]:
-            if mechanism is Mechanism.PURE:
-                return {**number("rho", None), **number("epsilon", loss)}
-            epsilon = epsilon_tight(loss, delta)
-            return {**number("rho", loss), "epsilon": None if epsilon == INFINITE else epsilon}
-
         return {
-            "attributes": {name: described(loss) for name, loss in self.attributes.items()},
-            "geolevels": {f"Block in {level}": described(loss) for level, loss in self.geolevels.items()},
+            "attributes": {name: loss_as_json(loss, mechanism, delta) for name, loss in self.attributes.items()},
+            "geolevels": {
+                f"Block in {level}": loss_as_json(loss, mechanism, delta) for level, loss in self.geolevels.items()
+            },
         }
+
+
+def loss_as_json(loss: Budget, mechanism: Mechanism, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
+    """A loss in rho with its tight epsilon at ``delta``; of pure differential privacy the epsilon alone."""
+    if mechanism is Mechanism.PURE:
+        return {**number("rho", None), **number("epsilon", loss)}
+    epsilon = epsilon_tight(loss, delta)
+    return {**number("rho", loss), "epsilon": None if epsilon == INFINITE else epsilon}
 
 
 def semantics_of(configuration: Configuration) -> Semantics:

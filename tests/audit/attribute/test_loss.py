@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from safetab_worlds import LEVELS as ITERATION_LEVELS
 from safetab_worlds import random_world, seeded, write_parameters
 
+import yupana
 from yupana.audit.attribute.contribution import ENTRIES, Costs, costs_of
 from yupana.audit.attribute.detailed import cells_moved
 from yupana.audit.attribute.households import Household, Individual, Person, faults_of, recoded, unit_record, without
 from yupana.audit.attribute.loss import ATTRIBUTES, attribute_loss
-from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, rule, rule_of_the_slides
+from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, planned, rule, rule_of_the_slides
 from yupana.cli import audit_attribute
 from yupana.cli.main import main
 from yupana.confidential.phsafe import count
@@ -29,6 +30,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan, plan_of
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import TAUS, budgets, production_config, production_plan
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.phsafe.tables import level_of
@@ -467,7 +469,21 @@ def test_the_plan_of_2020_stands_under_its_name() -> None:
 
 
 def test_a_built_in_configuration_is_known_by_its_name() -> None:
-    built_in, published = (audit_attribute._plan_of(name, "published") for name in ("s-dhc-2020-us", "s-dhc-2020"))
-    assert built_in[1].differences(published[1]) == []
-    assert dict(built_in[0]) == dict(published[0])
+    named = planned("s-dhc-2020")
+    assert named is not None
+    assert yupana.plan("phsafe", "s-dhc-2020-us").differences(named[1]) == []
+    assert dict(PHSAFE.read("s-dhc-2020-us").taus) == dict(named[0])
     assert audit_attribute._asker(Path("s-dhc-2020-pr"), "s-dhc-2020-pr") is audit_attribute._phsafe
+
+
+def test_bounds_from_python_are_those_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "attribute", "pl94-2020-us", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    bounds = yupana.attribute_bounds("topdown", "pl94-2020-us")
+    assert [(row.get("attribute"), row.get("geolevel"), row["rho"]) for row in rows] == [
+        (*((None, f"Block in {b.within}") if b.within else (b.attributes[0], None)), str(b.loss)) for b in bounds
+    ]
+    moved = {bound.within: bound.loss for bound in bounds if bound.within}
+    assert list(moved.values()) == sorted(moved.values())
+    with pytest.raises(yupana.ConfigError, match="attribute_loss"):
+        yupana.attribute_bounds("phsafe", "s-dhc-2020-us")

@@ -12,6 +12,12 @@ from yupana.privacy.exact import Budget
 from yupana.products.phsafe.plan import plan_of
 from yupana.products.phsafe.production import TAUS, budgets
 
+PRODUCTION: Final = "s-dhc-2020"
+"""The name of the thresholds and budgets of 2020 in the United States, without states."""
+
+SLIDES: Final = "s-dhc-slides"
+"""The name of the budgets behind the slides."""
+
 INDIVIDUALS: Final = (
     Individual("Alice", age=20, relation=25, size=3, type=2),
     Individual("Bob", age=16, relation=25, size=3, type=1),
@@ -80,6 +86,13 @@ _DENOMINATORS: Final = ("PH1_denom", "PH5_denom", "PH8_denom")
 _CHILDREN: Final = ("PH3", "PH3 by race", "PH6")
 _ALL: Final = ("PH1_num", "PH2", "PH4", "PH7", *_CHILDREN, *_DENOMINATORS)
 _UNION: Final = {"Race", "Ethnicity", "Relation"}
+
+
+def planned(config: str, accounting: Accounting = "published") -> tuple[Mapping[str, int], Plan] | None:
+    """The thresholds and the plan of 2020, or those behind the slides, by the names of the two; None of other names."""
+    if config == "s-dhc-2020":
+        return TAUS, plan_of(budgets(puerto_rico=False), TAUS, Mechanism.ZCDP, accounting=accounting)
+    return (TAUS, slides_plan(accounting)) if config == "s-dhc-slides" else None
 
 
 def rule(plan: Plan, taus: Mapping[str, int], individual: Individual, attributes: Collection[str]) -> Budget:

@@ -1,0 +1,65 @@
+"""The most that SafeTab and TopDown lose where one record differs in some attributes only, whatever the record."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from yupana.audit.attribute.detailed import detailed_loss
+from yupana.errors import ConfigError
+from yupana.plan.measurement import Mechanism
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import Budget
+from yupana.products.product import Product
+from yupana.products.safetab.product import SafetabProduct
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.plan import semantics_of
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeBound:
+    """What neighbours lose at most that differ in one record, and there in some attributes or in its block only.
+
+    Attributes
+    ----------
+    product, privacy_unit : str
+    attributes : tuple of str
+        In which the record may differ in any way; () where it is moved.
+    within : str
+        The geolevel of TopDown that the record's new block is in the same unit of; "" where it is not moved.
+    mechanism : Mechanism
+    loss : Fraction or infinite
+        rho, or epsilon under pure differential privacy.
+    """
+
+    product: str
+    privacy_unit: str
+    attributes: tuple[str, ...]
+    within: str
+    mechanism: Mechanism
+    loss: Budget
+
+
+def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[AttributeBound]:  # noqa: ANN401 (the product's own)
+    """Bound what each attribute costs alone, some together, and moves: docs/attribute-loss.md, docs/topdown-privacy.md.
+
+    Raises
+    ------
+    ConfigError
+        If the product counts households whose losses depend on their members: `attribute_loss` searches those.
+    """
+
+    def bound(loss: Budget, attributes: tuple[str, ...] = (), within: str = "") -> AttributeBound:
+        return AttributeBound(plan.product, plan.privacy_unit, attributes, within, plan.mechanism, loss)
+
+    if isinstance(product, SafetabProduct):
+        names, codes = product.attributes, config.config.settings.max_race_codes
+        for chosen in [*((name,) for name in names), ("Race", "Ethnicity"), names]:
+            yield bound(detailed_loss(product, plan, config.iterations, codes, chosen), chosen)
+    elif isinstance(config, Configuration):
+        semantics = semantics_of(config)
+        for name, loss in semantics.attributes.items():
+            yield bound(loss, attributes=(name,))
+        for geolevel, loss in semantics.geolevels.items():
+            yield bound(loss, within=geolevel)
+    else:
+        raise ConfigError(f"{product.key}: what an attribute costs depends on the household; ask attribute_loss")
