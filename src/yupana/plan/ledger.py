@@ -1,6 +1,7 @@
 """The ledger of one run, and the door through which every confidential count must pass."""
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ class Ledger:
     plan: Plan
     _charged: dict[str, Measurement] = field(default_factory=dict, init=False)
     _limit: Budget = field(init=False)
+    _in_sequence: Budget = field(init=False, default=Fraction(0))
+    """The sum of what was charged; no way to compose it counts more."""
 
     def __post_init__(self) -> None:
         self._limit = self.plan.loss()
@@ -48,10 +51,12 @@ class Ledger:
             raise BudgetError(f"measurement {measurement.name} refused: {reason}")
         if measurement.name in self._charged:
             raise BudgetError(f"measurement {measurement.name} refused: it has been made already")
-        after = self.plan.loss_of((*self._charged.values(), measurement))
-        if after > self._limit:
+        in_sequence = self._in_sequence + measurement.budget
+        charged = (*self._charged.values(), measurement)
+        if in_sequence > self._limit and self.plan.loss_of(charged) > self._limit:
             raise BudgetError(f"measurement {measurement.name} refused: it would pass the budget of the plan")
         self._charged[measurement.name] = measurement
+        self._in_sequence = in_sequence
 
     def open(self, measurement: Measurement, groups: int) -> "Meter":
         """Charge a measurement of ``groups`` population groups that will be measured piece by piece.
