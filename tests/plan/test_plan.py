@@ -123,7 +123,7 @@ def test_an_infinite_budget_means_no_noise_and_no_promise() -> None:
     assert isinstance(boundless.measurements[0].law, Zero)
     assert boundless.measurements[0].variance == 0
     assert boundless.loss() == INFINITE
-    assert not boundless.is_releasable
+    assert boundless.against_release
     totals = boundless.as_json()["totals"]
     assert (totals["rho"], totals["rho_float"], totals["epsilon"]) == ("Infinity", None, None)
 

@@ -12,10 +12,11 @@ from yupana.errors import OutputError
 from yupana.files.database import open_database
 from yupana.plan.measurement import of_own_record
 from yupana.privacy.exact import INFINITE, Budget
-from yupana.release.folder import MANIFEST, new_folder
-from yupana.release.release import Release, open_release, open_table, write_release
+from yupana.release.check import describe
+from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.release import Release, open_release, open_table
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
-from yupana.release.tables import Format, ReleaseTable
+from yupana.release.tables import Format, ReleaseTable, write_table
 
 TABLE = ReleaseTable(
     "T1", {"ID": ["01", "02"], "TYPE": ["STATE", "STATE"], "COUNT": [3, -4], "VARIANCE": [4.5, 4.5], "MOE": [4, 4]}
@@ -30,7 +31,11 @@ def manifest(budget: Budget = Fraction(1), **more: object) -> dict[str, Any]:
 
 def made(folder: Path, fmt: Format = "csv", **more: Any) -> Release:  # noqa: ANN401
     with new_folder(folder) as draft:
-        write_release(draft, [TABLE, OTHER], manifest(**more), fmt)
+        tables = {}
+        for table in (TABLE, OTHER):
+            path = write_table(draft, table, fmt)
+            tables[path.name] = describe(table.name, path, table.rows, table.columns)
+        write_manifest(draft, {**manifest(**more), "tables": tables})
     return open_release(folder, confidential=True)
 
 

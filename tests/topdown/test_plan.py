@@ -240,7 +240,7 @@ def test_under_pure_differential_privacy_losses_are_epsilons(
 def test_an_infinite_budget_is_planned_without_noise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = example(tmp_path, rho="inf")
     plan = make_plan(read_configuration(path))
-    assert not plan.is_releasable
+    assert plan.against_release
     assert all(m.budget == INFINITE and m.law == Zero() for m in plan.measurements)
     semantics = plan_json(capsys, str(path))["semantics"]
     assert semantics["attributes"]["age"] == {"rho": "Infinity", "rho_float": None, "epsilon": None}

@@ -126,7 +126,6 @@ Grouping = Literal["orig", "even"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
-GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
 
 PLACES: Final = "pme"
 AREAS: Final = "aian"

@@ -124,11 +124,6 @@ class Plan:
             reasons.append(f"the loss is above {LARGEST_LOSS}, which protects nobody")
         return tuple(reasons)
 
-    @property
-    def is_releasable(self) -> bool:
-        """Whether every measurement has noise, and the loss is one that protects."""
-        return not self.against_release
-
     def without_noise(self) -> "Plan":
         """The same plan with infinite budgets: zero noise, for synthetic data or for use in the house."""
         return replace(self, measurements=tuple(replace(m, budget=INFINITE) for m in self.measurements))

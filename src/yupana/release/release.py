@@ -1,7 +1,7 @@
 """A release on disk as one object: its manifest, plan, status and tables, each checked when it is used."""
 
 import html
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -24,9 +24,8 @@ from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, read_code
 from yupana.release.columns import read_columns
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.processing import RECORD
-from yupana.release.rows import RowTable, write_rows
 from yupana.release.status import refuse_confidential, status_of
-from yupana.release.tables import Format, ReleaseTable, checksum, read_table, table_rows, write_table
+from yupana.release.tables import checksum, read_table, table_rows
 
 KINDS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
 """SQL types of the columns that hold numbers; all others are codes and stay text."""
@@ -365,22 +364,3 @@ def open_table(path: Path) -> Release:
     told = {"table": path.stem, "sha256": checksum(path)}
     alone = {"yupana": yupana.__version__, "product": "tables", "status": "unknown", "tables": {path.name: told}}
     return Release(path.parent, alone, "", {path.name: path})
-
-
-def write_release(
-    draft: Path, tables: Iterable[ReleaseTable | RowTable], manifest: Mapping[str, Any], fmt: Format
-) -> Release:
-    """Write tables and a manifest that lists them into a folder that is being made (`new_folder`).
-
-    Raises
-    ------
-    OSError
-        If they cannot be written.
-    """
-    described = {}
-    for table in tables:
-        path = write_rows(draft, table, fmt) if isinstance(table, RowTable) else write_table(draft, table, fmt)
-        described[path.name] = describe(table.name, path, table.rows, table.columns)
-    whole = {**manifest, "tables": described}
-    write_manifest(draft, whole)
-    return Release(draft, whole, checksum(draft / MANIFEST))

@@ -12,12 +12,6 @@ from yupana.privacy.exact import Budget
 from yupana.products.phsafe.plan import plan_of
 from yupana.products.phsafe.production import TAUS, budgets
 
-PRODUCTION: Final = "s-dhc-2020"
-"""The name of the thresholds and budgets of 2020 in the United States, without states."""
-
-SLIDES: Final = "s-dhc-slides"
-"""The name of the budgets behind the slides."""
-
 INDIVIDUALS: Final = (
     Individual("Alice", age=20, relation=25, size=3, type=2),
     Individual("Bob", age=16, relation=25, size=3, type=1),
