@@ -18,8 +18,11 @@ from yupana.asked import (
     Values,
     account,
     ask,
+    bytes_of,
     confidence_of,
     entropy,
+    path_if_given,
+    path_of,
     positive_number,
 )
 from yupana.errors import ConfigError, OutputError, nearest
@@ -186,7 +189,7 @@ def solve(
     )
     entries = asked.product.entries(asked.config, asked.accounting)
     if targets is not None:
-        question = read_question(Path(targets), entries)
+        question = read_question(path_of("targets", targets), entries)
     else:
         least, by_size, by_weight = (
             {name: positive_number(f"{kind} of {name}", value) for name, value in (given or {}).items()}
@@ -317,19 +320,19 @@ def run(
     )
     charged = account(ledger, dataset, limit, unit, household_cap)
     page = None if report is None else _claimed(report, [out, *_places(data)])
-    made = _absolute(out)
+    made = path_of("out", out).absolute()
     with _opened(asked, data, out, synthetic, memory, progress, "run") as (folder, common):
         request = replace(
             common,
             entropy=entropy(seed),
             overwrite=overwrite,
-            log=_path(log),
+            log=path_if_given("log", log),
             account=charged,
-            totals=_path(totals),
+            totals=path_if_given("totals", totals),
             resume=resume,
-            noisy_measurements=_path(noisy_measurements),
+            noisy_measurements=path_if_given("noisy_measurements", noisy_measurements),
         )
-        make(asked.product, asked.config, folder, Path(out), request)
+        make(asked.product, asked.config, folder, path_of("out", out), request)
     release = open_release(made)
     if page is not None:
         _write_report(page, asked, release)
@@ -397,10 +400,16 @@ def exact(
         format=format,
         estimator=estimator,
     )
-    made = _absolute(out)
+    made = path_of("out", out).absolute()
     with _opened(asked, data, out, synthetic, memory, progress, "exact") as (folder, common):
-        request = replace(common, overwrite=overwrite, log=_path(log), totals=_path(totals), internal=internal)
-        make(asked.product, asked.config, folder, Path(out), request)
+        request = replace(
+            common,
+            overwrite=overwrite,
+            log=path_if_given("log", log),
+            totals=path_if_given("totals", totals),
+            internal=internal,
+        )
+        make(asked.product, asked.config, folder, path_of("out", out), request)
     return open_release(made)
 
 
@@ -446,7 +455,12 @@ def validate(
 
     asked = ask(product, config, set=set, renormalise=renormalise, codes=codes, columns=columns, spine=spine)
     with _opened(asked, data, None, synthetic, memory, progress, "validate") as (folder, request):
-        found = look(asked.product, asked.config, folder, replace(request, totals=_path(totals), internal=internal))
+        found = look(
+            asked.product,
+            asked.config,
+            folder,
+            replace(request, totals=path_if_given("totals", totals), internal=internal),
+        )
         frames = {} if isinstance(data, str | Path) else data
         told = (
             replace(one, file=in_words(one.file, folder, frames), text=in_words(one.text, folder, frames))
@@ -527,10 +541,16 @@ def accuracy(
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise ConfigError("trials: must be a whole number above 0")
     with _opened(asked, data, out, synthetic, memory, progress, "accuracy") as (folder, common):
-        request = replace(common, entropy=entropy(seed), totals=_path(totals), internal=internal, overwrite=overwrite)
+        request = replace(
+            common,
+            entropy=entropy(seed),
+            totals=path_if_given("totals", totals),
+            internal=internal,
+            overwrite=overwrite,
+        )
         observed = observe(asked.product, asked.config, folder, request, trials=trials)
     if out is not None:
-        write_accuracy(observed, Path(out), request)
+        write_accuracy(observed, path_of("out", out), request)
     return Accuracy.told(observed)
 
 
@@ -558,7 +578,7 @@ def open_release(folder: Place) -> "Release":
     """
     from yupana.release.release import open_release as open_folder
 
-    return open_folder(Path(folder), confidential=True)
+    return open_folder(path_of("folder", folder), confidential=True)
 
 
 def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checked":
@@ -583,7 +603,7 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
     """
     from yupana.products.check import check_release
 
-    return check_release(_folder(release), _path(inputs))
+    return check_release(_folder(release), path_if_given("inputs", inputs))
 
 
 def interval(
@@ -627,7 +647,7 @@ def interval(
 
     if not queries:
         raise ConfigError("interval needs a query, such as 'PH1_num[REGION_ID=06]'; docs/intervals.md has the language")
-    return intervals(_folder(release), queries, confidence=_level(confidence), noisy=_path(noisy))
+    return intervals(_folder(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
 
 
 def estimate(
@@ -681,7 +701,7 @@ def estimate(
 
     request = EstimateRequest(
         release=_folder(release),
-        out=Path(out),
+        out=path_of("out", out),
         puerto_rico=None if puerto_rico is None else _folder(puerto_rico),
         confidence=confidence_of(confidence),
         method=method,
@@ -690,7 +710,7 @@ def estimate(
         overwrite=overwrite,
         publish=publish,
     )
-    made = _absolute(out)
+    made = path_of("out", out).absolute()
     with listening(progress, "estimate") as tell:
         publish_estimates(request, announcing(tell))
     return open_release(made)
@@ -741,14 +761,14 @@ def combine_coterminous(
     """
     from yupana.estimate.coterminous.combine import make_coterminous
 
-    made = _absolute(out)
+    made = path_of("out", out).absolute()
     with listening(progress, "coterminous") as tell:
         make_coterminous(
             _folder(release),
-            Path(reference),
-            Path(out),
-            housing_units=_path(housing_units),
-            parameters=_path(parameters),
+            path_of("reference", reference),
+            path_of("out", out),
+            housing_units=path_if_given("housing_units", housing_units),
+            parameters=path_if_given("parameters", parameters),
             zero_suppression=_level(zero_suppression),
             overwrite=overwrite,
             announce=announcing(tell),
@@ -795,13 +815,13 @@ def suppress(
     """
     from yupana.estimate.suppression.suppression import suppress_release
 
-    made = _absolute(out)
+    made = path_of("out", out).absolute()
     with listening(progress, "suppress") as tell:
         suppress_release(
             _folder(release),
-            Path(policy),
-            Path(out),
-            parameters=_path(parameters),
+            path_of("policy", policy),
+            path_of("out", out),
+            parameters=path_if_given("parameters", parameters),
             overwrite=overwrite,
             announce=announcing(tell),
         )
@@ -880,19 +900,21 @@ def report(
         from yupana.report.spine import write_report
 
         with listening(progress, "report") as tell:
-            return write_report(opened.folder, _path(boundaries), Path(to), announcing(tell))
+            return write_report(
+                opened.folder, path_if_given("boundaries", boundaries), path_of("to", to), announcing(tell)
+            )
     if boundaries is not None:
         raise ConfigError("boundaries are for the map of a spine")
     asked = ask(opened.product, opened.folder / "manifest.json", codes=codes)
     _write_report(_claimed(to, [opened.folder]), asked, opened.intact())
-    return Path(to)
+    return path_of("to", to)
 
 
 def _claimed(page: Place, homes: Sequence[Place]) -> "NewFile":
     """A page that may lie in none of these folders, claimed before the work."""
     from yupana.report.place import claim_page
 
-    return claim_page(Path(page), [Path(home) for home in homes])
+    return claim_page(path_of("report", page), [Path(home) for home in homes])
 
 
 def _write_report(page: "NewFile", asked: Case, release: "Release") -> None:
@@ -1005,7 +1027,11 @@ def attribute_loss(
     if known is None:
         asked = ask("phsafe", config, accounting=accounting)
         known = asked.config.taus, asked.plan()
-    question = AttributeQuestion(INDIVIDUALS, SECRETS) if individuals is None else read_individuals(Path(individuals))
+    question = (
+        AttributeQuestion(INDIVIDUALS, SECRETS)
+        if individuals is None
+        else read_individuals(path_of("individuals", individuals))
+    )
     taus, of_config = known
     costs = costs_of(of_config, taus)
     found: list[AttributeAnswer] = []
@@ -1105,8 +1131,10 @@ def build_spine(
     for name in changes:
         if name not in known:
             raise ConfigError(f"a spine has no setting {name!r}{nearest(name, known)}")
-    request = SpineRequest(Path(reference), _path(blocks), Path(out), overwrite)
-    made = _absolute(out)
+    request = SpineRequest(
+        path_of("reference", reference), path_if_given("blocks", blocks), path_of("out", out), overwrite
+    )
+    made = path_of("out", out).absolute()
     with listening(progress, "spine") as tell:
         build(replace(settings, **changes), request, announcing(tell))
     return open_release(made)
@@ -1150,7 +1178,7 @@ def spine_distances(
     from yupana.geography.distance import measure
 
     with listening(progress, "distance") as tell:
-        rows = measure(_folder(spine), Path(entities), root, announcing(tell))
+        rows = measure(_folder(spine), path_of("entities", entities), root, announcing(tell))
     kinds = {"column": "VARCHAR", "entity": "VARCHAR", "county": "VARCHAR", "osed": "BIGINT"}
     return ArrowTable.of({name: (kind, [getattr(row, name) for row in rows]) for name, kind in kinds.items()})
 
@@ -1200,7 +1228,7 @@ def synthesize(
 
     with listening(progress, "synthesize") as tell:
         return invent(
-            Path(out),
+            path_of("out", out),
             households=households,
             states=tuple(states) if states is not None else ALL_51_STATE_CODES,
             seed=seed,
@@ -1223,9 +1251,10 @@ def _opened(
     from yupana.confidential.records.frames import as_folder
     from yupana.confidential.request import RunRequest, in_output
 
+    memory = bytes_of(memory)
     if out is not None and isinstance(data, Mapping):
         for given in _places(data):
-            if in_output(Path(given), Path(out)):
+            if in_output(Path(given), path_of("out", out)):
                 raise OutputError(
                     f"{given} lies in {out} and would go with what is replaced there; name another folder"
                 )
@@ -1261,14 +1290,7 @@ def _level(value: Exact | None) -> Fraction | None:
     return None if value is None else confidence_of(value)
 
 
-def _absolute(out: Place) -> Path:
-    """Where a release will stand, found before: a folder that is replaced is no longer the one at hand."""
-    return Path(out).absolute()
-
-
-def _path(place: Place | None) -> Path | None:
-    return None if place is None else Path(place)
-
-
 def _folder(release: "Release | Place") -> Path:
-    return Path(release) if isinstance(release, str | Path) else release.folder
+    from yupana.release.release import Release
+
+    return release.folder if isinstance(release, Release) else path_of("release", release)

@@ -112,7 +112,7 @@ def ask(
         return config
     found = _product(product)
     listing = PRODUCTS.listing(found.key)
-    more = {"codes": None if codes is None else Path(codes), "renormalise": renormalise or None}
+    more = {"codes": path_if_given("codes", codes), "renormalise": renormalise or None}
     more = {name: value for name, value in more.items() if value is not None}
     for name in (*more, *(() if spine is None else ("spine",))):
         if name not in listing.takes:
@@ -218,12 +218,12 @@ def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # n
         return config, None
     from yupana.geography.settings import KINDS
 
-    if spine in KINDS:
+    if isinstance(spine, str) and spine in KINDS:
         return config.on_spine(spine), None
     from yupana.geography.disk import manifest_of, settings_of
     from yupana.topdown.given import on_given
 
-    folder = Path(spine)
+    folder = path_of("spine", spine)
     if not folder.is_dir():
         raise ConfigError(f"spine {spine}: neither {', '.join(KINDS)} nor a folder")
     return on_given(config, settings_of(manifest_of(folder), folder), folder), folder
@@ -253,7 +253,7 @@ def account(
         If what is given does not go together.
     """
     from yupana.confidential.request import Account
-    from yupana.plan.unit import OWN, Unit
+    from yupana.plan.unit import OWN, UNITS, Unit
 
     if ledger is None and dataset is None and (limit, unit or "record", household_cap) == (None, "record", None):
         return None
@@ -262,12 +262,52 @@ def account(
             "a ledger needs both its file and the name of a dataset (--ledger FILE --dataset NAME), "
             "and a limit, a unit and a household cap need a ledger"
         )
+    if not isinstance(dataset, str):
+        raise ConfigError(f"dataset: must be a text, and is of type {type(dataset).__name__}")
+    if unit is not None and unit not in UNITS:
+        raise ConfigError(f"unit: must be {', '.join(UNITS[:-1])} or {UNITS[-1]}")
+    if household_cap is not None and (isinstance(household_cap, bool) or not isinstance(household_cap, int)):
+        raise ConfigError("household_cap: must be a whole number of persons")
     limits = limit if isinstance(limit, Mapping) else {} if limit is None else {OWN: limit}
     whose = Unit(unit or "record", household_cap)
     whose.check_columns(limits)
-    return Account(
-        Path(ledger), dataset, {kind: exact_number(f"limit {kind}", value) for kind, value in limits.items()}, whose
-    )
+    least = {kind: exact_number(f"limit {kind}", value) for kind, value in limits.items()}
+    return Account(path_of("ledger", ledger), dataset, least, whose)
+
+
+def path_of(name: str, place: object) -> Path:
+    """A path as users give it, absolute or from where they are.
+
+    Raises
+    ------
+    ConfigError
+        If it is of another type, or no path of any system.
+    """
+    if not isinstance(place, str | Path):
+        raise ConfigError(f"{name}: must be a path, and is of type {type(place).__name__}")
+    if "\0" in str(place):
+        raise ConfigError(f"{name}: no path has a character of number 0")
+    return Path(place)
+
+
+def path_if_given(name: str, place: object) -> Path | None:
+    """A path as `path_of` reads it; None where none is given."""
+    return None if place is None else path_of(name, place)
+
+
+def bytes_of(memory: object) -> int | None:
+    """How much memory may be used, in bytes; None where nothing is said.
+
+    Raises
+    ------
+    ConfigError
+        If it is no positive whole number of a size that machines have.
+    """
+    if memory is None:
+        return None
+    if isinstance(memory, bool) or not isinstance(memory, int) or not 0 < memory < 1 << 60:
+        raise ConfigError("memory: must be a whole number of bytes above 0, such as 4_000_000_000")
+    return memory
 
 
 def entropy(seed: int | None) -> "Entropy":

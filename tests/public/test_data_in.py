@@ -212,6 +212,49 @@ def test_what_is_asked_for_and_does_not_exist_is_named(frames: dict[str, pl.Data
         yupana.open_release(tmp_path / "nothing")
 
 
+STRANGE: tuple[Any, ...] = (5, 1.5, float("nan"), True, b"x", [1], {}, object(), "a\0b")
+"""What is no path, whatever it is given for."""
+
+REFUSED: dict[str, tuple[Any, ...]] = {
+    "log": STRANGE,
+    "report": STRANGE,
+    "ledger": STRANGE,
+    "memory": (0, -1, 1.5, float("nan"), float("inf"), True, "4GB", b"x", [1], object(), 10**30),
+    "dataset": (5, 1.5, b"x", [1], {}, object()),
+    "unit": (5, b"x", "persons", object()),
+    "household_cap": (1.5, "6", True, [1]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_option_of_another_type_is_refused_by_its_name(name: str, census: Path, tmp_path: Path) -> None:
+    common: dict[str, Any] = {"synthetic": True}
+    if name in ("ledger", "dataset", "unit", "household_cap"):
+        common |= {"ledger": tmp_path / "ledger.json", "dataset": "2030", "limit": 100}
+    for value in REFUSED[name]:
+        with pytest.raises(yupana.ConfigError, match=f"^{name}: "):
+            yupana.run("phsafe", phsafe(), census, tmp_path / "out", **{**common, name: value})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: type(value).__name__)
+def test_a_folder_of_another_type_is_refused_by_its_name(value: Any, census: Path, tmp_path: Path) -> None:  # noqa: ANN401
+    calls: dict[str, Callable[[], object]] = {
+        "folder": lambda: yupana.open_release(value),
+        "release": lambda: yupana.check(value),
+        "out": lambda: yupana.run("phsafe", phsafe(), census, value),
+        "targets": lambda: yupana.solve("phsafe", phsafe(), targets=value),
+        "spine": lambda: yupana.plan("topdown", "pl94-2020-us", spine=value),
+        "codes": lambda: yupana.plan("safetab-p", "ddhc-2020-us", codes=value),
+        "individuals": lambda: yupana.attribute_loss("s-dhc-2020-us", value),
+        "reference": lambda: yupana.build_spine(value, tmp_path / "spine"),
+    }
+    for name, call in calls.items():
+        with pytest.raises(yupana.ConfigError, match=f"^{name}: "):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_is_charged_and_refused_beyond_its_limit(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     charged: dict[str, Any] = {"ledger": tmp_path / "ledger", "dataset": "made up", "limit": "3/2", "synthetic": True}
     yupana.run("phsafe", phsafe(), frames, tmp_path / "first", **charged)

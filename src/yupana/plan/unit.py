@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from yupana.errors import BudgetError
 from yupana.plan.measurement import Mechanism
@@ -19,6 +19,7 @@ _MOST_PERSONS: Final = 99_999
 """The census has no way to write more."""
 
 UnitName = Literal["record", "person", "household"]
+UNITS: Final[tuple[UnitName, ...]] = get_args(UnitName)
 
 
 @dataclass(frozen=True, slots=True)
