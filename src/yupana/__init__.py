@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         validate,
     )
     from yupana.errors import BudgetError, ConfigError, EntropyError, InputError, OutputError, YupanaError
-    from yupana.estimate.intervals.answers import Intervals
+    from yupana.estimate.intervals.found import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.plan.margin import margin_of_error, rho_for_margin
     from yupana.plan.plan import Plan
@@ -102,7 +102,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EntropyError InputError OutputError YupanaError",
-    "yupana.estimate.intervals.answers": "Intervals",
+    "yupana.estimate.intervals.found": "Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.plan.margin": "margin_of_error rho_for_margin",
     "yupana.plan.plan": "Plan",

@@ -19,11 +19,13 @@ from yupana.asked import (
     account,
     ask,
     bytes_of,
+    checked,
     confidence_of,
     entropy,
     path_if_given,
     path_of,
-    positive_number,
+    question_of,
+    whole_number,
 )
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.progress import Listener, Step, announcing, listening
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from yupana.confidential.counter import Validation
     from yupana.confidential.records.frames import Data
     from yupana.confidential.request import RunRequest
-    from yupana.estimate.intervals.answers import Intervals
+    from yupana.estimate.intervals.found import Intervals
     from yupana.files.arrow import ArrowTable
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import SpineSettings
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from yupana.synthetic.census import CensusSummary
 
 
+@checked
 def plan(
     product: "str | Product[Any]",
     config: object,
@@ -117,6 +120,7 @@ def plan(
     return asked.plan()
 
 
+@checked
 def solve(
     product: "str | Product[Any]",
     config: object,
@@ -171,7 +175,6 @@ def solve(
     ------
     docs/targets.md proves that both answers are optimal.
     """
-    from yupana.plan.budgets import Question, read_question
     from yupana.plan.budgets import solve as solved
 
     wanted = [targets is not None, margins is not None, total is not None]
@@ -188,23 +191,15 @@ def solve(
         margins=rule,
     )
     entries = asked.product.entries(asked.config, asked.accounting)
-    if targets is not None:
-        question = read_question(path_of("targets", targets), entries)
-    else:
-        least, by_size, by_weight = (
-            {name: positive_number(f"{kind} of {name}", value) for name, value in (given or {}).items()}
-            for kind, given in (("margins", margins), ("sizes", sizes), ("weights", weights))
-        )
-        for name in (*least, *by_size, *by_weight):
-            if name not in entries:
-                raise ConfigError(f"{name!r} is no entry of this configuration{nearest(name, entries)}")
-        weighted = {name: size / by_weight.get(name, 1) for name, size in by_size.items()}
-        question = Question(least, None if total is None else positive_number("total", total), weighted, decimals)
+    question = question_of(
+        targets, entries, margins=margins, total=total, sizes=sizes, weights=weights, decimals=decimals
+    )
     level = asked.confidence or asked.product.confidence
     found = solved(question, entries, level, asked.plan().mechanism, asked.margins)
     return asked.product.with_budgets(asked.config, found)
 
 
+@checked
 def run(
     product: "str | Product[Any]",
     config: object,
@@ -339,6 +334,7 @@ def run(
     return release
 
 
+@checked
 def exact(
     product: "str | Product[Any]",
     config: object,
@@ -413,6 +409,7 @@ def exact(
     return open_release(made)
 
 
+@checked
 def validate(
     product: "str | Product[Any]",
     config: object,
@@ -469,6 +466,7 @@ def validate(
         return replace(found, findings=tuple(told))
 
 
+@checked
 def accuracy(
     product: "str | Product[Any]",
     config: object,
@@ -554,6 +552,7 @@ def accuracy(
     return Accuracy.told(observed)
 
 
+@checked
 def open_release(folder: Place) -> "Release":
     """Open a release.
 
@@ -581,6 +580,7 @@ def open_release(folder: Place) -> "Release":
     return open_folder(path_of("folder", folder), confidential=True)
 
 
+@checked
 def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checked":
     """Check a release against its manifest, plan and configuration.
 
@@ -606,6 +606,7 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
     return check_release(_folder(release), path_if_given("inputs", inputs))
 
 
+@checked
 def interval(
     release: "Release | Place",
     *queries: str,
@@ -647,9 +648,15 @@ def interval(
 
     if not queries:
         raise ConfigError("interval needs a query, such as 'PH1_num[REGION_ID=06]'; docs/intervals.md has the language")
+    for query in queries:
+        if not isinstance(query, str):
+            raise ConfigError(
+                f"queries: must be texts such as 'PH1_num[REGION_ID=06]', and one is of type {type(query).__name__}"
+            )
     return intervals(_folder(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
 
 
+@checked
 def estimate(
     release: "Release | Place",
     out: Place,
@@ -716,6 +723,7 @@ def estimate(
     return open_release(made)
 
 
+@checked
 def combine_coterminous(
     release: "Release | Place",
     reference: Place,
@@ -776,6 +784,7 @@ def combine_coterminous(
     return open_release(made)
 
 
+@checked
 def suppress(
     release: "Release | Place",
     policy: Place,
@@ -828,6 +837,7 @@ def suppress(
     return open_release(made)
 
 
+@checked
 def certificate(*releases: "Release | Place", household_cap: int | None = None) -> "Certificate":
     """Tell in plain words what one release, or several of the same people together, promise; reads no record.
 
@@ -858,9 +868,10 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
 
     if not releases:
         raise ConfigError("certificate needs a release")
-    return certify([_folder(release) for release in releases], household_cap)
+    return certify([_folder(release) for release in releases], whole_number("household_cap", household_cap))
 
 
+@checked
 def report(
     release: "Release | Place",
     to: Place,
@@ -925,6 +936,7 @@ def _write_report(page: "NewFile", asked: Case, release: "Release") -> None:
     write_release_report(page, asked.plan(), asked.production(), release.manifest, tables)
 
 
+@checked
 def empirical_loss(
     release: "Release | Place",
     truth: "Release | Place",
@@ -984,6 +996,7 @@ def empirical_loss(
     return examine_all(list(release_and_truth(noisy, exact_counts)), request)
 
 
+@checked
 def attribute_loss(
     config: object,
     individuals: Place | None = None,
@@ -1022,10 +1035,11 @@ def attribute_loss(
     from yupana.audit.attribute.contribution import costs_of
     from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
     from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS, planned
+    from yupana.products.phsafe.product import PHSAFE
 
     known = planned(config, accounting) if isinstance(config, str) else None
     if known is None:
-        asked = ask("phsafe", config, accounting=accounting)
+        asked = ask(PHSAFE, config, accounting=accounting)
         known = asked.config.taus, asked.plan()
     question = (
         AttributeQuestion(INDIVIDUALS, SECRETS)
@@ -1042,6 +1056,7 @@ def attribute_loss(
     return found
 
 
+@checked
 def attribute_bounds(
     product: "str | Product[Any]",
     config: object,
@@ -1079,6 +1094,7 @@ def attribute_bounds(
     return list(bounds(asked.product, asked.config, asked.plan()))
 
 
+@checked
 def build_spine(
     reference: Place,
     out: Place,
@@ -1127,6 +1143,8 @@ def build_spine(
         if settings not in KINDS:
             raise ConfigError(f"settings: {settings!r} is not one of {', '.join(KINDS)}{nearest(settings, KINDS)}")
         settings = SpineSettings(settings)
+    if not isinstance(settings, SpineSettings):
+        raise ConfigError(f"settings: must be a kind such as 'optimized', and is of type {type(settings).__name__}")
     known = [field.name for field in fields(SpineSettings)]
     for name in changes:
         if name not in known:
@@ -1140,6 +1158,7 @@ def build_spine(
     return open_release(made)
 
 
+@checked
 def spine_distances(
     spine: "Release | Place",
     entities: Place,
@@ -1183,6 +1202,7 @@ def spine_distances(
     return ArrowTable.of({name: (kind, [getattr(row, name) for row in rows]) for name, kind in kinds.items()})
 
 
+@checked
 def synthesize(
     out: Place,
     households: int,
@@ -1226,6 +1246,8 @@ def synthesize(
     from yupana.synthetic.census import ALL_51_STATE_CODES
     from yupana.synthetic.census import synthesize as invent
 
+    if isinstance(states, str) or not isinstance(states, Sequence | None):
+        raise ConfigError("states: must be a sequence of FIPS codes, such as ['06', '44']")
     with listening(progress, "synthesize") as tell:
         return invent(
             path_of("out", out),

@@ -1,13 +1,17 @@
 """What users ask of a product, in whatever form they have it, read for the Python interface and the command line."""
 
+import functools
+import inspect
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, get_args, get_origin
 
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
@@ -18,6 +22,7 @@ from yupana.release.recipe import Recipe, read_recipe
 
 if TYPE_CHECKING:
     from yupana.confidential.request import Account
+    from yupana.plan.budgets import Entry, Question
     from yupana.plan.margin import Margins
     from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
@@ -25,6 +30,9 @@ if TYPE_CHECKING:
     from yupana.privacy.entropy import Entropy
     from yupana.products.product import Product
     from yupana.release.tables import Format
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 Place: TypeAlias = str | Path
 Exact: TypeAlias = Fraction | int | float | str
@@ -157,12 +165,11 @@ def _without(listing: Listing) -> list[str]:
 
 
 def _product(product: "str | Product[Any]") -> "Product[Any]":
-    if not isinstance(product, str):
-        return product
-    if product not in PRODUCTS:
-        known = nearest(product, PRODUCTS) or f"; there are {', '.join(PRODUCTS)}"
-        raise ConfigError(f"there is no product {product!r}{known}")
-    return PRODUCTS[product]
+    if isinstance(product, str):
+        return PRODUCTS[product]
+    if not isinstance(getattr(product, "key", None), str):
+        raise ConfigError(f"product: must be a key such as 'phsafe', and is of type {type(product).__name__}")
+    return product
 
 
 def _changes(values: Values | None) -> Changes:
@@ -194,13 +201,35 @@ def _read(product: "Product[Any]", config: object, changes: Changes, more: Mappi
         if not changes.values and not more:
             return config
         config = product.document(config)
+    return _from_file("config", config, lambda path: read(path, changes, **more))
+
+
+def _from_file(name: str, document: Mapping[str, object], read: Callable[[Path], Any]) -> Any:  # noqa: ANN401
+    """What a file of a document is read as, whose faults are then told without the file."""
     with tempfile.TemporaryDirectory(prefix="yupana-") as scratch:
-        path = Path(scratch) / "config.json"
-        path.write_text(_as_json("config: the document", config), encoding="utf-8")
+        path = Path(scratch) / "document.json"
+        path.write_text(_as_json(f"{name}: the document", document), encoding="utf-8")
         try:
-            return read(path, changes, **more)
+            return read(path)
         except ConfigError as error:
-            raise ConfigError(str(error).replace(f"config {path}", "config")) from None
+            raise ConfigError(str(error).replace(f"config {path}", name)) from None
+
+
+def question_of(targets: Place | None, entries: "Mapping[str, Entry]", **given: object) -> "Question":
+    """What budgets are to be found: what a file of targets says, or the same document as arguments.
+
+    Raises
+    ------
+    ConfigError
+        Naming every fault.
+    """
+    from yupana.plan.budgets import read_question
+
+    if targets is not None:
+        return read_question(path_of("targets", targets), entries)
+    document = {name: value for name, value in given.items() if value is not None}
+    found: Question = _from_file("targets", document, lambda path: read_question(path, entries))
+    return found
 
 
 def _written(value: object) -> object:
@@ -266,13 +295,51 @@ def account(
         raise ConfigError(f"dataset: must be a text, and is of type {type(dataset).__name__}")
     if unit is not None and unit not in UNITS:
         raise ConfigError(f"unit: must be {', '.join(UNITS[:-1])} or {UNITS[-1]}")
-    if household_cap is not None and (isinstance(household_cap, bool) or not isinstance(household_cap, int)):
-        raise ConfigError("household_cap: must be a whole number of persons")
+    whole_number("household_cap", household_cap)
     limits = limit if isinstance(limit, Mapping) else {} if limit is None else {OWN: limit}
     whose = Unit(unit or "record", household_cap)
     whose.check_columns(limits)
     least = {kind: exact_number(f"limit {kind}", value) for kind, value in limits.items()}
     return Account(path_of("ledger", ledger), dataset, least, whose)
+
+
+def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Refuse arguments that are not of the types which a function names: switches, choices and plain numbers.
+
+    A text such as "no" would turn a switch on, and a misspelt choice would be another one.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is of another type, or none of the choices.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **named: _P.kwargs) -> _R:
+        for name, value in signature.bind(*args, **named).arguments.items():
+            _check(name, value, signature.parameters[name].annotation)
+        return function(*args, **named)
+
+    return call
+
+
+def _check(name: str, value: object, annotation: object) -> None:
+    kinds = get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
+    if (value is None and NoneType in kinds) or annotation is inspect.Parameter.empty:
+        return
+    (kind, *others) = [kind for kind in kinds if kind is not NoneType]
+    if others:
+        return
+    if kind is bool and not isinstance(value, bool):
+        raise ConfigError(f"{name}: must be True or False")
+    if kind is int:
+        whole_number(name, value)
+    if kind is float and (isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf):
+        raise ConfigError(f"{name}: must be a finite number")
+    if get_origin(kind) is Literal and not (isinstance(value, str) and value in get_args(kind)):
+        known = nearest(value, get_args(kind)) if isinstance(value, str) else ""
+        raise ConfigError(f"{name}: must be {' or '.join(map(repr, get_args(kind)))}{known}")
 
 
 def path_of(name: str, place: object) -> Path:
@@ -295,7 +362,7 @@ def path_if_given(name: str, place: object) -> Path | None:
     return None if place is None else path_of(name, place)
 
 
-def bytes_of(memory: object) -> int | None:
+def bytes_of(memory: int | None) -> int | None:
     """How much memory may be used, in bytes; None where nothing is said.
 
     Raises
@@ -303,11 +370,25 @@ def bytes_of(memory: object) -> int | None:
     ConfigError
         If it is no positive whole number of a size that machines have.
     """
-    if memory is None:
+    found = whole_number("memory", memory)
+    if found is not None and not 0 < found < 1 << 60:
+        raise ConfigError("memory: must be a number of bytes that a machine has, such as 4_000_000_000")
+    return found
+
+
+def whole_number(name: str, value: object) -> int | None:
+    """A whole number, or None where nothing is said.
+
+    Raises
+    ------
+    ConfigError
+        If it is of another type.
+    """
+    if value is None:
         return None
-    if isinstance(memory, bool) or not isinstance(memory, int) or not 0 < memory < 1 << 60:
-        raise ConfigError("memory: must be a whole number of bytes above 0, such as 4_000_000_000")
-    return memory
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"{name}: must be a whole number, and is of type {type(value).__name__}")
+    return value
 
 
 def entropy(seed: int | None) -> "Entropy":
@@ -339,20 +420,6 @@ def exact_number(name: str, value: Exact) -> Budget:
         return read_exact(str(value))
     except ValueError as error:
         raise ConfigError(f"{name}: {error}") from None
-
-
-def positive_number(name: str, value: Exact) -> Fraction:
-    """A finite number above 0, as it is written.
-
-    Raises
-    ------
-    ConfigError
-        If it is none.
-    """
-    found = exact_number(name, value)
-    if not isinstance(found, Fraction) or found <= 0:
-        raise ConfigError(f"{name}: {value} is not a finite number above 0")
-    return found
 
 
 def confidence_of(value: Exact, name: str = "confidence") -> Fraction:

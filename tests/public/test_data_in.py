@@ -1,11 +1,14 @@
 """Records given as frames: the same releases as of files, and refusals in the same words."""
 
 import pickle
+import re
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import pandas as pd
@@ -253,6 +256,52 @@ def test_a_folder_of_another_type_is_refused_by_its_name(value: Any, census: Pat
         with pytest.raises(yupana.ConfigError, match=f"^{name}: "):
             call()
     assert list(tmp_path.iterdir()) == []
+
+
+def _refusals(census: Path, out: Path) -> dict[str, Callable[[], object]]:
+    """Calls that are refused, by how the refusal begins."""
+    release = out / "release"
+    run, solve, wrong = partial(yupana.run, "phsafe", phsafe()), partial(yupana.solve, "phsafe", phsafe()), cast(Any, 5)
+    yupana.run("phsafe", phsafe(), census, release)
+    no = cast(Any, "no")
+    return {
+        "synthetic: must be True or False": lambda: run(census, out / "o", synthetic=no),
+        "overwrite: must be True or False": lambda: run(census, release, overwrite=no),
+        "internal: must be True or False": lambda: yupana.exact("phsafe", phsafe(), census, out / "o", internal=no),
+        "method: must be 'exact' or 'original'; did you": lambda: yupana.estimate(release, out / "o", method="orignal"),  # type: ignore[arg-type]
+        "mode: must be": lambda: yupana.empirical_loss(release, release, mode="publised"),  # type: ignore[arg-type]
+        "confidence: 95 does not lie": lambda: yupana.empirical_loss(release, release, confidence=95),
+        "replicates: must be a whole number, zero": lambda: yupana.empirical_loss(release, release, replicates=-5),
+        "product: must be a key": lambda: yupana.plan(wrong, phsafe()),
+        "there is no product 'phsave'": lambda: yupana.PRODUCTS["phsave"],
+        "targets cannot be used:\n  margins: names no entry": lambda: solve(margins={}),
+        "targets cannot be used:\n  total: must be": lambda: solve(total=10**400, sizes={"PH2/usa_*": 3}),
+        "targets cannot be used:\n  decimals: must be": lambda: solve(margins={"PH2/usa_*": 9}, decimals=10**9),
+        "queries: must be texts": lambda: yupana.interval(release, wrong),
+        "households: must be a whole number": lambda: yupana.synthesize(out / "o", cast(Any, "5")),
+        "states: must be a sequence": lambda: yupana.synthesize(out / "o", 5, states=cast(Any, "06")),
+        "settings: must be a kind": lambda: yupana.build_spine("GRF-C.txt", out / "o", wrong),
+        "root: must be 'nation' or 'county'": lambda: yupana.spine_distances("x", "y", root=cast(Any, "earth")),
+        "household_cap: must be a whole number": lambda: yupana.certificate(release, household_cap=cast(Any, "6")),
+    }
+
+
+def test_switches_choices_and_numbers_of_another_type_are_refused(census: Path, tmp_path: Path) -> None:
+    """A text such as "no" would turn a switch on."""
+    for words, call in _refusals(census, tmp_path).items():
+        with pytest.raises(yupana.ConfigError, match=f"^{re.escape(words)}"):
+            call()
+    assert {path.name for path in tmp_path.iterdir()} == {"release", "release.confidential.log"}
+
+
+def test_a_table_whose_file_is_gone_says_so(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    table = yupana.run("phsafe", phsafe(), frames, tmp_path / "out")["PH1_num"]
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(yupana.InputError, match="no longer there"):
+        pl.DataFrame(table)
+    with pytest.raises(yupana.InputError, match="no longer there"):
+        len(table)
+    assert "no longer there" in repr(table)
 
 
 def test_a_run_is_charged_and_refused_beyond_its_limit(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from yupana.audit.empirical.series import Residuals, Series
+from yupana.confidential.counter import Observed, Validation
 from yupana.confidential.phsafe import ExactCounts
 from yupana.confidential.records.census import Census
 from yupana.confidential.records.detailed import DetailedRecords
@@ -20,7 +21,7 @@ from yupana.privacy.sealed import Sealed
 
 SEALED = (
     *(Series, Residuals, ExactCounts, Census, DetailedRecords, HouseholdCounts, PersonCounts, SliceCounts),
-    *(BlockCounts, World),
+    *(BlockCounts, World, Observed, Validation),
 )
 TRUTH = 8_675_309
 

@@ -81,9 +81,10 @@ def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
 def _phsafe(options: argparse.Namespace) -> None:
     from yupana.audit.attribute.classes import comparisons
     from yupana.audit.attribute.slides import planned
+    from yupana.products.phsafe.product import PHSAFE
 
     known = planned(options.config, options.sensitivity)
-    plan = known[1] if known else yupana.plan("phsafe", options.config, accounting=options.sensitivity)
+    plan = known[1] if known else yupana.plan(PHSAFE, options.config, accounting=options.sensitivity)
     found = yupana.attribute_loss(options.config, options.individuals, accounting=options.sensitivity, progress=True)
     example = options.individuals is None
     compared = list(comparisons(found))
@@ -175,7 +176,7 @@ def _print_conclusions(compared: "list[ClassComparison]") -> None:
 def _safetab(options: argparse.Namespace) -> None:
     from yupana.files.document import read_document
     from yupana.plan.plan import number
-    from yupana.products.safetab.product import PERSONS
+    from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 
     source = Path(options.config)
     folder = source if source.is_dir() else source.parent
@@ -183,8 +184,8 @@ def _safetab(options: argparse.Namespace) -> None:
     document, _ = read_document(path)
     keys = set(document) if isinstance(document, dict) else set()
     found: list[AttributeBound] = []
-    for product, prefix in (("safetab-p", "privacy_budget_p_"), ("safetab-h", "privacy_budget_h_")):
-        if any(key.startswith(prefix) for key in keys):
+    for product, prefix in ((PERSONS, "p_"), (HOUSEHOLDS, "h_")):
+        if any(key.startswith(_SAFETAB_KEYS + prefix) for key in keys):
             found += yupana.attribute_bounds(product, folder, accounting=options.sensitivity)
     if not found:
         raise ConfigError(f"config {path}: has no budgets of SafeTab")

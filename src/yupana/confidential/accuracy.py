@@ -92,6 +92,9 @@ class Accuracy(ArrowTable):
         table.observed = observed
         return table
 
+    def _repr_html_(self) -> str:
+        return f"<p>Confidential: it tells the truth about records.</p>{super()._repr_html_()}"
+
 
 class Seen(NamedTuple):
     """Some population groups as they are published, and what is true of them in the same cells.

@@ -14,6 +14,7 @@ from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest, charge
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
+from yupana.privacy.sealed import Sealed
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable, checksum
 
@@ -62,8 +63,8 @@ class Told:
     others: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Validation(Sequence[Finding]):
+@dataclass(frozen=True, slots=True, repr=False)
+class Validation(Sealed, Sequence[Finding]):
     """What was found in records: a sequence of findings. Confidential: it counts them.
 
     Attributes
@@ -96,8 +97,8 @@ class Validation(Sequence[Finding]):
         return len(self.findings)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Observed:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Observed(Sealed):
     """How far noisy counts were from the truth; it tells the truth.
 
     Attributes

@@ -5,6 +5,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 
 from yupana.errors import InputError
@@ -142,11 +143,15 @@ class ArrowTable:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand out a capsule with a stream of the rows; each call reads them anew."""
-        return _cursor().sql(self._query).__arrow_c_stream__(requested_schema)
+        with _readable():
+            return _cursor().sql(self._query).__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {kind}" for name, kind in self._types.items())
-        rows = len(self)
+        try:
+            rows = len(self)
+        except InputError:
+            return f"<a table whose file is no longer there: {shown}>"
         return f"<{rows:,} row{'s' * (rows != 1)}: {shown}>"
 
     def as_html(self, most: int) -> str:
@@ -166,12 +171,18 @@ class ArrowTable:
 
     def _execute(self, select: str) -> "duckdb.DuckDBPyConnection":
         """Run a query on the rows, on a cursor of its own: a stream that is being read goes on beside it."""
-        import duckdb
-
-        try:
+        with _readable():
             return _cursor().execute(f"{select} FROM ({self._query})")
-        except duckdb.IOException:
-            raise InputError("the file of this table is no longer there or can no longer be read") from None
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.IOException:
+        raise InputError("the file of this table is no longer there or can no longer be read") from None
 
 
 def _cell(value: object) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from yupana.errors import ConfigError
+from yupana.errors import ConfigError, nearest
 from yupana.files.document import Number, check_keys, read_document, refuse
 from yupana.plan.margin import Margins, margin_of_error, rho_for_margin
 from yupana.plan.measurement import Mechanism
@@ -353,8 +353,8 @@ def _by_entry(key: str, value: object, entries: Collection[str], faults: list[st
     found = {}
     for name, number in value.items():
         if name not in entries:
-            some = ", ".join(list(entries)[:3])
-            faults.append(f"{key}: {name!r} is no entry of this configuration; there are {some}, ...")
+            known = nearest(name, entries) or f"; there are {', '.join(list(entries)[:3])}, ..."
+            faults.append(f"{key}: {name!r} is no entry of this configuration{known}")
         elif (read := _positive(f"{key}.{name}", number, faults)) is not None:
             found[name] = read
     return found

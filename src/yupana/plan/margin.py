@@ -37,8 +37,10 @@ def margin_words(margins: Margins, confidence: Fraction) -> str:
     return f"The margin is {z_value(confidence):.4g} times the standard deviation σ of the noise"
 
 
-def z_value(confidence: Fraction) -> float:
+def z_value(confidence: Fraction | float) -> float:
     """Two-sided normal quantile: 1.645 at 90 percent, 1.96 at 95 percent, exact at any other confidence.
+
+    A double is taken as its shortest decimal, so that 0.9 is 90 percent.
 
     Raises
     ------
@@ -47,16 +49,25 @@ def z_value(confidence: Fraction) -> float:
     """
     if not 0 < confidence < 1:
         raise ValueError("a confidence level lies strictly between 0 and 1")
-    rounded = _AS_ROUNDED.get(confidence)
-    return NormalDist().inv_cdf(float((1 + confidence) / 2)) if rounded is None else rounded
+    level = Fraction(str(confidence))
+    rounded = _AS_ROUNDED.get(level)
+    return NormalDist().inv_cdf(float((1 + level) / 2)) if rounded is None else rounded
 
 
-def margin_of_error(variance: Fraction | float, confidence: Fraction) -> float:
-    """``z * sigma`` for a count of the given variance: the margin of the Bureau."""
+def margin_of_error(variance: Fraction | float, confidence: Fraction | float) -> float:
+    """``z * sigma`` for a count of the given variance: the margin of the Bureau.
+
+    Raises
+    ------
+    ValueError
+        If the variance is negative, or the confidence does not lie strictly between 0 and 1.
+    """
+    if not 0 <= variance < math.inf:
+        raise ValueError("a variance is a finite number, zero or more")
     return z_value(confidence) * math.sqrt(variance)
 
 
-def rho_for_margin(margin: Fraction, l2_sensitivity_squared: Fraction, confidence: Fraction) -> Fraction:
+def rho_for_margin(margin: Fraction, l2_sensitivity_squared: Fraction, confidence: Fraction | float) -> Fraction:
     """The rho whose ``z * sigma`` is ``margin``: ``z^2 d / (2 MOE^2)`` (PHSafe, corollary 2), with z of `z_value`.
 
     Raises

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from yupana.errors import ConfigError, nearest
+
 if TYPE_CHECKING:
     from yupana.products.product import Product
     from yupana.products.tables import Family
@@ -110,11 +112,20 @@ _LISTINGS: Final = {
 }
 
 
+class UnknownProductError(ConfigError, KeyError):
+    """A key of no product, as mappings and as configurations refuse it."""
+
+    __str__ = Exception.__str__  # that of KeyError puts quotes around its words
+
+
 class Products(Mapping[str, "Product[Any]"]):
     """Products by key. Each is imported when it is asked for, so that to list them costs nothing."""
 
     def __getitem__(self, key: str) -> "Product[Any]":
-        """A product, or KeyError."""
+        """A product, or `UnknownProductError`."""
+        if key not in _LISTINGS:
+            known = nearest(key, _LISTINGS) if isinstance(key, str) else ""
+            raise UnknownProductError(f"there is no product {key!r}{known or '; there are ' + ', '.join(_LISTINGS)}")
         listing = _LISTINGS[key]
         module = import_module(f"yupana.products.{listing.folder}.product")
         found: Product[Any] = getattr(module, listing.name)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import duckdb
 
 import yupana
-from yupana.errors import OutputError
+from yupana.errors import OutputError, nearest
 from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database, unreadable, write_query
 from yupana.files.delimited import column_types
@@ -167,7 +167,7 @@ class Release:
         """
         if self.codebook is None:
             raise OutputError(f"{self.folder} has no codebook, which tells what codes mean")
-        listed = meanings(self.codebook, self.files[table])
+        listed = meanings(self.codebook, self._file_of(table))
         return self[table].mapped({name: (f"{name}_LABEL", texts) for name, texts in listed.items()})
 
     def __iter__(self) -> Iterator[str]:
@@ -210,9 +210,13 @@ class Release:
         OutputError
             If it is missing, a link, or was changed.
         """
+        return self.file(self._file_of(table))
+
+    def _file_of(self, table: str) -> str:
         if table not in self.files:
-            raise KeyError(f"there is no table {table!r}; there are {', '.join(self.files)}")
-        return self.file(self.files[table])
+            known = nearest(table, self.files) if isinstance(table, str) else ""
+            raise KeyError(f"there is no table {table!r}{known or '; there are ' + ', '.join(self.files)}")
+        return self.files[table]
 
     def file(self, name: str) -> Path:
         """A file that the manifest lists under "tables", by its name within the folder; checked as by `path`."""

@@ -52,6 +52,10 @@ class LossRequest:
             raise ConfigError("the bandwidth must be a number above zero: with none, every residual is a spike")
         if not 50 < self.percentile < 100:
             raise ConfigError("the range must end at a percentile between 50 and 100")
+        if not 0 < self.confidence < 1:
+            raise ConfigError(f"confidence: {self.confidence} does not lie strictly between 0 and 1")
+        if self.replicates < 0:
+            raise ConfigError("replicates: must be a whole number, zero or more")
 
     @property
     def factor(self) -> float:
@@ -88,9 +92,9 @@ class Replicates:
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LossFinding:
-    """What was found of one series.
+    """What was found of one series. Confidential: it follows from true counts.
 
     Attributes
     ----------
@@ -117,6 +121,10 @@ class LossFinding:
     curve: Curve | None = None
     replicates: Replicates | None = None
     problem: str = ""
+
+    def __repr__(self) -> str:
+        found = self.problem if self.loss is None else f"epsilon {self.loss:.4g}"
+        return f"<{self.series.name}: {found}; confidential>"
 
     @property
     def loss(self) -> float | None:

@@ -24,6 +24,7 @@ FILES: Final = {
     **dict.fromkeys(("persons", "units", "geo", "person-records", "household-records", "histogram"), "parquet"),
     **dict.fromkeys(("GRF-C", "housing-units", "pop-group-totals", "geography"), "txt"),
     "group_quarters": "csv",
+    "quarters": "parquet",
 }
 """The files that a data folder may hold, and how the name of each ends when it is written from a frame."""
 
@@ -86,6 +87,10 @@ def in_words(text: str, folder: Path, frames: Mapping[str, object]) -> str:
     """Say of frames what was said of the files they were written to."""
     mark = f"{folder} holds no file named {SYNTHETIC_MARK}, so its records"
     text = text.replace(mark, "synthetic=True was not said, so the records")
+    for name in FILES:
+        text = text.replace(
+            f"{folder / _file(name)} cannot be read: No such file or directory", f"there is no {name!r}"
+        )
     for name in frames:
         text = text.replace(f"{folder / _file(name)}", name).replace(_file(name), name)
     return text.replace(str(folder), "the data")
@@ -116,11 +121,14 @@ def _stream(name: str, frame: object) -> object:
             f"data[{name!r}] is {_a(frame)}, which has no __arrow_c_stream__; give a frame of Polars, pandas, pyarrow "
             "or DuckDB, or a path"
         )
+    failure = ""
     try:
         capsule = frame.__arrow_c_stream__()
         columns = stream_columns(capsule)
     except Exception as error:  # noqa: BLE001 (whatever a library raises)
-        raise InputError(f"data[{name!r}]: the frame could not be read ({type(error).__name__})") from None
+        failure = type(error).__name__
+    if failure:  # raised here, so that it does not hold the library's
+        raise InputError(f"data[{name!r}]: the frame could not be read ({failure})")
     if twice := [column for column, times in Counter(column for column, _ in columns).items() if times > 1]:
         raise InputError(f"data[{name!r}]: column {', '.join(twice)} is there twice")
     if untyped := [column for column, kind in columns if kind == NO_TYPE]:

@@ -1,21 +1,19 @@
 """Intervals for cells of any release, by the product that its manifest names. Public; docs/intervals.md."""
 
-import html
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.intervals import Interval, IntervalEvidence, interval
+from yupana.estimate.intervals.found import Intervals
+from yupana.estimate.intervals.intervals import IntervalEvidence, interval
 from yupana.estimate.intervals.marginal import MarginalIntervals
 from yupana.estimate.intervals.noisy_tables import NoisyTables
 from yupana.estimate.intervals.tree import open_tree, schema_of
-from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database
 from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS
@@ -25,73 +23,6 @@ from yupana.topdown.tree.intervals import INTERVALS
 
 _WITHOUT_PLAN: Final = Fraction(95, 100)
 """Of single tables, which are of SafeTab."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Intervals:
-    """Intervals for the cells of a release; a data-frame library takes them as it takes their `table`.
-
-    Attributes
-    ----------
-    product, status : str
-        As the manifest says.
-    confidence : Fraction
-    intervals : tuple of Interval
-        In the order of the queries.
-    notes : tuple of str
-        What they cover and what not.
-    """
-
-    product: str
-    status: str
-    confidence: Fraction
-    intervals: tuple[Interval, ...]
-    notes: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Describe them."""
-        return {
-            "product": self.product,
-            "status": self.status,
-            "confidence": float(self.confidence),
-            "intervals": [found.as_json() for found in self.intervals],
-            "notes": list(self.notes),
-        }
-
-    def table(self) -> ArrowTable:
-        """Tabulate them, with a row for each piece of a confidence set: a ratio may have two, or ends at infinity."""
-        rows = [(one, *piece) for one in self.intervals for piece in one.pieces]
-        return ArrowTable.of(
-            {
-                "query": ("VARCHAR", [one.query for one, _, _ in rows]),
-                "estimate": ("DOUBLE", [one.estimate for one, _, _ in rows]),
-                "variance": ("DOUBLE", [one.variance for one, _, _ in rows]),
-                "lower": ("DOUBLE", [lower for _, lower, _ in rows]),
-                "upper": ("DOUBLE", [upper for _, _, upper in rows]),
-                "cells": ("BIGINT", [one.cells for one, _, _ in rows]),
-                "method": ("VARCHAR", [one.method for one, _, _ in rows]),
-            }
-        )
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand out a capsule with a stream of the rows of `table`."""
-        return self.table().__arrow_c_stream__(requested_schema)
-
-    def __len__(self) -> int:
-        """How many queries were answered."""
-        return len(self.intervals)
-
-    def __getitem__(self, place: int) -> Interval:
-        """The answer to a query, by its place."""
-        return self.intervals[place]
-
-    def __repr__(self) -> str:
-        number = len(self.intervals)
-        return f"<{number} interval{'s' * (number != 1)} of {self.product} at {float(self.confidence):g} confidence>"
-
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in (f"status: {self.status}", *self.notes))
-        return f"{self.table().as_html(100)}<ul>{notes}</ul>"
 
 
 def intervals(

@@ -182,7 +182,7 @@ class SafetabProduct(Product[Parameters[K]]):
         config = self.read_config(path, changes)
         if codes is None and source in self.built_in:
             raise ConfigError(f"{source} is a configuration without codes; name the folder of the code files by codes")
-        return Parameters(config, read_iterations(codes or path.parent))
+        return Parameters(config, read_iterations(Path(codes or path.parent)))
 
     @abstractmethod
     def read_config(self, path: Path, changes: Changes) -> K:
