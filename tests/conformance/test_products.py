@@ -154,7 +154,8 @@ def test_a_list_of_products_costs_no_import() -> None:
 def test_no_product_is_known_by_its_name_elsewhere() -> None:
     """What asks a product, finds it in `PRODUCTS` or imports it. TopDown's key is its algorithm's folder, too."""
     source = Path(yupana.__file__).parent
-    keys = {key for key in PRODUCTS if not (source / key).is_dir()}
+    # "tables" is a word of every manifest, too.
+    keys = {key for key in PRODUCTS if not (source / key).is_dir()} - {"tables"}
     known = {
         f"{path.relative_to(source)}:{node.lineno}"
         for path in source.rglob("*.py")

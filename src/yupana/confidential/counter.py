@@ -287,6 +287,7 @@ _PLACES: Final = {
     "safetab-p": ("safetab.persons", "PersonsCounter"),
     "safetab-h": ("safetab.households", "HouseholdsCounter"),
     "topdown": ("topdown.counter", "TopdownCounter"),
+    "tables": ("described.counter", "DescribedCounter"),
 }
 
 

@@ -25,6 +25,8 @@ class Column:
         What is allowed, where `rule` could not say it in few words.
     text : str
         SQL for the code where a file may write more than that; empty if it is written as it is.
+    key : bool
+        Whether it tells records apart and is read as it stands, whatever the domain: never NULL, never counted by.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Column:
     blank: str = ""
     saying: str = ""
     text: str = ""
+    key: bool = False
 
     @property
     def low(self) -> int:
@@ -89,6 +92,8 @@ class RecordFile:
         How the file's name may end; only one of these files may be there.
     called : tuple of (str, str)
         Columns that the file calls otherwise, and how (`yupana.files.column_map`).
+    alias : str
+        The name in the database, if that is not the file's.
     """
 
     name: str
@@ -96,6 +101,7 @@ class RecordFile:
     columns: tuple[Column, ...]
     endings: tuple[str, ...] = ("csv", "parquet")
     called: tuple[tuple[str, str], ...] = ()
+    alias: str = ""
 
     def __getitem__(self, name: str) -> Column:
         """Find a column by name, or raise KeyError."""
@@ -107,7 +113,7 @@ class RecordFile:
     @property
     def relation(self) -> str:
         """The name in the database."""
-        return self.name.replace("-", "_")
+        return self.alias or self.name.replace("-", "_")
 
     @property
     def file_names(self) -> tuple[str, ...]:

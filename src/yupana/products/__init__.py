@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from yupana.errors import ConfigError, nearest
+from yupana.release.processing import SINGLE_TABLE
 
 if TYPE_CHECKING:
     from yupana.products.product import Product
@@ -79,8 +80,7 @@ _LISTINGS: Final = {
         _BOUND_OF_CODES,
         (),
         frozenset({"codes", "report"}),
-        # A table that was postprocessed without its manifest is of the product "tables".
-        ("safetab-p", "tables"),
+        ("safetab-p", SINGLE_TABLE),
     ),
     "safetab-h": Listing(
         "safetab",
@@ -108,6 +108,19 @@ _LISTINGS: Final = {
         ("topdown", "full-information"),
         frozenset({"spine", "renormalise", "resume", "noisy_measurements"}),
         ("topdown", "topdown, noisy measurements"),
+    ),
+    "tables": Listing(
+        "described",
+        "TABLES",
+        "any office's tables, from a description of its records, areas and cells",
+        "0.9",
+        "DESCRIPTION",
+        "a description in TOML or JSON (docs/tables.md), or a release's manifest",
+        "a folder with the record files (CSV or Parquet)",
+        "scale the noise to the sensitivities that the description states (published), or to the derived ones",
+        (),
+        frozenset(),
+        ("tables",),
     ),
 }
 

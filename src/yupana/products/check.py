@@ -8,9 +8,11 @@ from typing import Any
 from yupana.errors import OutputError
 from yupana.geography.disk import check_folder
 from yupana.products import PRODUCTS
+from yupana.products.described.product import SYSTEM
 from yupana.products.product import Checked
 from yupana.products.repeated import check_recipe
 from yupana.release.check import check_files
+from yupana.release.processing import SINGLE_TABLE
 from yupana.release.release import open_release
 
 _SPINE = "spine"
@@ -51,16 +53,16 @@ def check_release(release: Path, inputs: Path | None = None) -> Checked:
 def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Checked:
     """What the kind of output allows to be compared; of most nothing that is wrong already in its files."""
     product = str(manifest.get("product"))
-    if manifest.get("system") is not None:
-        against = "the manifest and each other"
-        return Checked(against=against) if wrong else PRODUCTS["topdown"].verify(release, manifest)
+    system = PRODUCTS.of(manifest) if manifest.get("system") is not None else None
+    if system is not None:
+        against = "the manifest and its plan" if system.key == SYSTEM else "the manifest and each other"
+        return Checked(against=against) if wrong else system.verify(release, manifest)
     if product == _SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
         return Checked(tuple(check_folder(release)), against=against)
     if product == "phsafe":
         return PRODUCTS["phsafe"].verify(release, manifest)
-    if product in {"safetab-p", "safetab-h", "tables"}:
-        # A table that was postprocessed without its manifest is of the product "tables".
+    if product in {"safetab-p", "safetab-h", SINGLE_TABLE}:
         against = "the manifest and its plan" if "plan" in manifest else "the manifest"
         return Checked(against=against) if wrong else PRODUCTS["safetab-p"].verify(release, manifest)
     if product == "phsafe estimates" or product.endswith(" accuracy"):

@@ -17,6 +17,8 @@ from yupana.plan.measurement import Accounting, Measurement, Sensitivity, of_hou
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.privacy.exact import Budget, read_exact
+from yupana.products.described.product import SYSTEM as DESCRIBED
+from yupana.products.described.product import TABLES
 from yupana.products.phsafe import configuration as phsafe_config
 from yupana.products.phsafe import plan as phsafe_plan
 from yupana.products.safetab.iterations import CharacteristicIterations
@@ -53,7 +55,7 @@ def check_recipe(release: Path, manifest: Mapping[str, Any], inputs: Path | None
     tuple
         What is wrong, and what could not be checked, in words.
     """
-    if manifest.get("system") not in {None, _SYSTEM}:
+    if manifest.get("system") not in {None, _SYSTEM, DESCRIBED}:
         # Noisy measurements lie apart from the spine that their plan is spread over; the release is checked with it.
         return [], []
     if CONFIGURATION not in manifest:
@@ -91,6 +93,11 @@ def _check_files(told: Mapping[str, str], inputs: Path | None) -> list[str]:
 def _compare(release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> list[str]:
     if manifest.get("system") == _SYSTEM:
         return _compare_topdown(release, manifest, plan)
+    if manifest.get("system") == DESCRIBED:
+        description = TABLES.read(release / MANIFEST)
+        return _differences(
+            manifest, plan, TABLES.plan(description, accounting=_accounting(plan), confidence=plan.confidence)
+        )
     if manifest["product"] == "phsafe":
         config = phsafe_config.read_config(release / MANIFEST)
         wrong = _unlike(manifest, {"tau": dict(config.taus), "state_filter": list(config.states)})

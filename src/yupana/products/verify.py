@@ -21,7 +21,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import margin_from_json
 from yupana.privacy.exact import read_exact
 from yupana.products.tables import Cell, Choice, Family, Table
-from yupana.release.processing import COTERMINOUS, RECORD, SUPPRESSED, SUPPRESSION
+from yupana.release.processing import COTERMINOUS, RECORD, SINGLE_TABLE, SUPPRESSED, SUPPRESSION
 from yupana.release.tables import table_rows
 
 Key = tuple[str, ...]
@@ -112,7 +112,7 @@ def described(manifest: Mapping[str, Any], families: Sequence[Family]) -> tuple[
     if not rules or len(absent) == len(due):
         wrong += [f"table {table} is missing" for table in absent]
     here = {table: listed[table] for table in due if table in listed}
-    plan = manifest["plan"] if manifest["product"] != "tables" else None
+    plan = manifest["plan"] if manifest["product"] != SINGLE_TABLE else None
     return Described(here, absent, plan, COTERMINOUS in rules, SUPPRESSION in rules), wrong
 
 

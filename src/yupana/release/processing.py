@@ -11,3 +11,6 @@ SUPPRESSION: Final = "suppression"
 
 SUPPRESSED: Final = "X"
 """What a suppressed number says."""
+
+SINGLE_TABLE: Final = "single table"
+"""The product of a table that was postprocessed without the manifest of its release."""

@@ -23,7 +23,7 @@ from yupana.release.check import checked_file, describe, folder_faults
 from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, read_codebook, write_codebook
 from yupana.release.columns import read_columns
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
-from yupana.release.processing import RECORD
+from yupana.release.processing import RECORD, SINGLE_TABLE
 from yupana.release.status import refuse_confidential, status_of
 from yupana.release.tables import checksum, read_table, table_rows
 
@@ -351,7 +351,7 @@ def open_table(path: Path) -> Release:
     """Open one table by its file, as a release of this table alone.
 
     Its manifest is that of the release it lies in, if that lists it. Without one, what can be said is that it is a
-    table: product "tables", of unknown status.
+    table: product "single table", of unknown status.
 
     Raises
     ------
@@ -366,5 +366,5 @@ def open_table(path: Path) -> Release:
             alone = {**manifest, "tables": {path.name: manifest["tables"][path.name]}}
             return Release(path.parent, alone, checksum(path.parent / MANIFEST))
     told = {"table": path.stem, "sha256": checksum(path)}
-    alone = {"yupana": yupana.__version__, "product": "tables", "status": "unknown", "tables": {path.name: told}}
+    alone = {"yupana": yupana.__version__, "product": SINGLE_TABLE, "status": "unknown", "tables": {path.name: told}}
     return Release(path.parent, alone, "", {path.name: path})

@@ -201,7 +201,7 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> 
     ours = {name.lower(): column for column, name in schema.written.items()}
     # Names that are not ours may be empty, or differ by case alone, which the database does not see.
     names = [ours.get(name.lower(), f"column {place}") for place, name in enumerate(header, 1)]
-    typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
+    typed = ", ".join(f"{from_text(column)} AS {named(column.name)}" for column in schema.columns)
     return load_text(db, path, schema.relation, found.separator, names, typed)
 
 
@@ -294,7 +294,9 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
     types, findings = stored_types(db, source, schema)
     if findings:
         return findings
-    columns = ", ".join(f"{from_stored(column, types[column.name])} AS {column.name}" for column in schema.columns)
+    columns = ", ".join(
+        f"{from_stored(column, types[column.name])} AS {named(column.name)}" for column in schema.columns
+    )
     record = "file_row_number + 1"
     if len(source.paths) > 1:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
@@ -309,7 +311,7 @@ def stored_rows(source: Source, schema: RecordFile) -> str:
     rows = parquet_rows(source.paths)
     if not schema.called:
         return rows
-    columns = ", ".join(f"f.{named(name)} AS {column}" for column, name in schema.written.items())
+    columns = ", ".join(f"f.{named(name)} AS {named(column)}" for column, name in schema.written.items())
     index = ", f.file_index" if len(source.paths) > 1 else ""
     return f"(SELECT {columns}, f.file_row_number{index} FROM {rows} f)"
 
@@ -358,10 +360,16 @@ def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> lis
     findings = []
     for column in schema.columns:
         kind = types[column.name]
-        if kind not in {"VARCHAR", *({"BOOLEAN"} if column.words else integers)}:
-            needed = "text or true and false are" if column.words else "text or an integer type is"
+        allowed = {"BOOLEAN"} if column.words and not _are_numbers(column.words) else integers
+        if kind not in {"VARCHAR", *allowed}:
+            needed = "text or true and false are" if "BOOLEAN" in allowed else "text or an integer type is"
             findings.append(Finding("column_type", file, f"column {column.name} has type {kind}; {needed} needed"))
     return findings
+
+
+def _are_numbers(words: Sequence[str]) -> bool:
+    """Whether words are whole numbers as an integer type tells them: without leading zeros."""
+    return all(word.isdecimal() and str(int(word)) == word for word in words)
 
 
 def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
@@ -380,9 +388,11 @@ def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding
 
 def from_text(column: Column) -> str:
     """SQL for a text value as a number of the domain, or NULL. Codes need their leading zeros."""
-    name = column.text or column.name
+    name = column.text or named(column.name)
+    if column.key:
+        return f"nullif({name}, '')"
     if column.words:
-        return _from_list(column)
+        return _from_list(column, name)
     number = f"TRY_CAST({name} AS {'INTEGER' if column.high < 1 << 31 else 'BIGINT'})"
     if column.width:
         written = f"{_written_code(column, number)} = {name}"
@@ -400,17 +410,22 @@ def _written_code(column: Column, number: str) -> str:
 
 def from_stored(column: Column, kind: str) -> str:
     """SQL for a value as Parquet stores it, of the SQL type `kind`, as a number of the domain, or NULL."""
+    name = named(column.name)
+    if column.key:
+        return f"nullif({name}, '')" if kind == "VARCHAR" else name
     if kind == "BOOLEAN":
-        return f"CAST({column.name} AS {column.storage})"
-    if kind != "VARCHAR":
-        value = in_domain(column, column.name)
+        return f"CAST({name} AS {column.storage})"
+    if column.words:
+        value = _from_list(column, name if kind == "VARCHAR" else f"CAST({name} AS VARCHAR)")
+    elif kind != "VARCHAR":
+        value = in_domain(column, name)
     else:
         few = column.width is not None and len(column.domain) <= _FEW_CODES and not column.blank
-        value = _from_list(column) if few else from_text(column)
-    return f"CASE WHEN {column.name} IS NULL THEN 0::{column.storage} ELSE {value} END" if column.blank else value
+        value = _from_list(column, name) if few else from_text(column)
+    return f"CASE WHEN {name} IS NULL THEN 0::{column.storage} ELSE {value} END" if column.blank else value
 
 
-def _from_list(column: Column) -> str:
+def _from_list(column: Column, text: str) -> str:
     """SQL for a text value by a search through the list of those allowed.
 
     The database evaluates a function of one column once per distinct value where Parquet stores each value once, which
@@ -418,7 +433,7 @@ def _from_list(column: Column) -> str:
     """
     values = sorted(column.domain)
     codes = ", ".join(quoted(column.written(value)) for value in values)
-    return f"([{', '.join(map(str, values))}]::{column.storage}[])[list_position([{codes}], {column.name})]"
+    return f"([{', '.join(map(str, values))}]::{column.storage}[])[list_position([{codes}], {text})]"
 
 
 def in_domain(column: Column, number: str) -> str:

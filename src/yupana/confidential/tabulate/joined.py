@@ -12,8 +12,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.tabulate.classes import Classes, classify
 from yupana.files.columns import PERSONS, UNITS, RecordFile
+from yupana.plan.classes import Classes, classify
 from yupana.plan.predicates import Where
 
 Int64Array = NDArray[np.int64]

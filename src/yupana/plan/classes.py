@@ -19,6 +19,10 @@ from yupana.plan.predicates import Where
 _MOST_COMBINATIONS = 1 << 22
 
 
+class TooManyClassesError(ValueError):
+    """Predicates tell more combinations of values apart than can be listed."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
     """The classes of one record file.
@@ -48,7 +52,7 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
 
     Raises
     ------
-    ValueError
+    TooManyClassesError
         If the predicates tell more than four million combinations of values apart.
     """
     columns = [column for column in file.columns if any(column.name in dict(p.columns) for p in predicates)]
@@ -60,7 +64,9 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
         atoms.append((values, atom_of.ravel(), distinct))
     sizes = [distinct.shape[1] for _, _, distinct in atoms]
     if math.prod(sizes) > _MOST_COMBINATIONS:
-        raise ValueError(f"the predicates on {file.name} tell too many combinations apart to count them by class")
+        raise TooManyClassesError(
+            f"the predicates on {file.name} tell too many combinations apart to count them by class"
+        )
     satisfied = np.ones((len(predicates), 1), dtype=np.bool_)
     for _, _, distinct in atoms:
         satisfied = (satisfied[:, :, None] & distinct[:, None, :]).reshape(len(predicates), -1)

@@ -1,0 +1,1 @@
+"""Counting what a description of tables asks for."""

@@ -1,0 +1,160 @@
+"""The counter of described tables: from record files to noisy counts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.confidential.counter import Counter, Observed, Told, input_checksums
+from yupana.confidential.described.records import DescribedRecords, open_described
+from yupana.confidential.described.tabulate import tabulate
+from yupana.confidential.request import RunRequest
+from yupana.plan.ledger import Ledger
+from yupana.plan.plan import Plan
+from yupana.privacy.sealed import Sealed
+from yupana.products.described.description import Description, Level
+from yupana.products.described.errors import DescribedAccuracy, Errors, summarize
+from yupana.products.described.product import SYSTEM, TABLES, without_noise
+from yupana.products.described.tables import noisy_groups, published_tables
+from yupana.progress import Stopwatch
+from yupana.release.check import describe
+from yupana.release.rows import write_all
+from yupana.release.tables import ReleaseTable, table_of
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DescribedCounts(Sealed):
+    """Exact counts by measurement, and how many records the limit of each table left out."""
+
+    by_measurement: Mapping[str, Ints]
+    left_out: Mapping[str, int]
+
+
+class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, Mapping[str, Ints]]):
+    """Counts every cell of every area and group that a description names."""
+
+    stages = ("counting", "adding noise", "")
+
+    def without_noise(self, config: Description) -> Description:
+        """Infinite budgets for all that is measured."""
+        return without_noise(config)
+
+    @contextmanager
+    def open(
+        self,
+        config: Description,
+        data: Path,
+        request: RunRequest,
+        clock: Stopwatch,
+        *,
+        out: Path | None = None,
+        to_count: bool = True,
+    ) -> Iterator[DescribedRecords]:
+        """Open and check the files of the description."""
+        del out, to_count
+        clock.start("reading and checking the records")
+        with open_described(config, data, request.memory, request.columns) as records:
+            yield records
+
+    def count(
+        self, records: DescribedRecords, config: Description, plan: Plan, *, bounded: bool = True, keep: bool = False
+    ) -> DescribedCounts:
+        """Count what the plan measures."""
+        del keep
+        records.require_valid()
+        wanted: dict[str, Sequence[Level]] = {}
+        names = {m.name for m in plan.measurements}
+        for table in config.tables:
+            if of := [level for level in table.levels if f"{table.name}/{level.name}" in names]:
+                wanted[table.name] = of
+        found = tabulate(records.db, config, wanted, limited=bounded)
+        return DescribedCounts(found.by_measurement, found.left_out)
+
+    def measure(
+        self, exact: DescribedCounts, config: Description, ledger: Ledger, request: RunRequest, clock: Stopwatch
+    ) -> Mapping[str, Ints]:
+        """Pass every measurement through the door, in the plan's order."""
+        del config, clock
+        return {
+            m.name: ledger.measure(m, exact.by_measurement[m.name], request.entropy) for m in ledger.plan.measurements
+        }
+
+    def tell(
+        self,
+        records: DescribedRecords,
+        exact: DescribedCounts,
+        measured: Mapping[str, Ints],
+        config: Description,
+        request: RunRequest,
+    ) -> Told:
+        """The unit and its neighbours; and for the log what limits left out."""
+        del measured, request
+        return Told(
+            parameters={"unit": config.unit, "limits": _limits(config), "truncation_key": config.truncation_key},
+            taken_as_public=TABLES.taken_as_public(config),
+            log={
+                "records_left_out_by_limits": dict(exact.left_out),
+                "inputs": input_checksums(_folder(records), records.files),
+            },
+            others={"system": SYSTEM},
+        )
+
+    def write(
+        self,
+        folder: Path,
+        records: DescribedRecords,
+        measured: Mapping[str, Ints],
+        config: Description,
+        plan: Plan,
+        request: RunRequest,
+    ) -> dict[str, dict[str, Any]]:
+        """Every table that was measured, and those that add up its cells."""
+        del records
+        tables = published_tables(config, plan, noisy_groups(config, plan, measured))
+        paths = write_all(folder, tables, request.fmt)
+        return {
+            paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
+            for table in tables
+        }
+
+    def observe(self, config: Description, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+        """Errors by table, level and cell, with what limits leave out."""
+        with self.open(config, data, request, Stopwatch(request.announce)) as records:
+            records.require_valid()
+            request.announce("counting")
+            exact, whole = (
+                self.count(records, config, plan, bounded=bounded).by_measurement for bounded in (True, False)
+            )
+        request.announce(f"adding noise, {trials} times")
+        drawn: dict[str, list[Ints]] = {m.name: [] for m in plan.measurements}
+        for _ in range(trials):
+            ledger = Ledger(plan)
+            for m in plan.measurements:
+                drawn[m.name].append(ledger.measure(m, exact[m.name], request.entropy) - exact[m.name])
+        errors = [
+            Errors(m, exact[m.name], exact[m.name] - whole[m.name], np.stack(drawn[m.name])) for m in plan.measurements
+        ]
+        rows = summarize(config, plan, errors)
+        return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
+
+
+def _limits(config: Description) -> dict[str, dict[str, Any]]:
+    return {table.name: {"per": table.limit.per, "most": table.limit.most} for table in config.tables if table.limit}
+
+
+def _folder(records: DescribedRecords) -> Path:
+    path = next(iter(records.files.values())).paths[0]
+    return path.parent
+
+
+def _accuracy_table(rows: list[DescribedAccuracy]) -> ReleaseTable:
+    columns = (
+        *("TABLE", "LEVEL", "ITERATION_CODE", "CELL", "COUNT", "EXPECTED_MOE", "EXPERIMENTAL_MOE"),
+        *("EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COVERAGE"),
+    )
+    renamed = {"ITERATION_CODE": "iteration", "TRUNCATION_BIAS": "bias_from_truncation"}
+    return table_of("accuracy", rows, columns, renamed)

@@ -1,0 +1,134 @@
+"""Open and check the record files of a description: domains, keys, links."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from yupana.confidential.records.database import numbers, private_database
+from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.records.reader import (
+    Source,
+    damaged_parts,
+    find_source,
+    no_names,
+    open_records,
+    place_finding,
+    require_folder,
+)
+from yupana.files.column_map import ColumnMap
+from yupana.files.database import STOPS, named
+from yupana.privacy.sealed import Sealed
+from yupana.products.described.description import DescribedFile, Description
+
+_WITHOUT_VALUE: Final = "must have a value"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DescribedRecords(Sealed):
+    """Records of a description in a database, one relation for each file (`RecordFile.relation`).
+
+    Attributes
+    ----------
+    db : duckdb.DuckDBPyConnection
+    files : mapping of file to Source
+    findings : tuple of Finding
+        Rules that they break.
+    """
+
+    db: duckdb.DuckDBPyConnection
+    files: Mapping[str, Source]
+    findings: tuple[Finding, ...]
+
+    def require_valid(self) -> None:
+        """Refuse records that break a rule."""
+        require_none(self.findings)
+
+
+@contextmanager
+def open_described(
+    description: Description, folder: Path, memory: int | None, columns: ColumnMap
+) -> Iterator[DescribedRecords]:
+    """Open and check the files of a description.
+
+    Raises
+    ------
+    InputError
+        If the folder is missing. Broken rules are findings, not errors.
+    """
+    require_folder(folder)
+    if columns.names:
+        raise no_names(folder)
+    with private_database(memory) as db:
+        sources: dict[str, Source] = {}
+        findings: list[Finding] = []
+        for file in description.files.values():
+            source, wrong = find_source(folder, file.schema)
+            if source is not None and not (wrong := open_records(db, source, file.schema)):
+                sources[file.name] = source
+            findings += wrong
+        intact = not findings
+        for name, source in sources.items():
+            try:
+                findings += _domains(db, source, description.files[name])
+            except STOPS:
+                raise
+            except duckdb.Error:
+                findings += damaged_parts(db, source)
+                intact = False
+        if intact:
+            for file in description.files.values():
+                findings += _links(db, sources[file.name], description, file)
+        yield DescribedRecords(db, sources, tuple(findings))
+
+
+def _domains(db: duckdb.DuckDBPyConnection, source: Source, file: DescribedFile) -> list[Finding]:
+    """Values that are none of their column, and keys without a value."""
+    schema = file.schema
+    counts = ", ".join(f"count(*) - count({named(name)})" for name in schema.header)
+    findings = []
+    for column, count in zip(
+        schema.columns, numbers(db, f"SELECT {counts} FROM {named(schema.relation)}"), strict=True
+    ):
+        if count:
+            text = f"{column.name} {_WITHOUT_VALUE if column.key else 'must be ' + column.rule}"
+            rule = "key" if column.key else "domain"
+            broken = f"{named(column.name)} IS NULL"
+            findings += place_finding(db, source, Finding(rule, "", text, count), named(schema.relation), broken)
+    return findings
+
+
+def _links(
+    db: duckdb.DuckDBPyConnection, source: Source, description: Description, file: DescribedFile
+) -> list[Finding]:
+    """Keys that must be unique, and links that must be to a record."""
+    relation, rules = named(file.schema.relation), []
+    if file.key:
+        key = named(file.key)
+        rules.append(
+            (
+                "unique_key",
+                f"{file.key} occurs twice",
+                f"{key} IN (SELECT {key} FROM {relation} GROUP BY {key} HAVING count(*) > 1)",
+            )
+        )
+    if file.parent:
+        parent = description.files[file.parent]
+        found = f"SELECT {as_key(parent.key)} FROM {named(parent.schema.relation)}"
+        rules.append(
+            ("link", f"{file.link} is no {parent.key} of {parent.name}", f"{as_key(file.link)} NOT IN ({found})")
+        )
+    findings = []
+    for rule, text, broken in rules:
+        (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
+        if count:
+            findings += place_finding(db, source, Finding(rule, "", text, count), relation, broken)
+    return findings
+
+
+def as_key(name: str, table: str = "") -> str:
+    """SQL for a key as text: one file may hold it as a text and another as a number."""
+    return f"CAST({f'{named(table)}.' if table else ''}{named(name)} AS VARCHAR)"

@@ -1,0 +1,1 @@
+"""Tables as data: any office's records, areas and tables, from a description instead of code."""

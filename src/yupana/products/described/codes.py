@@ -1,0 +1,103 @@
+"""Lists of codes: in a description, or in a public file that it names. Public."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from yupana.files.document import check_keys, is_text
+from yupana.files.regular import regular
+
+
+@dataclass(frozen=True, slots=True)
+class CodeList:
+    """Codes in order, and what each is called.
+
+    Attributes
+    ----------
+    codes, labels : tuple of str
+        Without labels a code is its own.
+    """
+
+    codes: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def document(self) -> list[str] | dict[str, str]:
+        """The list as a description writes it in place."""
+        return list(self.codes) if self.codes == self.labels else dict(zip(self.codes, self.labels, strict=True))
+
+
+_NONE = CodeList(("1",), ("1",))
+
+
+def read_codes(place: str, told: object, folder: Path, faults: list[str]) -> CodeList:
+    """A list of codes, a table of codes and labels, or a file: ``{ file = "x.csv", code = "ID", label = "NAME" }``."""
+    if isinstance(told, dict) and "file" in told:
+        check_keys(place, told, ("file", "code"), faults, optional=("label",))
+        if not all(isinstance(value, str) for value in told.values()) or "code" not in told:
+            faults.append(f"{place}: file, code and label must be texts")
+            return _NONE
+        rows = _rows(place, told, ("code", *(["label"] if "label" in told else [])), folder, faults)
+        pairs: list[tuple[str, str]] = [(row[0], row[-1]) for row in rows]
+    elif isinstance(told, dict):
+        pairs = [(code, label) for code, label in told.items() if isinstance(label, str)]
+        if len(pairs) < len(told):
+            faults.append(f"{place}: every code needs a label that is a text")
+    elif isinstance(told, list):
+        pairs = [(code, code) for code in told if isinstance(code, str)]
+        if len(pairs) < len(told):
+            faults.append(f'{place}: codes are texts, such as "01"')
+    else:
+        faults.append(f'{place}: must be a list of codes, such as ["1", "2"], a table of codes and labels, or a file')
+        return _NONE
+    codes = tuple(dict(pairs))
+    if not codes or any(not is_text(code) or "|" in code or '"' in code for code in codes):
+        faults.append(f"{place}: a code is a line of text without | and quotes, and there must be one")
+        return _NONE
+    if len(codes) < len(pairs) and not (isinstance(told, dict) and "file" in told):
+        faults.append(f"{place}: a code stands twice")
+    return CodeList(codes, tuple(dict(pairs).values()))
+
+
+def read_pairs(place: str, told: object, folder: Path, faults: list[str]) -> dict[str, list[str]]:
+    """Of each code the areas it lies in: a table, or a file: ``{ file = "x.csv", code = "BLOCK", area = "ID" }``."""
+    if not isinstance(told, dict):
+        faults.append(f"{place}: must be a table of codes and areas, or a file")
+        return {}
+    found: dict[str, list[str]] = {}
+    if "file" in told:
+        check_keys(place, told, ("file", "code", "area"), faults)
+        if not all(isinstance(value, str) for value in told.values()) or not {"code", "area"} <= told.keys():
+            return {}
+        for code, area in _rows(place, told, ("code", "area"), folder, faults):
+            found.setdefault(code, []).extend([area] if area and area not in found.get(code, ()) else [])
+        return found
+    for code, areas in told.items():
+        several = areas if isinstance(areas, list) else [areas]
+        if not all(is_text(area) and "|" not in area for area in several):
+            faults.append(f"{place}.{code}: must be the code of an area, or a list of codes")
+        found[code] = [str(area) for area in several]
+    return found
+
+
+def _rows(place: str, told: dict[str, Any], keys: tuple[str, ...], folder: Path, faults: list[str]) -> list[list[str]]:
+    """The columns of a text file with a header, whose fields stand between ``|`` or ``,``."""
+    path = folder / told["file"]
+    try:
+        with open(path, encoding="utf-8-sig", newline="", opener=regular) as file:
+            return list(_picked([told[key] for key in keys], file.read().splitlines()))
+    except OSError as error:
+        faults.append(f"{place}: {path}: {error.strerror}")
+    except (UnicodeDecodeError, csv.Error):
+        faults.append(f"{place}: {path} is no text file of columns")
+    except KeyError as error:
+        faults.append(f"{place}: {path} has no column {error.args[0]}")
+    return []
+
+
+def _picked(names: list[str], lines: list[str]) -> Iterator[list[str]]:
+    separator = "|" if lines and "|" in lines[0] else ","
+    for row in csv.DictReader(lines, delimiter=separator):
+        yield [(row[name] or "").strip() for name in names]

@@ -1,0 +1,296 @@
+"""What a description of tables says, once it has been read: records, areas, groups, cells and budgets. Public.
+
+Columns are named as SQL names them in a join, ``"persons"."AGE"``; the values of a column of codes are their places in
+the list of codes, those of a column of whole numbers the numbers themselves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from yupana.files.columns import Column, RecordFile
+from yupana.plan.budgets import budgets_as_html
+from yupana.plan.measurement import Mechanism, Sensitivity
+from yupana.plan.plan import Neighbours
+from yupana.plan.predicates import Where
+from yupana.privacy.exact import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedColumn:
+    """A column of a record file that tables may read.
+
+    Attributes
+    ----------
+    file, name : str
+    column : Column
+        Its domain.
+    labels : mapping of int to str
+        What its codes are called; empty where the description does not say.
+    fixed : bool
+        Whether no change of a unit below changes it.
+    """
+
+    file: str
+    name: str
+    column: Column
+    labels: Mapping[int, str]
+    fixed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedFile:
+    """A record file.
+
+    Attributes
+    ----------
+    name : str
+    record : str
+        What one record is called.
+    key : str
+        The column that tells its records apart; empty if no file links to it.
+    parent, link : str
+        The file that each record belongs to one record of, and the column that holds that one's key; empty of a file
+        at the top.
+    columns : mapping of name to DescribedColumn
+    """
+
+    name: str
+    record: str
+    key: str
+    parent: str
+    link: str
+    columns: Mapping[str, DescribedColumn]
+
+    @property
+    def schema(self) -> RecordFile:
+        """How the file is read."""
+        keys = [Column(name, range(1), key=True) for name in dict.fromkeys((self.key, self.link)) if name]
+        own = [column.column for column in self.columns.values()]
+        return RecordFile(self.name, self.record, (*keys, *own), alias=f"records_{self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class AreaKind:
+    """A kind of areas, such as counties: each code of a column is an area, or what begins as its code does.
+
+    Attributes
+    ----------
+    name : str
+        As tables call it, in REGION_TYPE.
+    column : str
+        The column whose codes name the areas; empty where there is one area that holds everything.
+    codes : tuple of str
+        Of the areas, in order.
+    of : tuple of tuple of int
+        Of each value of the column, in order, the places of the areas it lies in; of everything, ``((0,),)``.
+    labels : mapping of str to str
+    """
+
+    name: str
+    column: str
+    codes: tuple[str, ...]
+    of: tuple[tuple[int, ...], ...]
+    labels: Mapping[str, str]
+
+    @property
+    def overlap(self) -> int:
+        """The most areas of the kind that one record lies in."""
+        return max(map(len, self.of), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A population-group level: a kind of areas by a set of groups.
+
+    Attributes
+    ----------
+    name : str
+    areas : str
+    groups : tuple of str
+        Codes of the groups; ``("*",)`` for everyone.
+    """
+
+    name: str
+    areas: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most so many records of a table's file are counted of each record of a file above it."""
+
+    per: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """A published table whose rows add up measured cells: labels, and places of the cells, of each row."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTable:
+    """A table that is measured.
+
+    Attributes
+    ----------
+    name, title : str
+    counts : str
+        The file whose records are counted.
+    universe : Where
+        Which of them, by columns of the file and of those above; applied before the limit.
+    limit : Limit or None
+    columns : tuple of str
+        That tell its cells apart.
+    labels : tuple of tuple of str
+        Of each cell, one for each column.
+    cells : tuple of Where
+        What each counts of the universe.
+    sums : tuple of Sums
+        Tables that are made of its cells.
+    levels : tuple of Level
+        Those it is published for.
+    budgets : mapping of level to Budget
+        By name; a level without one, or with 0, is not measured.
+    stated : Sensitivity or None
+        Larger sensitivities than the derived ones, to which noise is scaled.
+    """
+
+    name: str
+    title: str
+    counts: str
+    universe: Where
+    limit: Limit | None
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    cells: tuple[Where, ...]
+    sums: tuple[Sums, ...]
+    levels: tuple[Level, ...]
+    budgets: Mapping[str, Budget]
+    stated: Sensitivity | None = None
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether any level tells groups apart."""
+        return any(level.groups != EVERYONE for level in self.levels)
+
+
+EVERYONE = ("*",)
+"""The groups of a level that has none."""
+
+
+@dataclass(frozen=True, repr=False)
+class Description:
+    """Records, areas and tables, as a description says them.
+
+    Attributes
+    ----------
+    name, title : str
+    mechanism : Mechanism
+    neighbours : Neighbours
+        What budgets refer to: a unit added or removed, or replaced.
+    unit : str
+        The file whose records are protected, each with all that belongs to it.
+    confidence : Fraction
+    files : mapping of name to DescribedFile
+        Parents before children.
+    areas : mapping of name to AreaKind
+    groups : mapping of code to Where
+        Population groups; they may overlap.
+    group_labels : mapping of code to str
+    tables : tuple of DescribedTable
+    truncation_key : str
+        Key of the hash that orders records before a limit.
+    document : mapping
+        The description as it was read, with the lists of files it names in their place.
+    """
+
+    name: str
+    title: str
+    mechanism: Mechanism
+    neighbours: Neighbours
+    unit: str
+    confidence: Fraction
+    files: Mapping[str, DescribedFile]
+    areas: Mapping[str, AreaKind]
+    groups: Mapping[str, Where]
+    group_labels: Mapping[str, str]
+    tables: tuple[DescribedTable, ...]
+    truncation_key: str
+    document: Mapping[str, Any] = field(compare=False)
+
+    def __repr__(self) -> str:
+        measured = sum(budget != 0 for table in self.tables for budget in table.budgets.values())
+        return f"<description of {self.name}: {self.mechanism.value}, {measured} budgets above 0>"
+
+    def _repr_html_(self) -> str:
+        return budgets_as_html(repr(self)[1:-1], self.budgets)
+
+    @property
+    def budgets(self) -> dict[str, Budget]:
+        """Every budget by the name of its measurement."""
+        return {
+            f"{table.name}/{level.name}": table.budgets.get(level.name, Fraction(0))
+            for table in self.tables
+            for level in table.levels
+        }
+
+    def with_budgets(self, budgets: Mapping[str, Budget]) -> "Description":
+        """The description with some budgets replaced, by the names of their measurements."""
+        changed = self.budgets | dict(budgets)
+        tables = tuple(
+            replace(table, budgets={level.name: changed[f"{table.name}/{level.name}"] for level in table.levels})
+            for table in self.tables
+        )
+        return replace(self, tables=tables)
+
+    def chain(self, file: str) -> tuple[str, ...]:
+        """A file and those above it, from the file up."""
+        found = [file]
+        while parent := self.files[found[-1]].parent:
+            found.append(parent)
+        return tuple(found)
+
+    @cached_property
+    def columns(self) -> Mapping[str, DescribedColumn]:
+        """Every column that tables may read, by its name in SQL."""
+        return {
+            column.column.name: column for file in self.files.values() for column in self.joined(file.name).values()
+        }
+
+    def joined(self, file: str) -> Mapping[str, DescribedColumn]:
+        """The columns of a file by name, with the names that they have in a join."""
+        return {
+            name: replace(column, column=replace(column.column, name=in_join(file, name)))
+            for name, column in self.files[file].columns.items()
+        }
+
+    def of_record(self, table: DescribedTable) -> RecordFile:
+        """The columns of the records of a table joined with those above them, as if they were of one file."""
+        chain = self.chain(table.counts)
+        return RecordFile(
+            table.counts,
+            self.files[table.counts].record,
+            tuple(column.column for name, column in self.columns.items() if column.file in chain),
+        )
+
+    def predicates(self, table: DescribedTable) -> dict[str, list[Where]]:
+        """By group of any level of a table, which records each of its cells counts."""
+        codes = dict.fromkeys(code for level in table.levels for code in level.groups)
+        return {code: [table.universe & self.group(code) & cell for cell in table.cells] for code in codes}
+
+    def group(self, code: str) -> Where:
+        """The records of a group."""
+        return Where() if (code,) == EVERYONE else self.groups[code]
+
+
+def in_join(file: str, column: str) -> str:
+    """What SQL calls a column of a join."""
+    return f'"{file}"."{column}"'

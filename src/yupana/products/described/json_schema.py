@@ -1,0 +1,122 @@
+"""What a description of tables may hold, as JSON Schema."""
+
+from yupana.products.json_schema import BUDGET, MECHANISM, NUMBER, Schema, root, said, table
+
+_TEXT: Schema = {"type": "string", "minLength": 1}
+_TEXTS: Schema = {"type": "array", "items": _TEXT, "minItems": 1}
+_NAME: Schema = {"pattern": "^[A-Za-z][A-Za-z0-9_-]{0,62}$"}
+_VALUE: Schema = {"anyOf": [_TEXT, {"type": "integer"}]}
+_CONDITION: Schema = {
+    "description": "for each column or recode a value, or several; whole numbers may be ranges such as '0-17'",
+    "type": "object",
+    "additionalProperties": {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]},
+}
+
+
+def _each(description: str, schema: Schema) -> Schema:
+    return {
+        "description": description,
+        "type": "object",
+        "propertyNames": _NAME,
+        "additionalProperties": schema,
+    }
+
+
+def _file(description: str, *columns: str) -> Schema:
+    optional = tuple(column for column in columns if column == "label")
+    return table(description, {"file": _TEXT, **dict.fromkeys(columns, _TEXT)}, optional)
+
+
+def schema() -> Schema:
+    """The schema of a description."""
+    labels: Schema = {"type": "object", "additionalProperties": _TEXT}
+    codes: Schema = {"anyOf": [_TEXTS, labels, _file("a public file with the codes", "code", "label")]}
+    whole: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
+    column = table(
+        "a column that tables may read: codes, or a range of whole numbers",
+        {
+            "codes": said("all values there are: a list, a table of codes and labels, or a file", codes),
+            "whole": said("the least and the largest value", whole),
+            "fixed": said("whether no change of a unit below changes it", {"type": "boolean"}),
+        },
+        ("codes", "whole", "fixed"),
+    )
+    file = table(
+        "a record file, by its name without ending",
+        {
+            "record": said("what one record is called", _TEXT),
+            "key": said("the column that tells its records apart", _TEXT),
+            "parent": table("the record that each belongs to", {"file": _TEXT, "column": _TEXT}),
+            "columns": {"type": "object", "additionalProperties": column},
+        },
+        ("record", "key", "parent"),
+    )
+    of: Schema = {
+        "anyOf": [
+            _file("a public file of codes and areas", "code", "area"),
+            {"type": "object", "additionalProperties": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}},
+        ]
+    }
+    areas = table(
+        "a kind of areas: every code of a column, its first characters, or what lies in it; without a column, one area",
+        {
+            "column": _TEXT,
+            "first": {"type": "integer", "minimum": 1},
+            "of": said("of each code the areas it lies in; they may overlap", of),
+            "code": said("of the one area there is", _TEXT),
+            "labels": labels,
+        },
+        ("column", "first", "of", "code", "labels"),
+    )
+    sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _TEXTS}}
+    described = table(
+        "a table that is measured",
+        {
+            "title": _TEXT,
+            "counts": said("the file whose records are counted", _TEXT),
+            "where": _CONDITION,
+            "limit": table(
+                "how many records count at most of each record of a file above",
+                {"per": _TEXT, "most": {"type": "integer", "minimum": 1}},
+            ),
+            "by": said("columns and recodes whose classes make the cells", _TEXTS),
+            "margins": said(
+                "tables that keep some of these columns", {"type": "object", "additionalProperties": {"type": "array"}}
+            ),
+            "cells": said("cells by label", {"type": "object", "additionalProperties": _CONDITION}),
+            "sums": said("tables whose rows add up cells", sums),
+            "overlapping": said("whether cells may overlap", {"type": "boolean"}),
+            "budget": said("by level", {"type": "object", "additionalProperties": BUDGET}),
+            "stated": table("larger sensitivities than derived", {"unbounded": NUMBER, "bounded": NUMBER}),
+        },
+        ("title", "where", "limit", "by", "margins", "cells", "sums", "overlapping", "stated"),
+    )
+    return root(
+        "tables of a description",
+        {
+            "name": said("what manifests call it", {"type": "string", **_NAME}),
+            "title": _TEXT,
+            "unit": said("the file whose records are protected, each with all below it", _TEXT),
+            "privacy_defn": MECHANISM,
+            "neighbours": said("what one unit's change is", {"enum": ["add-remove", "replace"]}),
+            "confidence": said("of the margins of error", NUMBER),
+            "truncation_key": said("key of the hash that orders records before a limit", {"type": "string"}),
+            "files": _each("record files", file),
+            "recodes": _each(
+                "classes of the values of a column",
+                table("", {"column": _TEXT, "classes": {"type": "object"}}),
+            ),
+            "areas": _each("kinds of areas", areas),
+            "groups": {
+                "description": "population groups, which may overlap",
+                "type": "object",
+                "additionalProperties": table("a group", {"label": _TEXT, "where": _CONDITION}, ("label",)),
+            },
+            "levels": _each(
+                "areas by groups; every kind of areas is a level of its name, too",
+                table("a level", {"areas": _TEXT, "groups": _TEXTS}, ("groups",)),
+            ),
+            "tables": _each("tables", described),
+        },
+        ("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
+    )

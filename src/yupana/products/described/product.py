@@ -1,0 +1,205 @@
+"""Tables as data as a product: what a description measures and publishes."""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from yupana.errors import ConfigError
+from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.document import Number, located, read_value, refuse
+from yupana.plan.budgets import Entry
+from yupana.plan.margin import Margins
+from yupana.plan.measurement import Accounting
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import INFINITE, Budget
+from yupana.products.census import exact_number
+from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
+from yupana.products.described.description import Description
+from yupana.products.described.json_schema import schema
+from yupana.products.described.lines import with_lines
+from yupana.products.described.plan import calibration, make_plan, proven, scales
+from yupana.products.described.reading import parse
+from yupana.products.described.tables import families, published_groups
+from yupana.products.product import BuiltIn, Checked, Product, Words
+from yupana.products.tables import Family
+from yupana.products.verify import Codes, verify_tables
+from yupana.release.recipe import read_configuration_in
+
+SYSTEM: Final = "tables"
+
+
+class DescribedProduct(Product[Description]):
+    """Tables of a description: the `yupana.products.product.Product` whose configuration says everything."""
+
+    key: Final = SYSTEM
+    words: Final = Words(title="Tables of a description")
+    confidence: Final = Fraction(9, 10)
+    adaptive: Final = False
+    built_in: Final[Mapping[str, BuiltIn]] = {
+        "people-and-homes": BuiltIn("an example, for the files of a synthetic census")
+    }
+    families: Final[tuple[Family, ...]] = ()
+
+    def locate(self, source: Path | str) -> Path:
+        """A built-in description, or a file as it is."""
+        return located(source, "yupana.products.described", [*self.built_in])
+
+    def read(self, source: Path | str, changes: Changes = UNCHANGED) -> Description:
+        """Read a description, or that of a release by its manifest."""
+        path = self.locate(source)
+        document, faults = read_configuration_in(path, SYSTEM, changes)
+        found = None if faults else parse(document, path.parent, faults)
+        if found is not None and not faults:
+            try:
+                make_plan(found)
+            except ConfigError as error:
+                faults.append(str(error))
+        if found is None or faults:
+            raise refuse(path, with_lines(path, faults))
+        return found
+
+    def schema(self) -> dict[str, Any]:
+        """Of a description."""
+        return schema()
+
+    def document(self, config: Description) -> dict[str, Any]:
+        """The description with its budgets as they are, and the lists of files in their place."""
+        tables = {name: {**told, "budget": dict(told["budget"])} for name, told in config.document["tables"].items()}
+        for table in config.tables:
+            tables[table.name]["budget"] = {level: exact_number(budget) for level, budget in table.budgets.items()}
+        return {**_plain(config.document), "tables": _plain(tables)}
+
+    def production(self, config: Description) -> Description:
+        """Itself: what a description says has no other production."""
+        return config
+
+    def plan(
+        self,
+        config: Description,
+        *,
+        accounting: Accounting = "published",
+        confidence: Fraction | None = None,
+        margins: Margins = "exact",
+    ) -> Plan:
+        """One measurement per table and level with a budget; see `make_plan`."""
+        return make_plan(config, accounting=accounting, confidence=confidence, margins=margins)
+
+    def entries(self, config: Description, accounting: Accounting = "published") -> Mapping[str, Entry]:
+        """Every budget by the name of its measurement, such as ``children/county``."""
+        return {
+            f"{table.name}/{level.name}": Entry(
+                table.budgets[level.name], calibration(config, scales(config, table, level, accounting))
+            )
+            for table in config.tables
+            for level in table.levels
+        }
+
+    def with_budgets(self, config: Description, budgets: Mapping[str, Budget]) -> Description:
+        """The description with some budgets replaced."""
+        return config.with_budgets(budgets)
+
+    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
+        """Nothing: what one attribute costs is not derived yet."""
+        del plan, parameters
+        return {}
+
+    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
+        """None: the plan is compared with the description that the manifest holds."""
+        del plan, parameters
+        return []
+
+    def promises(self, config: Description, delta: float) -> dict[str, Any]:
+        """Of each measurement, what is derived beside what is stated."""
+        del delta
+        return {
+            "derived": {
+                f"{table.name}/{level.name}": {
+                    "unbounded": str(found.unbounded),
+                    "bounded": str(found.bounded),
+                }
+                for table in config.tables
+                for level in table.levels
+                for found in (proven(config, table, level),)
+            }
+        }
+
+    def taken_as_public(self, config: Description) -> tuple[str, ...]:
+        """The lists of codes, what is published at all, and fixed columns."""
+        fixed = [f"{c.file}.{c.name}" for c in config.columns.values() if c.fixed]
+        told = [
+            "the codes and ranges of all columns, and the lists of areas and groups",
+            "the tables, population groups and cells that are published",
+        ]
+        if fixed:
+            told.append(
+                f"that no change of a {config.files[config.unit].record} changes {', '.join(fixed)} of a record"
+            )
+        return tuple(told)
+
+    def described(self, config: Description, plan: Plan, table: str) -> Described:
+        """Titles of tables, and names of areas, groups and cells."""
+        of = next(of for of in config.tables if table in {of.name, *(sums.name for sums in of.sums)})
+        areas: dict[Value, str] = {
+            code: kind.labels.get(code, code) for kind in config.areas.values() for code in kind.codes
+        }
+        labels = self._labels(config, of)
+        groups: dict[Value, str] = {"*": "Everyone", **dict(config.group_labels.items())}
+        return of.title, {
+            "REGION_ID": Label("Area", values=areas),
+            "REGION_TYPE": Label("Kind of area", values={name: name for name in config.areas}),
+            "ITERATION_CODE": Label("Population group", values=groups),
+            **cell_labels(families(config), table, {}, lambda column, cell: labels.get((column, str(cell)), str(cell))),
+            **numbers(plan),
+        }
+
+    def _labels(self, config: Description, of: Any) -> dict[tuple[str, str], str]:  # noqa: ANN401 (a table)
+        found = {}
+        for column in config.columns.values():
+            if column.name in of.columns:
+                for value, label in column.labels.items():
+                    found[column.name, column.column.written(value)] = label
+        return found
+
+    def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
+        """Compare every row of every table with the plan."""
+        try:
+            faults: list[str] = []
+            config = parse(read_configuration_of(manifest), release, faults)
+            if config is None:
+                return Checked(tuple(f"the description of the manifest: {fault}" for fault in faults))
+            codes = Codes("true", partial(_area_of, config), partial(published_groups, config))
+            wrong, unchecked = verify_tables(release, manifest, families(config), codes)
+        except (KeyError, TypeError, ValueError):
+            return Checked(("the manifest does not hold a plan of a description",))
+        return Checked(tuple(wrong), tuple(unchecked))
+
+
+def read_configuration_of(manifest: Mapping[str, Any]) -> object:
+    """The description that a manifest holds, its numbers as a file has them."""
+    return read_value(json.dumps(manifest["configuration"]), [])
+
+
+def _area_of(config: Description, level: str) -> str:
+    return next(of.areas for table in config.tables for of in table.levels if of.name == level)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (a document)
+    """A document whose numbers are written as JSON's."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Number):
+        return int(value) if value.isdecimal() else str(value)
+    return value
+
+
+def without_noise(config: Description) -> Description:
+    """The same description with infinite budgets for all that is measured."""
+    return config.with_budgets({name: INFINITE for name, budget in config.budgets.items() if budget})
+
+
+TABLES: Final = DescribedProduct()
