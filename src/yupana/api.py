@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -447,6 +448,7 @@ def validate(
     ConfigError, InputError
         If the configuration is faulty, or the records cannot be opened at all.
     """
+    from yupana.confidential.counter import COUNTERS
     from yupana.confidential.records.frames import in_words
     from yupana.confidential.run import validate as look
 
@@ -459,10 +461,8 @@ def validate(
             replace(request, totals=path_if_given("totals", totals), internal=internal),
         )
         frames = {} if isinstance(data, str | Path) else data
-        told = (
-            replace(one, file=in_words(one.file, folder, frames), text=in_words(one.text, folder, frames))
-            for one in found
-        )
+        say = partial(in_words, folder=folder, frames=frames, files=COUNTERS[asked.product.key].frames(asked.config))
+        told = (replace(one, file=say(one.file), text=say(one.text)) for one in found)
         return replace(found, findings=tuple(told))
 
 
@@ -1270,10 +1270,12 @@ def _opened(
     title: str,
 ) -> "Iterator[tuple[Path, RunRequest]]":
     """The folder of the records, and what all verbs ask of a run."""
+    from yupana.confidential.counter import COUNTERS
     from yupana.confidential.records.frames import as_folder
     from yupana.confidential.request import RunRequest, in_output
 
     memory = bytes_of(memory)
+    files = COUNTERS[asked.product.key].frames(asked.config)
     if out is not None and isinstance(data, Mapping):
         for given in _places(data):
             if in_output(Path(given), path_of("out", out)):
@@ -1282,7 +1284,7 @@ def _opened(
                 )
     with (
         listening(progress, f"{asked.product.key} {title}") as tell,
-        as_folder(data, synthetic=synthetic, memory=memory) as folder,
+        as_folder(data, files=files, synthetic=synthetic, memory=memory) as folder,
     ):
         yield (
             folder,

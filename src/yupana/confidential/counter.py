@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
 from yupana.confidential.records.findings import Finding
+from yupana.confidential.records.frames import FILES
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest, charge
 from yupana.plan.ledger import Ledger
@@ -136,6 +137,11 @@ class Counter(ABC, Generic[C, R, E, M]):
 
     leaves_noise: bool = True
     """Whether a run that was killed leaves noisy values in the draft of its release."""
+
+    def frames(self, config: C) -> Mapping[str, str]:
+        """The record files that may be given as frames, and how the name of each ends when it is written."""
+        del config
+        return FILES
 
     @abstractmethod
     def without_noise(self, config: C) -> C:

@@ -169,7 +169,10 @@ class Products(Mapping[str, "Product[Any]"]):
 PRODUCTS: Final = Products()
 
 
-def family_of(table: str, product: object) -> "Family | None":
-    """The family of a table: of its product, or of any where the table came without its release."""
-    keys = sorted(PRODUCTS, key=lambda key: key != product)
-    return next((family for key in keys for family in PRODUCTS[key].families if table in family.tables), None)
+def family_of(table: str, manifest: "Mapping[str, Any]") -> "Family | None":
+    """The family of a table of a release; of any product's where the table came without its release."""
+    found = PRODUCTS.of(manifest)
+    families = [] if found is None else [*found.published(manifest)]
+    if manifest.get("product") == SINGLE_TABLE:
+        families = [family for product in PRODUCTS.values() for family in product.families]
+    return next((family for family in families if table in family.tables), None)

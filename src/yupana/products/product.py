@@ -102,6 +102,17 @@ class Product(Protocol[C]):
         """What is published, whatever the budgets; empty where counts are, as of TopDown."""
         ...
 
+    def published(self, manifest: Mapping[str, Any]) -> tuple[Family, ...]:
+        """What a release is made of, by its manifest; of most products the same in every release.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is no manifest of the product.
+        """
+        del manifest
+        return self.families
+
     def locate(self, source: Path | str) -> Path:
         """The file of a configuration, or the manifest that holds it.
 

@@ -39,6 +39,10 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, M
 
     stages = ("counting", "adding noise", "")
 
+    def frames(self, config: Description) -> Mapping[str, str]:
+        """The files of the description."""
+        return dict.fromkeys(config.files, "parquet")
+
     def without_noise(self, config: Description) -> Description:
         """Infinite budgets for all that is measured."""
         return without_noise(config)

@@ -30,7 +30,9 @@ FILES: Final = {
 
 
 @contextmanager
-def as_folder(data: Data, *, synthetic: bool = False, memory: int | None = None) -> Iterator[Path]:
+def as_folder(
+    data: Data, *, files: Mapping[str, str] = FILES, synthetic: bool = False, memory: int | None = None
+) -> Iterator[Path]:
     """Give records a folder while they are read.
 
     Parameters
@@ -39,6 +41,8 @@ def as_folder(data: Data, *, synthetic: bool = False, memory: int | None = None)
         A folder, which is taken as it is, or frames and files by name. A frame is anything with the Arrow C stream
         interface and is read once. Its copy lies in a folder of mode 0700 in that of temporary files, as does what the
         database spills, and is gone when the context is left.
+    files : mapping of str to str
+        The record files there may be, and how the name of each ends when it is written from a frame.
     synthetic : bool
         Whether the records are nobody's. A folder says so itself, by a file named SYNTHETIC.
     memory : int, optional
@@ -60,51 +64,51 @@ def as_folder(data: Data, *, synthetic: bool = False, memory: int | None = None)
     frames = {name: given for name, given in data.items() if not isinstance(given, str | Path)}
     with scratch_folder() as folder:
         for name, given in data.items():
-            _check_name(name)
+            _check_name(name, files)
             if isinstance(given, str | Path):
                 _link(folder, name, Path(given))
-        _write(folder, frames, memory)
+        _write(folder, frames, files, memory)
         if synthetic:
             (folder / SYNTHETIC_MARK).touch()
         try:
             yield folder
         except YupanaError as error:
-            raise type(error)(in_words(str(error), folder, frames)) from None
+            raise type(error)(in_words(str(error), folder, frames, files)) from None
 
 
-def _write(folder: Path, frames: Mapping[str, object], memory: int | None) -> None:
+def _write(folder: Path, frames: Mapping[str, object], files: Mapping[str, str], memory: int | None) -> None:
     if not frames:
         return
     with private_database(memory) as database:
         for name, frame in frames.items():
             database.register("frame", _stream(name, frame))
-            kind = "FORMAT parquet" if FILES[name] == "parquet" else "FORMAT csv, DELIMITER '|', HEADER"
-            database.execute(f"COPY (FROM frame) TO {quoted(str(folder / _file(name)))} ({kind})")
+            kind = "FORMAT parquet" if files[name] == "parquet" else "FORMAT csv, DELIMITER '|', HEADER"
+            database.execute(f"COPY (FROM frame) TO {quoted(str(folder / _file(name, files)))} ({kind})")
             database.unregister("frame")
 
 
-def in_words(text: str, folder: Path, frames: Mapping[str, object]) -> str:
-    """Say of frames what was said of the files they were written to."""
+def in_words(text: str, folder: Path, frames: Mapping[str, object], files: Mapping[str, str]) -> str:
+    """Say of frames what was said of the files they were written to; ``files`` are those of `as_folder`."""
     mark = f"{folder} holds no file named {SYNTHETIC_MARK}, so its records"
     text = text.replace(mark, "synthetic=True was not said, so the records")
-    for name in FILES:
-        text = text.replace(
-            f"{folder / _file(name)} cannot be read: No such file or directory", f"there is no {name!r}"
-        )
+    for name in files:
+        missing = f"{folder / _file(name, files)} cannot be read: No such file or directory"
+        text = text.replace(missing, f"data: there is no {name!r}")
     for name in frames:
-        text = text.replace(f"{folder / _file(name)}", name).replace(_file(name), name)
+        path = _file(name, files)
+        text = text.replace(f"{folder / path}", name).replace(path, name)
     return text.replace(str(folder), "the data")
 
 
-def _file(name: str) -> str:
-    return f"{name}.{FILES[name]}"
+def _file(name: str, files: Mapping[str, str]) -> str:
+    return f"{name}.{files[name]}"
 
 
-def _check_name(name: object) -> None:
-    if name in FILES:
+def _check_name(name: object, files: Mapping[str, str]) -> None:
+    if name in files:
         return
-    near = difflib.get_close_matches(str(name), FILES, 1)
-    advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FILES)}"
+    near = difflib.get_close_matches(str(name), files, 1)
+    advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(files)}"
     raise InputError(f"data: {name!r} is the name of no record file; {advice}")
 
 

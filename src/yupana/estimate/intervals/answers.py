@@ -62,9 +62,10 @@ def intervals(
 
 
 def _evidence(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> IntervalEvidence:
-    if "system" in release.manifest:
+    product = PRODUCTS.of(release.manifest)
+    if "system" in release.manifest and (product is None or product.key == SYSTEM):
         return _of_topdown(db, release, noisy)
-    if PRODUCTS.of(release.manifest) is None:
+    if product is None:
         raise OutputError(f"{release.folder} is of {release.name!r}, which has no noisy cells to give intervals of")
     if noisy is not None:
         raise ConfigError("--noisy-measurements is for releases of TopDown; the tables of others are noisy themselves")

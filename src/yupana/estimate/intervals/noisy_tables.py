@@ -142,7 +142,7 @@ class NoisyTables:
 
     def _measured(self, table: str, rows: Sequence[tuple[str, ...]]) -> Iterable[MeasuredRow]:
         """The measured cells of the rows of a table, those of each row."""
-        family = family_of(table, self.release.manifest.get("product"))
+        family = family_of(table, self.release.manifest)
         return self._hold(table, rows) if self._is_combined or family is None else self._of_family(family, table, rows)
 
     def _hold(self, table: str, rows: Iterable[tuple[str, ...]]) -> list[MeasuredRow]:

@@ -26,7 +26,7 @@ from yupana.products.described.tables import families, published_groups
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.tables import Family
 from yupana.products.verify import Codes, verify_tables
-from yupana.release.recipe import read_configuration_in
+from yupana.release.recipe import CONFIGURATION, read_configuration_in
 
 SYSTEM: Final = "tables"
 
@@ -42,6 +42,10 @@ class DescribedProduct(Product[Description]):
         "people-and-homes": BuiltIn("an example, for the files of a synthetic census")
     }
     families: Final[tuple[Family, ...]] = ()
+
+    def published(self, manifest: Mapping[str, Any]) -> tuple[Family, ...]:
+        """What the description of a manifest publishes."""
+        return families(described_in(manifest))
 
     def locate(self, source: Path | str) -> Path:
         """A built-in description, or a file as it is."""
@@ -166,10 +170,7 @@ class DescribedProduct(Product[Description]):
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""
         try:
-            faults: list[str] = []
-            config = parse(read_configuration_of(manifest), release, faults)
-            if config is None:
-                return Checked(tuple(f"the description of the manifest: {fault}" for fault in faults))
+            config = described_in(manifest)
             codes = Codes("true", partial(_area_of, config), partial(published_groups, config))
             wrong, unchecked = verify_tables(release, manifest, families(config), codes)
         except (KeyError, TypeError, ValueError):
@@ -177,9 +178,19 @@ class DescribedProduct(Product[Description]):
         return Checked(tuple(wrong), tuple(unchecked))
 
 
-def read_configuration_of(manifest: Mapping[str, Any]) -> object:
-    """The description that a manifest holds, its numbers as a file has them."""
-    return read_value(json.dumps(manifest["configuration"]), [])
+def described_in(manifest: Mapping[str, Any]) -> Description:
+    """The description that a manifest holds.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If it holds none that can be read.
+    """
+    faults: list[str] = []
+    found = parse(read_value(json.dumps(manifest[CONFIGURATION]), faults), Path(), faults)
+    if found is None:
+        raise ValueError("; ".join(faults))
+    return found
 
 
 def _area_of(config: Description, level: str) -> str:
