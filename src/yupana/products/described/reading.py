@@ -36,7 +36,7 @@ from yupana.products.described.description import (
     Sums,
     in_join,
 )
-from yupana.products.described.stability import stability
+from yupana.products.described.stability import overlap, stability
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _RANGE: Final = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
@@ -167,6 +167,10 @@ class _Reader:
             except ConfigError as error:
                 self.faults.append(str(error))
             self._check_cells(made, table)
+            for level in table.levels:
+                if not overlap(made, table, level).cells:
+                    text = "no record can be of a group of this level, in an area and in a cell of the table"
+                    self.faults.append(f"tables.{table.name}.budget.{level.name}: {text}")
         if not any(budget for table in made.tables for budget in table.budgets.values()):
             self.faults.append("tables: every budget is 0, so nothing would be measured")
 

@@ -69,9 +69,12 @@ def stability(description: Description, table: DescribedTable) -> Stability:
         return _of_own_records(description, table, chain, above_unit)
     top = changing[-1]
     if top == table.counts:
-        both = top in sorting or table.limit is not None
-        one = {(1, 1)} if both else {(1, 0), (0, 1)}
-        return _stability(one, f"the {record} that a {files[unit].record} belongs to may change, appear or vanish")
+        because = f"the {record} that a {files[unit].record} belongs to may change, appear or vanish"
+        if top in sorting or table.limit is not None:
+            return _stability({(1, 1)}, {(1, 1)}, because)
+        if top in sifting:
+            return _stability({(1, 0), (0, 1)}, {(1, 0), (0, 1)}, because)
+        return _stability({(0, 1)}, {(1, 0)}, because)
     if table.limit is None or table.limit.per not in chain[chain.index(top) :]:
         columns = ", ".join(sorted(_changing_columns(description, table, top)))
         raise ConfigError(
@@ -81,12 +84,12 @@ def stability(description: Description, table: DescribedTable) -> Stability:
         )
     most = table.limit.most
     because = f"all of at most {most} of one {files[table.limit.per].record} may move, as columns above them may change"
-    if sorting & set(description.chain(table.counts)) or table.limit.per != top:
-        return _stability({(most, most)}, because)
-    # Read by the universe alone: all count, or none.
+    if sorting or table.limit.per != top or changing != [top]:
+        return _stability({(most, most)}, {(most, most)}, because)
+    # Read by the universe alone, and of the record that has the limit: all of its records count, or none.
     own = most if table.counts != unit else 1
-    swapped = {(own, own)} if unit in chain else set()
-    return _stability({(most, 0), (0, most)} | swapped, because)
+    either = {(most, 0), (0, most)} | ({(own, own)} if unit in chain else set())
+    return _stability(either, either, because)
 
 
 def _of_own_records(
@@ -111,17 +114,14 @@ def _of_own_records(
         )
     if limit is not None and limit.per in above_unit:
         text = f"one {of_unit} brings at most {most} {record} records, which displace as many of the same "
-        return _stability({(most, most)}, text + files[limit.per].record)
-    return _stability({(most, 0), (0, most)}, f"one {of_unit} brings at most {most} {record} records")
+        return _stability({(most, most)}, {(most, most)}, text + files[limit.per].record)
+    return _stability({(0, most)}, {(most, 0)}, f"one {of_unit} brings at most {most} {record} records")
 
 
-def _stability(one: set[Move], because: str) -> Stability:
-    """What a replacement moves follows from what a removal and an addition, one after the other, move."""
-    two = {(a + c, b + d) for a, b in one for c, d in one}
-    if one == {(one_way := max(one)[0], 0), (0, one_way)}:
-        # The unit is taken out of one place and put into another: it does not appear twice.
-        two = {(one_way, one_way)}
-    return Stability(frozenset(one), frozenset(two), because)
+def _stability(removed: Collection[Move], added: Collection[Move], because: str) -> Stability:
+    """What a replacement moves is what a removal and then an addition move."""
+    replaced = {(a + c, b + d) for a, b in removed for c, d in added}
+    return Stability(frozenset((*removed, *added)), frozenset(replaced), because)
 
 
 def _reads(description: Description, table: DescribedTable, above_unit: Collection[str]) -> tuple[set[str], set[str]]:
@@ -151,7 +151,7 @@ def _changing_columns(description: Description, table: DescribedTable, file: str
 
 def overlap(description: Description, table: DescribedTable, level: Level) -> Overlap:
     """The most cells of a level that one record of a table counts in, whatever its columns hold."""
-    areas = max(1, description.areas[level.areas].overlap)
+    areas = description.areas[level.areas].overlap
     predicates = description.predicates(table)
     try:
         classes = classify(description.of_record(table), [p for code in level.groups for p in predicates[code]])

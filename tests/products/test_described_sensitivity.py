@@ -1,0 +1,126 @@
+"""The derived sensitivities of descriptions against exhaustive search over neighbours in small worlds."""
+
+import copy
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from described_neighbours import counts, distance, one_more, random_database, random_document, without
+
+import yupana
+from yupana.plan.plan import Plan
+
+WORLDS = 3000
+DATABASES = 6
+
+
+def planned(document: dict[str, Any]) -> Plan | None:
+    """The plan of a description; None if it is refused."""
+    try:
+        return yupana.plan("tables", copy.deepcopy(document))
+    except yupana.ConfigError as error:
+        refused[str(error).partition("tables.t: ")[2][:40]] += 1
+        return None
+
+
+refused: Counter[str] = Counter()
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_no_neighbour_is_farther_than_derived(part: int) -> None:
+    """Of every database and unit: all neighbours with one unit less, and random ones with one replaced."""
+    attained: list[Fraction] = []
+    replaced: list[Fraction] = []
+    for seed in range(part, WORLDS, 6):
+        rng = Random(seed)  # noqa: S311 (a test)
+        document = random_document(rng)
+        plan = planned(document)
+        if plan is None:
+            continue
+        (measurement,) = plan.measurements
+        power = plan.mechanism.power
+        farthest = farthest_replaced = 0
+        for _ in range(DATABASES):
+            database = random_database(rng)
+            here = counts(database, document)
+            for unit in [key for key in database if key[0] == document["unit"]]:
+                for less in without(database, document, unit):
+                    farthest = max(farthest, distance(here, counts(less, document), power))
+                    other = one_more(less, document, rng) if rng.random() < 0.3 else None
+                    if other is not None:
+                        farthest_replaced = max(farthest_replaced, distance(here, counts(other, document), power))
+        assert farthest <= measurement.proven.unbounded, (seed, document)
+        assert farthest_replaced <= measurement.proven.bounded, (seed, document)
+        attained.append(farthest / measurement.proven.unbounded)
+        replaced.append(farthest_replaced / measurement.proven.bounded)
+    assert len(attained) > 50
+    # Not a bound that holds because it is far away: in many worlds some neighbours lie at it.
+    assert sum(share == 1 for share in attained) > len(attained) / 4
+    assert sum(attained) / len(attained) > 0.5
+    assert sum(replaced) / len(replaced) > 0.15
+
+
+def test_where_there_is_no_bound_the_description_is_refused(tmp_path: Path) -> None:
+    """Without a limit one unit may move any number of records."""
+    del tmp_path
+    for seed in range(400):
+        planned(random_document(Random(seed)))  # noqa: S311 (a test)
+    words = " ".join(refused)
+    assert "it reads" in words
+    assert "no change of a" in words
+    assert "may have any number of" in words
+
+
+def of_persons(**table: Any) -> dict[str, Any]:  # noqa: ANN401 (a document)
+    """Persons in units at addresses, as PHSafe has them."""
+    codes = {"codes": ["1", "2"]}
+    return {
+        "name": "persons",
+        "unit": "persons",
+        "files": {
+            "geo": {"key": "id", "columns": {"state": {**codes, "fixed": True}}},
+            "units": {"key": "id", "parent": {"file": "geo", "column": "id"}, "columns": {"tenure": codes}},
+            "persons": {"parent": {"file": "units", "column": "unit"}, "columns": {"sex": codes, "race": codes}},
+        },
+        "areas": {"state": {"column": "geo.state"}},
+        "groups": {"1": {"where": {"persons.race": "1"}}, "any": {"where": {}}},
+        "levels": {"races": {"areas": "state", "groups": ["1", "any"]}},
+        "tables": {"t": {"counts": "persons", "budget": {"state": "1"}, **table}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "unbounded", "bounded"),
+    [
+        ({"by": ["persons.sex"]}, 1, 2),
+        # The tight bounds of docs/phsafe-privacy.md: 2 tau squared, and 8 for a change that moves house.
+        ({"by": ["units.tenure"], "limit": {"per": "units", "most": 5}}, 50, 200),
+        ({"counts": "units", "by": ["units.tenure"]}, 2, 8),
+        ({"counts": "units"}, 1, 2),
+        # A record of two groups counts twice, as in SafeTab.
+        ({"by": ["persons.sex"], "budget": {"races": "1"}}, 2, 4),
+        # All of a household count or none, where only the universe reads what may change.
+        ({"by": ["persons.sex"], "where": {"units.tenure": "1"}, "limit": {"per": "units", "most": 5}}, 25, 100),
+        # One more person displaces another.
+        ({"by": ["persons.sex"], "limit": {"per": "units", "most": 5}}, 2, 8),
+    ],
+)
+def test_what_is_derived_is_what_papers_derive(table: dict[str, Any], unbounded: int, bounded: int) -> None:
+    (measurement,) = yupana.plan("tables", of_persons(**table)).measurements
+    assert (measurement.proven.unbounded, measurement.proven.bounded) == (unbounded, bounded)
+
+
+def test_a_larger_scale_may_be_stated_and_a_smaller_is_refused() -> None:
+    stated = of_persons(
+        by=["units.tenure"], limit={"per": "units", "most": 5}, stated={"unbounded": 144, "bounded": 288}
+    )
+    published, tight = (yupana.plan("tables", stated, accounting=kind) for kind in ("published", "tight"))  # type: ignore[arg-type]
+    assert (published.measurements[0].calibration, tight.measurements[0].calibration) == (144, 50)
+    assert published.measurements[0].proven == tight.measurements[0].proven
+    with pytest.raises(
+        yupana.ConfigError, match=r"stated: must be at least what is derived, unbounded 50 and bounded 200"
+    ):
+        yupana.plan("tables", of_persons(**{**stated["tables"]["t"], "stated": {"unbounded": 144, "bounded": 199}}))
