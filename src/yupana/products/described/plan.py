@@ -72,7 +72,7 @@ def scales(description: Description, table: DescribedTable, level: Level, accoun
 def proven(description: Description, table: DescribedTable, level: Level) -> Sensitivity:
     """The sensitivities of a table at a level that are derived."""
     cells = overlap(description, table, level).cells
-    return sensitivity(stability(description, table), cells, description.mechanism)
+    return sensitivity(stability(description, table, level), cells, description.mechanism)
 
 
 def calibration(description: Description, scale: Sensitivity) -> Fraction:

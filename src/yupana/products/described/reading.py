@@ -162,12 +162,12 @@ class _Reader:
     def _check(self, made: Description) -> None:
         """What follows from everything together: sensitivities, and cells that nothing can count in."""
         for table in made.tables:
-            try:
-                stability(made, table)
-            except ConfigError as error:
-                self.faults.append(str(error))
             self._check_cells(made, table)
             for level in table.levels:
+                try:
+                    stability(made, table, level)
+                except ConfigError as error:
+                    self.faults += [str(error)] if str(error) not in self.faults else []
                 if not overlap(made, table, level).cells:
                     text = "no record can be of a group of this level, in an area and in a cell of the table"
                     self.faults.append(f"tables.{table.name}.budget.{level.name}: {text}")

@@ -7,12 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from yupana.errors import ConfigError
 from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.measurement import Mechanism, Sensitivity
-from yupana.plan.predicates import Where
 from yupana.products.described.description import DescribedTable, Description, Level
 
 Move = tuple[int, int]
@@ -46,8 +43,8 @@ class Overlap:
     exact: bool
 
 
-def stability(description: Description, table: DescribedTable) -> Stability:
-    """Derive how many records a change of one unit moves (docs/tables-privacy.md, theorem 1).
+def stability(description: Description, table: DescribedTable, level: Level) -> Stability:
+    """Derive how many records a change of one unit moves in a table at a level (docs/tables-privacy.md, theorem 1).
 
     Raises
     ------
@@ -62,7 +59,7 @@ def stability(description: Description, table: DescribedTable) -> Stability:
             f"{place}: no link joins {table.counts} with {unit}, the privacy unit, so nothing would protect what it "
             "counts"
         )
-    sorting, sifting = _reads(description, table, above_unit)
+    sorting, sifting = _reads(description, table, level, above_unit)
     # The highest file above the unit whose records may change so that the table sees it.
     changing = [file for file in chain if file in sorting | sifting or (file == table.counts and file in above_unit)]
     if not changing:
@@ -76,7 +73,7 @@ def stability(description: Description, table: DescribedTable) -> Stability:
             return _stability({(1, 0), (0, 1)}, {(1, 0), (0, 1)}, because)
         return _stability({(0, 1)}, {(1, 0)}, because)
     if table.limit is None or table.limit.per not in chain[chain.index(top) :]:
-        columns = ", ".join(sorted(_changing_columns(description, table, top)))
+        columns = ", ".join(sorted(_changing_columns(description, table, level, top)))
         raise ConfigError(
             f"{place}: it reads {columns}, which may change with a {files[unit].record} and then moves every {record} "
             f'of one {files[top].record}; limit how many count, as limit = {{ per = "{top}", most = 5 }}, or '
@@ -124,28 +121,28 @@ def _stability(removed: Collection[Move], added: Collection[Move], because: str)
     return Stability(frozenset((*removed, *added)), frozenset(replaced), because)
 
 
-def _reads(description: Description, table: DescribedTable, above_unit: Collection[str]) -> tuple[set[str], set[str]]:
+def _reads(
+    description: Description, table: DescribedTable, level: Level, above_unit: Collection[str]
+) -> tuple[set[str], set[str]]:
     """The files above the unit of which columns that may change tell cells apart, and those that the universe reads."""
     columns = description.columns
 
     def changing(names: Collection[str]) -> set[str]:
         return {columns[name].file for name in names if columns[name].file in above_unit and not columns[name].fixed}
 
-    sorting = [name for where in _sorting(description, table) for name, _ in where.columns]
-    areas = [description.areas[level.areas].column for level in table.levels]
-    return changing({*sorting, *filter(None, areas)}), changing({name for name, _ in table.universe.columns})
+    return changing(_sorting(description, table, level)), changing({name for name, _ in table.universe.columns})
 
 
-def _sorting(description: Description, table: DescribedTable) -> list[Where]:
-    """What tells the cells of a table apart."""
-    return [*table.cells, *(description.group(code) for level in table.levels for code in level.groups)]
+def _sorting(description: Description, table: DescribedTable, level: Level) -> set[str]:
+    """The columns that tell areas, groups and cells of a level apart."""
+    conditions = [*table.cells, *(description.group(code) for code in level.groups)]
+    area = description.areas[level.areas].column
+    return {name for where in conditions for name, _ in where.columns} | ({area} if area else set())
 
 
-def _changing_columns(description: Description, table: DescribedTable, file: str) -> set[str]:
+def _changing_columns(description: Description, table: DescribedTable, level: Level, file: str) -> set[str]:
     columns = description.columns
-    areas = [description.areas[level.areas].column for level in table.levels]
-    conditions = [table.universe, *_sorting(description, table)]
-    names = {*filter(None, areas), *(name for where in conditions for name, _ in where.columns)}
+    names = _sorting(description, table, level) | {name for name, _ in table.universe.columns}
     return {f"{file}.{columns[n].name}" for n in names if columns[n].file == file and not columns[n].fixed}
 
 
@@ -175,10 +172,3 @@ def sensitivity(stable: Stability, cells: int, mechanism: Mechanism) -> Sensitiv
         return Fraction(max(cells * (a**mechanism.power + b**mechanism.power) for a, b in moves))
 
     return Sensitivity(unbounded=most(stable.unbounded), bounded=most(stable.bounded))
-
-
-def reaches(description: Description, table: DescribedTable) -> np.ndarray:
-    """Of each cell of a table, whether any record of its universe can count in it."""
-    cells = [table.universe & cell for cell in table.cells]
-    possible = classify(description.of_record(table), cells).members.any(axis=1)
-    return np.asarray(possible)

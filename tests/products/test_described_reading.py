@@ -1,0 +1,183 @@
+"""Descriptions of tables: what the page shows is one, and every fault is named with its line."""
+
+import copy
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import yupana
+from yupana.products import PRODUCTS
+
+PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
+HEAD = 'name = "farms"\nunit = "animals"\n'
+TABLES = PRODUCTS["tables"]
+
+
+@pytest.fixture
+def farms(tmp_path: Path) -> Path:
+    """The description that the page shows, piece by piece, with the public files it names."""
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    text = "\n".join(
+        line[4:] for block in blocks for line in block.splitlines() if "young" not in line or "classes" in line
+    )
+    (tmp_path / "farms.toml").write_text(HEAD + text + "\n", encoding="utf-8")
+    (tmp_path / "districts.csv").write_text("ID,NAME\n0101,Hill\n0102,Dale\n0201,Fen\n", encoding="utf-8")
+    (tmp_path / "basins.csv").write_text("DISTRICT,BASIN\n0101,A\n0102,A\n0102,B\n0201,B\n", encoding="utf-8")
+    return tmp_path / "farms.toml"
+
+
+def document(farms: Path) -> dict[str, Any]:
+    found: dict[str, Any] = TABLES.document(TABLES.read(farms))
+    return found
+
+
+def test_what_the_page_shows_is_a_description(farms: Path) -> None:
+    plan = yupana.plan("tables", farms)
+    assert {m.name for m in plan.measurements} == {
+        *(f"stock/{level}" for level in ("country", "district", "district-by-kind")),
+        "farms_kept/district",
+    }
+    # One more animal displaces one; at the level of groups all of a farm move, as its kind may change.
+    assert plan["stock/district"].proven.unbounded == 2
+    assert plan["stock/district-by-kind"].proven.unbounded == 2 * 200**2 * 2
+    assert plan["farms_kept/district"].proven.unbounded == 2
+
+
+def test_every_example_of_a_key_is_read(farms: Path) -> None:
+    keys = re.findall(r"^\| `(\w+)` \|.*\| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(keys) == 7
+    for key, example in keys:
+        text = re.sub(rf"^{key} = .*\n", "", farms.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        farms.with_name("other.toml").write_text(f"{example}\n{text}", encoding="utf-8")
+        told = tomllib.loads(example)
+        assert list(told) == [key]
+        if key != "unit":
+            yupana.plan("tables", farms.with_name("other.toml"))
+
+
+def test_a_description_comes_back_from_its_document(farms: Path) -> None:
+    read = TABLES.read(farms)
+    told = json.loads(json.dumps(TABLES.document(read)))
+    assert yupana.plan("tables", told) == yupana.plan("tables", farms)
+    assert TABLES.read(farms) == read
+    jsonschema.validate(told, TABLES.schema())
+    jsonschema.validate(tomllib.loads(farms.read_text(encoding="utf-8")), TABLES.schema())
+
+
+FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
+    "an unknown key": (("unti",), "x", "key 'unti' is unknown"),
+    "an unknown unit": (("unit",), "animls", "unit: 'animls' is none of the files; did you mean animals"),
+    "a fixed column of the unit": (
+        ("files", "animals", "columns", "species", "fixed"),
+        True,
+        "files.animals.columns.species: fixed is for files above the unit",
+    ),
+    "a circle": (("files", "farms", "parent"), {"file": "animals", "column": "x"}, "links go in a circle"),
+    "no key to link to": (("files", "farms", "key"), "", "farms has no key"),
+    "a code twice": (("files", "farms", "columns", "kind", "codes"), ["1", "2", "3", "1"], "a code stands twice"),
+    "two domains": (("files", "farms", "columns", "kind", "whole"), [0, 1], "must have either codes or whole"),
+    "a domain too wide": (("files", "animals", "columns", "age", "whole"), [0, 10**9], "at most a million"),
+    "a value outside": (
+        ("recodes", "age_group", "classes", "old"),
+        "16-41",
+        "recodes.age_group.classes.old: '16-41' is no",
+    ),
+    "an unknown code": (("groups", "big", "where"), {"farms.kind": "4"}, "groups.big.where.farms.kind: '4' is no code"),
+    "an unknown column": (("groups", "big", "where"), {"farms.knd": "1"}, "'farms.knd' is no column"),
+    "an unknown area": (
+        ("levels", "district-by-kind", "areas"),
+        "distrct",
+        "is no kind of areas; did you mean district",
+    ),
+    "an unknown group": (("levels", "district-by-kind", "groups"), ["small"], "'small' is no group"),
+    "a column of a file below": (
+        ("tables", "farms_kept", "where"),
+        {"animals.species": "pig"},
+        "tables.farms_kept.where: reads a column of animals, which is not above farms",
+    ),
+    "an unknown level": (("tables", "stock", "budget", "distric"), "1", "budget: 'distric' is no level; did you mean"),
+    "a negative budget": (
+        ("tables", "stock", "budget", "district"),
+        "-1",
+        "tables.stock.budget.district: must not be neg",
+    ),
+    "a limit per a file below": (("tables", "stock", "limit", "per"), "animals", "limit.per: must be one of farms"),
+    "no limit": (("tables", "stock", "limit", "most"), "0", "limit.most: must be a whole number above 0"),
+    "overlapping cells": (
+        ("tables", "farms_kept", "cells", "mixed"),
+        {"farms.kind": ["2", "3"]},
+        "tables.farms_kept: some of its cells overlap; say overlapping = true",
+    ),
+    "a cell that nothing reaches": (
+        ("tables", "farms_kept", "cells", "livestock"),
+        {"farms.kind": "1"},
+        "tables.farms_kept: no record can count in cell livestock",
+    ),
+    "a margin of a stranger": (("tables", "stock", "margins", "stock_total"), ["kind"], "must be a list of some of"),
+    "a sum of a stranger": (("tables", "farms_kept", "sums", "farms_all", "all"), ["x"], "must be a list of labels"),
+    "a name twice": (("tables", "stock", "margins", "farms_kept"), [], "farms_kept is the name of two tables"),
+    "a file that is not there": (
+        ("areas", "basin", "of"),
+        {"file": "none.csv", "code": "DISTRICT", "area": "BASIN"},
+        "areas.basin.of",
+    ),
+    "codes without an area": (("areas", "basin", "of"), {"0101": "A"}, "2 codes of the column lie in no area"),
+    "too many first characters": (
+        ("areas", "region", "first"),
+        5,
+        "areas.region.first: must be a number of characters",
+    ),
+    "a scale that is too small": (
+        ("tables", "stock", "stated"),
+        {"unbounded": 1, "bounded": 1},
+        "tables.stock.stated: must be at least what is derived",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named(fault: str, farms: Path) -> None:
+    place, value, words = FAULTS[fault]
+    changed = copy.deepcopy(document(farms))
+    at = changed
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    with pytest.raises(yupana.ConfigError) as raised:
+        yupana.plan("tables", changed)
+    assert words in str(raised.value)
+
+
+def test_all_faults_are_named_with_their_lines(farms: Path) -> None:
+    text = farms.read_text(encoding="utf-8")
+    text = text.replace("first = 2", "first = 9").replace('label = "Livestock', 'lable = "Livestock')
+    farms.write_text(text, encoding="utf-8")
+    lines = {line: number for number, line in enumerate(text.splitlines(), 1)}
+    with pytest.raises(yupana.ConfigError) as raised:
+        yupana.plan("tables", farms)
+    assert f"line {lines['first = 9']}: areas.region.first: " in str(raised.value)
+    assert f"line {lines['[groups.big]']}: groups.big: key 'lable' is unknown" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x = ", "[]", "files = 3", "name = 5\nunit = 5\nfiles = 5\nareas = 5\ntables = 5"]
+)
+def test_rubbish_is_refused_in_words(text: str, tmp_path: Path) -> None:
+    (tmp_path / "rubbish.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(yupana.ConfigError):
+        yupana.plan("tables", tmp_path / "rubbish.toml")
+
+
+def test_a_table_that_nothing_protected_moves_is_refused(farms: Path) -> None:
+    changed = document(farms)
+    changed["files"]["farms"]["columns"]["kind"]["fixed"] = True
+    changed["tables"]["farms_kept"]["counts"] = "farms"
+    changed["files"]["wells"] = {"columns": {"depth": {"whole": [0, 9]}}, "record": "well"}
+    changed["tables"]["wells"] = {"counts": "wells", "budget": {"country": "1"}}
+    with pytest.raises(yupana.ConfigError, match="no link joins wells with animals"):
+        yupana.plan("tables", changed)
