@@ -80,9 +80,10 @@ class Case:
             self.config, accounting=self.accounting, confidence=self.confidence, margins=self.margins
         )
 
-    def production(self) -> "Plan":
-        """What was measured in 2020 in the same area."""
-        return self.product.plan(self.product.production(self.config))
+    def production(self) -> "Plan | None":
+        """What was measured in 2020 in the same area, if anything was."""
+        used = self.product.production(self.config)
+        return None if used is None else self.product.plan(used)
 
 
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {

@@ -119,7 +119,8 @@ def _add_plan(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("--delta", type=share, default=None, metavar="D", help=text)
     text = "solve for budgets: margins of error, or a total (docs/targets.md)"
     verb.add_argument("--targets", type=Path, metavar="FILE", help=text)
-    verb.add_argument("--diff", choices=("production",), help="list what differs from the 2020 run")
+    if "production" in listing.takes:
+        verb.add_argument("--diff", choices=("production",), help="list what differs from the 2020 run")
     verb.add_argument("--json", action="store_true")
     _add_planning(verb, listing)
 
@@ -237,10 +238,11 @@ def _plan(key: str, options: argparse.Namespace) -> None:
     delta = float(options.delta) if options.delta is not None else DEFAULT_DELTA
     more = case.product.promises(case.config, delta) | more
     plan = yupana.plan(key, case)
-    differences = plan.differences(case.production()) if options.diff else []
+    production = case.production() if getattr(options, "diff", None) else None
+    differences = [] if production is None else plan.differences(production)
     if options.json:
         answer = plan.as_json(delta) | more
-        if options.diff:
+        if production is not None:
             rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
             answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
         print_json(answer)
@@ -248,7 +250,7 @@ def _plan(key: str, options: argparse.Namespace) -> None:
     from yupana.cli.plan_text import differences_text, plan_text, promises_text
 
     print("\n".join([plan_text(plan, delta), *promises_text(plan, more)]))
-    if options.diff:
+    if production is not None:
         print("\n".join(["", *differences_text(differences)]))
 
 

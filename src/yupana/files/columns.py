@@ -20,7 +20,8 @@ class Column:
     words : tuple of str
         What is written in place of the numbers 0, 1, ..., where the column holds words.
     blank : str
-        The word for no value, which becomes 0; in Parquet NULL says the same. Empty if there must be a value.
+        The word for no value, which becomes 0; in Parquet NULL says the same. Empty if there must be a value. Of
+        ``words`` it is the first.
     saying : str
         What is allowed, where `rule` could not say it in few words.
     text : str

@@ -66,7 +66,7 @@ _LISTINGS: Final = {
         "a folder with persons, units and geo (CSV, Parquet or CEF)",
         "scale the noise to the paper's 2 tau + 2 (published), or to the tight bound (docs/phsafe-privacy.md)",
         (),
-        frozenset({"truncation", "report", "estimate"}),
+        frozenset({"truncation", "report", "estimate", "production"}),
         ("phsafe",),
     ),
     "safetab-p": Listing(
@@ -79,7 +79,7 @@ _LISTINGS: Final = {
         _WITH_AREAS,
         _BOUND_OF_CODES,
         (),
-        frozenset({"codes", "report"}),
+        frozenset({"codes", "report", "production"}),
         ("safetab-p", SINGLE_TABLE),
     ),
     "safetab-h": Listing(
@@ -92,7 +92,7 @@ _LISTINGS: Final = {
         _WITH_AREAS,
         _BOUND_OF_CODES,
         (),
-        frozenset({"codes", "report", "totals"}),
+        frozenset({"codes", "report", "totals", "production"}),
         ("safetab-h",),
     ),
     "topdown": Listing(
@@ -106,7 +106,7 @@ _LISTINGS: Final = {
         "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
         "",
         ("topdown", "full-information"),
-        frozenset({"spine", "renormalise", "resume", "noisy_measurements"}),
+        frozenset({"spine", "renormalise", "resume", "noisy_measurements", "production"}),
         ("topdown", "topdown, noisy measurements"),
     ),
     "tables": Listing(

@@ -143,8 +143,8 @@ class Product(Protocol[C]):
         """The configuration as its file says it; read back as the same configuration."""
         ...
 
-    def production(self, config: C) -> C:
-        """What was used in 2020 for the same area and privacy unit."""
+    def production(self, config: C) -> C | None:
+        """What was used in 2020 for the same area and privacy unit; None where nothing was."""
         ...
 
     def plan(

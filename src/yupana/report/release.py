@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yupana.files.new_file import NewFile
+from yupana.plan.margin import margin_words
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.phsafe.product import PHSAFE
@@ -11,14 +12,14 @@ from yupana.products.safetab.persons import DETAILED_ONLY
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
 from yupana.report.groups import sizes_section
-from yupana.report.numbers import whole
-from yupana.report.page import Section, read_page, render
+from yupana.report.numbers import loss, rounded, whole
+from yupana.report.page import Section, read_page, render, sections
 from yupana.report.place import write_page
 from yupana.report.plans import level_sections, plan_sections
 
 
 def write_release_report(
-    place: NewFile, plan: Plan, production: Plan, manifest: Mapping[str, Any], tables: Mapping[str, Columns]
+    place: NewFile, plan: Plan, production: Plan | None, manifest: Mapping[str, Any], tables: Mapping[str, Columns]
 ) -> None:
     """Write the page of a release.
 
@@ -27,14 +28,14 @@ def write_release_report(
     place : NewFile
         As `yupana.report.place.claim_page` gave it.
     plan, production : Plan
-        Of the release, and of the run of 2020.
+        Of the release, and of the run of 2020; None where there was none.
     manifest : mapping
     tables : mapping of table to columns
         As published; only those of PHSafe are looked at.
     """
-    of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan)
+    of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan) or _measured(plan)
     described = manifest["tables"]
-    differences = plan.differences(production)
+    differences = [] if production is None else plan.differences(production)
     page = read_page(
         "release.html",
         plan=plan,
@@ -48,7 +49,7 @@ def write_release_report(
         if plan.mechanism.budget_name == "rho" and plan.is_finite
         else None,
         of_product=of_product,
-        compared=plan.is_finite,
+        compared=plan.is_finite and production is not None,
         differences={
             "Measurement": [d.measurement for d in differences],
             "Of it": [d.value for d in differences],
@@ -72,6 +73,25 @@ def _phsafe(plan: Plan, tables: Mapping[str, Columns]) -> Sequence[Section]:
     cell = next(iter(CELLS[first]))
     relative = relative_section(plan, published_counts(tables), first, cell, "this release, noise included")
     return *plan_sections(plan), relative
+
+
+def _measured(plan: Plan) -> Sequence[Section]:
+    """What every measurement spends and how wide its margin is, for plans without pictures of their own."""
+    # Those of TopDown are spread over a spine: too many to list.
+    if not plan.is_finite or plan.paths:
+        return ()
+    shown = {
+        "Table": [m.table for m in plan.measurements],
+        "Level": [m.level for m in plan.measurements],
+        "Cells": [whole(m.cells) for m in plan.measurements],
+        plan.mechanism.symbol: [loss(m.budget) for m in plan.measurements],
+        "Sensitivity": [loss(m.calibration) for m in plan.measurements],
+        "σ": [rounded(m.sigma, 4) for m in plan.measurements],
+        "Margin of error": [rounded(plan.margin(m), 4) for m in plan.measurements],
+    }
+    return sections(
+        "plan_measured.html", plan=plan, shown=shown, margin_words=margin_words(plan.margins, plan.confidence)
+    )
 
 
 def _safetab(plan: Plan) -> Sequence[Section]:

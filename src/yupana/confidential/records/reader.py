@@ -392,7 +392,7 @@ def from_text(column: Column) -> str:
     if column.key:
         return f"nullif({name}, '')"
     if column.words:
-        return _from_list(column, name)
+        return _from_list(column, _or_blank(column, name))
     number = f"TRY_CAST({name} AS {'INTEGER' if column.high < 1 << 31 else 'BIGINT'})"
     if column.width:
         written = f"{_written_code(column, number)} = {name}"
@@ -416,13 +416,18 @@ def from_stored(column: Column, kind: str) -> str:
     if kind == "BOOLEAN":
         return f"CAST({name} AS {column.storage})"
     if column.words:
-        value = _from_list(column, name if kind == "VARCHAR" else f"CAST({name} AS VARCHAR)")
-    elif kind != "VARCHAR":
+        return _from_list(column, _or_blank(column, name if kind == "VARCHAR" else f"CAST({name} AS VARCHAR)"))
+    if kind != "VARCHAR":
         value = in_domain(column, name)
     else:
         few = column.width is not None and len(column.domain) <= _FEW_CODES and not column.blank
         value = _from_list(column, name) if few else from_text(column)
     return f"CASE WHEN {name} IS NULL THEN 0::{column.storage} ELSE {value} END" if column.blank else value
+
+
+def _or_blank(column: Column, text: str) -> str:
+    """SQL for a text, or the word for no value where there is none."""
+    return f"coalesce(nullif({text}, ''), {quoted(column.blank)})" if column.blank else text
 
 
 def _from_list(column: Column, text: str) -> str:

@@ -37,9 +37,10 @@ def schema() -> Schema:
         {
             "codes": said("all values there are: a list, a table of codes and labels, or a file", codes),
             "whole": said("the least and the largest value", whole),
+            "missing": said("the code of a record without a value, which may then lack one", _TEXT),
             "fixed": said("whether no change of a unit below changes it", {"type": "boolean"}),
         },
-        ("codes", "whole", "fixed"),
+        ("codes", "whole", "missing", "fixed"),
     )
     file = table(
         "a record file, by its name without ending",

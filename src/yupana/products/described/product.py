@@ -76,9 +76,9 @@ class DescribedProduct(Product[Description]):
             tables[table.name]["budget"] = {level: exact_number(budget) for level, budget in table.budgets.items()}
         return {**_plain(config.document), "tables": _plain(tables)}
 
-    def production(self, config: Description) -> Description:
-        """Itself: what a description says has no other production."""
-        return config
+    def production(self, config: Description) -> None:
+        """None: nothing of a description was used in 2020."""
+        del config
 
     def plan(
         self,

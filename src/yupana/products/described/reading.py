@@ -257,7 +257,7 @@ class _Reader:
             if name.lower() in {key.lower() for key in (*keys, *found)}:
                 self.faults.append(f"{place}: stands twice, or is a key or a link, which have no values to count by")
             of = read_table(place, given, self.faults)
-            check_keys(place, of, (), self.faults, optional=("codes", "whole", "fixed"))
+            check_keys(place, of, (), self.faults, optional=("codes", "whole", "fixed", "missing"))
             if ("codes" in of) == ("whole" in of):
                 self.faults.append(f"{place}: must have either codes or whole (a range of whole numbers)")
                 continue
@@ -271,7 +271,14 @@ class _Reader:
         if "codes" in of:
             listed = read_codes(f"{place}.codes", of["codes"], self.folder, self.faults)
             of["codes"] = listed.document
-            return Column(name, range(len(listed.codes)), words=listed.codes), dict(enumerate(listed.labels))
+            codes, labels, missing = listed.codes, listed.labels, of.get("missing", "")
+            if "missing" in of:
+                if not self._is_text(f"{place}.missing", missing) or missing in codes:
+                    self.faults.append(f"{place}.missing: must be a code that is not listed")
+                codes, labels = (missing, *codes), (missing, *labels)
+            return Column(name, range(len(codes)), words=codes, blank=missing), dict(enumerate(labels))
+        if "missing" in of:
+            self.faults.append(f"{place}.missing: is of columns of codes")
         low_high = _whole_range(of["whole"])
         if low_high is None or low_high[1] - low_high[0] >= _WIDEST:
             text = "must be a range of at most a million whole numbers, such as [0, 115]"
