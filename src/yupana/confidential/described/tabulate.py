@@ -9,7 +9,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.confidential.described.records import as_key
-from yupana.files.database import named
+from yupana.files.database import named, quoted
 from yupana.plan.classes import Classes, classify
 from yupana.plan.predicates import Where
 from yupana.products.described.description import DescribedTable, Description, Level, Limit
@@ -132,7 +132,7 @@ def _joined(description: Description, file: str, columns: set[str], limit: Limit
     schema = description.files[file].schema
     fields = ", '|', ".join(f"{named(file)}.{named(name)}" for name in schema.header)
     same = ", ".join(f"{named(file)}.{named(name)}" for name in schema.header)
-    key = "'" + description.truncation_key.replace("'", "''") + "'"
+    key = quoted(description.truncation_key)
     order = f"sha256(concat({key}, '|', {fields}, '|', row_number() OVER (PARTITION BY {same})))"
     shown = ", ".join(f"{named(name)} AS {named(name)}" for name in sorted(needed)) or named(file)
     # Only the records of crowded parents are sorted; structs keep the names of a join.

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from yupana.files.columns import Column, RecordFile
+from yupana.files.database import named
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours
@@ -293,4 +294,4 @@ class Description:
 
 def in_join(file: str, column: str) -> str:
     """What SQL calls a column of a join."""
-    return f'"{file}"."{column}"'
+    return f"{named(file)}.{named(column)}"
