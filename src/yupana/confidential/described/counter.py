@@ -41,7 +41,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, M
 
     def frames(self, config: Description) -> Mapping[str, str]:
         """The files of the description."""
-        return dict.fromkeys(config.files, "parquet")
+        return dict.fromkeys((file.name for file in config.record_files), "parquet")
 
     def without_noise(self, config: Description) -> Description:
         """Infinite budgets for all that is measured."""

@@ -65,7 +65,7 @@ def open_described(
     with private_database(memory) as db:
         sources: dict[str, Source] = {}
         findings: list[Finding] = []
-        for file in description.files.values():
+        for file in description.record_files:
             source, wrong = find_source(folder, file.schema)
             if source is not None and not (wrong := open_records(db, source, file.schema)):
                 sources[file.name] = source
@@ -80,7 +80,7 @@ def open_described(
                 findings += damaged_parts(db, source)
                 intact = False
         if intact:
-            for file in description.files.values():
+            for file in description.record_files:
                 findings += _links(db, sources[file.name], description, file)
         yield DescribedRecords(db, sources, tuple(findings))
 
@@ -115,7 +115,7 @@ def _links(
                 f"{key} IN (SELECT {key} FROM {relation} GROUP BY {key} HAVING count(*) > 1)",
             )
         )
-    if file.parent:
+    if file.parent and not description.files[file.parent].ids_in:
         parent = description.files[file.parent]
         found = f"SELECT {as_key(parent.key)} FROM {named(parent.schema.relation)}"
         rules.append(

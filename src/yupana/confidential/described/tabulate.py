@@ -124,10 +124,10 @@ def _joined(description: Description, file: str, columns: set[str], limit: Limit
     needed = {description.columns[name].file for name in columns} | {file}
     if universe is not None:
         needed |= {description.columns[name].file for name, _ in universe.columns}
-    source = _join(description, file, {*needed, limit.per} if limit else needed)
     if limit is None or universe is None:
-        return source
-    condition, per = as_sql(universe), as_key(description.files[limit.per].key, limit.per)
+        return _join(description, file, needed)
+    condition, (above, per) = as_sql(universe), _parent(description, limit)
+    source = _join(description, file, {*needed, above})
     # The hash is of the record alone, so that a record which is added or removed moves no other.
     schema = description.files[file].schema
     fields = ", '|', ".join(f"{named(file)}.{named(name)}" for name in schema.header)
@@ -149,6 +149,12 @@ def _joined(description: Description, file: str, columns: set[str], limit: Limit
     return f"({few} UNION ALL {kept})"
 
 
+def _parent(description: Description, limit: Limit) -> tuple[str, str]:
+    """The file that tells whose records a limit is of, and SQL for that one's key."""
+    of = description.files[limit.per]
+    return (of.ids_in, f"{named(of.ids_in)}.{named(of.key)}") if of.ids_in else (of.name, as_key(of.key, of.name))
+
+
 def _join(description: Description, file: str, needed: set[str]) -> str:
     chain = description.chain(file)
     last = max(i for i, name in enumerate(chain) if name in needed)
@@ -161,8 +167,8 @@ def _join(description: Description, file: str, needed: set[str]) -> str:
 
 
 def _left_out(db: duckdb.DuckDBPyConnection, description: Description, file: str, limit: Limit, universe: Where) -> int:
-    needed = {description.columns[name].file for name, _ in universe.columns} | {file, limit.per}
-    per = as_key(description.files[limit.per].key, limit.per)
+    above, per = _parent(description, limit)
+    needed = {description.columns[name].file for name, _ in universe.columns} | {file, above}
     sizes = f"SELECT count(*) AS size FROM {_join(description, file, needed)} WHERE {as_sql(universe)} GROUP BY {per}"
     query = f"SELECT coalesce(sum(size - {limit.most}), 0) FROM ({sizes}) WHERE size > {limit.most}"
     ((lost,),) = db.execute(query).fetchall()

@@ -32,6 +32,8 @@ class DescribedColumn:
         What its codes are called; empty where the description does not say.
     fixed : bool
         Whether no change of a unit below changes it.
+    occurring : bool
+        Whether its codes are those that occur in the records, which the author declares to be public.
     """
 
     file: str
@@ -39,6 +41,7 @@ class DescribedColumn:
     column: Column
     labels: Mapping[int, str]
     fixed: bool
+    occurring: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,9 @@ class DescribedFile:
         The file that each record belongs to one record of, and the column that holds that one's key; empty of a file
         at the top.
     columns : mapping of name to DescribedColumn
+    ids_in : str
+        Of a unit that is a column of ids: the file that has the column, whose records belong to one id each. No file
+        of records is read then; its key is the column. Empty of all others.
     """
 
     name: str
@@ -64,6 +70,7 @@ class DescribedFile:
     parent: str
     link: str
     columns: Mapping[str, DescribedColumn]
+    ids_in: str = ""
 
     @property
     def schema(self) -> RecordFile:
@@ -198,7 +205,8 @@ class Description:
     neighbours : Neighbours
         What budgets refer to: a unit added or removed, or replaced.
     unit : str
-        The file whose records are protected, each with all that belongs to it.
+        The file whose records are protected, each with all that belongs to it; or a column of ids, which stands as a
+        file above the records that have them.
     confidence : Fraction
     files : mapping of name to DescribedFile
         Parents before children.
@@ -242,6 +250,19 @@ class Description:
             for table in self.tables
             for level in table.levels
         }
+
+    @property
+    def privacy_unit(self) -> str:
+        """What is protected, in words."""
+        unit = self.files[self.unit]
+        if unit.ids_in:
+            return f"{unit.record} with all its records"
+        return " ".join(dict.fromkeys((unit.record, "record")))
+
+    @property
+    def record_files(self) -> tuple[DescribedFile, ...]:
+        """The files that are read."""
+        return tuple(file for file in self.files.values() if not file.ids_in)
 
     def with_budgets(self, budgets: Mapping[str, Budget]) -> "Description":
         """The description with some budgets replaced, by the names of their measurements."""

@@ -39,8 +39,9 @@ def schema() -> Schema:
             "whole": said("the least and the largest value", whole),
             "missing": said("the code of a record without a value, which may then lack one", _TEXT),
             "fixed": said("whether no change of a unit below changes it", {"type": "boolean"}),
+            "occurring": said("whether the codes are those that occur, declared to be public", {"type": "boolean"}),
         },
-        ("codes", "whole", "missing", "fixed"),
+        ("codes", "whole", "missing", "fixed", "occurring"),
     )
     file = table(
         "a record file, by its name without ending",
@@ -70,6 +71,10 @@ def schema() -> Schema:
         ("column", "first", "of", "code", "labels"),
     )
     sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _TEXTS}}
+    ids = table(
+        "a column whose values tell units apart", {"file": _TEXT, "column": _TEXT, "record": _TEXT}, ("record",)
+    )
+    unit: Schema = {"anyOf": [_TEXT, ids]}
     described = table(
         "a table that is measured",
         {
@@ -97,7 +102,7 @@ def schema() -> Schema:
         {
             "name": said("what manifests call it", {"type": "string", **_NAME}),
             "title": _TEXT,
-            "unit": said("the file whose records are protected, each with all below it", _TEXT),
+            "unit": said("the file whose records are protected, each with all below it, or a column of ids", unit),
             "privacy_defn": MECHANISM,
             "neighbours": said("what one unit's change is", {"enum": ["add-remove", "replace"]}),
             "confidence": said("of the margins of error", NUMBER),

@@ -34,7 +34,7 @@ def make_plan(
     """
     return Plan(
         product=description.name,
-        privacy_unit=f"{description.files[description.unit].record} record",
+        privacy_unit=description.privacy_unit,
         neighbours=description.neighbours,
         accounting=accounting,
         confidence=confidence or description.confidence,

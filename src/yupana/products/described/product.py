@@ -137,6 +137,11 @@ class DescribedProduct(Product[Description]):
             "the codes and ranges of all columns, and the lists of areas and groups",
             "the tables, population groups and cells that are published",
         ]
+        told += [
+            f"the values of {column.name} that occur in the records, as the user declares"
+            for column in config.columns.values()
+            if column.occurring
+        ]
         if fixed:
             told.append(
                 f"that no change of a {config.files[config.unit].record} changes {', '.join(fixed)} of a record"

@@ -5,7 +5,7 @@ docs/tables.md tells what each key means.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -102,6 +102,7 @@ class _Reader:
     files: dict[str, DescribedFile] = field(default_factory=dict)
     columns: dict[str, DescribedColumn] = field(default_factory=dict)
     recodes: dict[str, _Variable] = field(default_factory=dict)
+    unit: str = ""
 
     def read(self) -> Description | None:
         """The whole; None where there are faults."""
@@ -125,7 +126,7 @@ class _Reader:
         if self.faults or head is None:
             return None
         made = Description(
-            **head, files=self.files, areas=areas, groups=groups, group_labels=labels,
+            **head, unit=self.unit, files=self.files, areas=areas, groups=groups, group_labels=labels,
             tables=tuple(table for table in tables if table), document=self.document,
         )  # fmt: skip
         self._check(made)
@@ -154,7 +155,6 @@ class _Reader:
             "title": title,
             "mechanism": mechanism,
             "neighbours": _NEIGHBOURS[neighbours],
-            "unit": told["unit"],
             "confidence": confidence,
             "truncation_key": key,
         }
@@ -207,9 +207,10 @@ class _Reader:
         if not self.files:
             self.faults.append("files: describes none")
         self._check_links()
+        self._set_unit()
         if self.faults:
             return
-        unit = self.document["unit"]
+        unit = self.unit
         above = [self.files[unit].parent]
         while above[-1]:
             above.append(self.files[above[-1]].parent)
@@ -223,9 +224,7 @@ class _Reader:
                 self.columns[f"{file.name}.{column.name}"] = column
 
     def _check_links(self) -> None:
-        files, unit = self.files, self.document["unit"]
-        if unit not in files:
-            self.faults.append(f"unit: {unit!r} is none of the files{nearest(str(unit), files)}")
+        files = self.files
         for file in files.values():
             place = f"files.{file.name}.parent"
             if file.parent and file.parent not in files:
@@ -243,6 +242,35 @@ class _Reader:
         order = sorted(files, key=self._depth)
         self.files = {name: files[name] for name in order}
 
+    def _set_unit(self) -> None:
+        """What is protected: records of a file, or all records with one value of a column of ids."""
+        told, files = self.document["unit"], self.files
+        if not isinstance(told, dict):
+            self.unit = str(told)
+            if self.unit not in files:
+                self.faults.append(f"unit: {told!r} is none of the files{nearest(str(told), files)}")
+            return
+        check_keys("unit", told, ("file", "column"), self.faults, optional=("record",))
+        file, column = told.get("file"), told.get("column")
+        if not isinstance(file, str) or file not in files:
+            self.faults.append(f"unit.file: {file!r} is none of the files{nearest(str(file), files)}")
+        if not (isinstance(column, str) and self._is_text("unit.record", told.get("record", column))):
+            self.faults.append("unit.column: must be the name of a column of ids")
+        if self.faults:
+            return
+        self._check_name("unit.column", str(column))
+        of = files[str(file)]
+        if of.parent:
+            text = "so that the records of one id could be of several; name a file at the top"
+            self.faults.append(f"unit.file: {file} belongs to {of.parent}, {text}")
+        if str(column).lower() in {name.lower() for name in (*of.columns, *files)}:
+            self.faults.append(
+                f"unit.column: {column} is a file, or a column that tables read; ids tell no cells apart"
+            )
+        self.unit = str(column)
+        ids = DescribedFile(self.unit, str(told.get("record", column)), self.unit, "", "", {}, ids_in=of.name)
+        self.files = {self.unit: ids, **files, of.name: replace(of, parent=self.unit, link=self.unit)}
+
     def _depth(self, name: str) -> int:
         depth = 0
         while (above := self.files[name].parent) in self.files and depth <= len(self.files):
@@ -257,14 +285,16 @@ class _Reader:
             if name.lower() in {key.lower() for key in (*keys, *found)}:
                 self.faults.append(f"{place}: stands twice, or is a key or a link, which have no values to count by")
             of = read_table(place, given, self.faults)
-            check_keys(place, of, (), self.faults, optional=("codes", "whole", "fixed", "missing"))
+            check_keys(place, of, (), self.faults, optional=("codes", "whole", "fixed", "missing", "occurring"))
             if ("codes" in of) == ("whole" in of):
                 self.faults.append(f"{place}: must have either codes or whole (a range of whole numbers)")
                 continue
-            if not isinstance(of.get("fixed", False), bool):
-                self.faults.append(f"{place}.fixed: must be true or false")
+            for key in ("fixed", "occurring"):
+                if not isinstance(of.get(key, False), bool):
+                    self.faults.append(f"{place}.{key}: must be true or false")
             column, labels = self._domain(place, name, of)
-            found[name] = DescribedColumn(file, name, column, labels, of.get("fixed") is True)
+            fixed, occurring = of.get("fixed") is True, of.get("occurring") is True
+            found[name] = DescribedColumn(file, name, column, labels, fixed, occurring)
         return found
 
     def _domain(self, place: str, name: str, of: dict[str, Any]) -> tuple[Column, Mapping[int, str]]:
@@ -468,8 +498,9 @@ class _Reader:
         optional = ("title", "where", "limit", "by", "cells", "overlapping", "margins", "sums", "stated")
         check_keys(place, told, ("counts", "budget"), self.faults, optional=optional)
         counts = told.get("counts")
-        if counts not in self.files:
-            self.faults.append(f"{place}.counts: {counts!r} is none of the files{nearest(str(counts), self.files)}")
+        if counts not in self.files or self.files[counts].ids_in:
+            known = nearest(str(counts), [file for file, of in self.files.items() if not of.ids_in])
+            self.faults.append(f"{place}.counts: {counts!r} is none of the files{known}")
             return None
         chain = [str(counts)]
         while above := self.files[chain[-1]].parent:

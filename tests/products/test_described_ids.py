@@ -1,0 +1,117 @@
+"""A privacy unit that is a column of ids: what follows from its limit, against every neighbour of small databases."""
+
+from collections import Counter
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import yupana
+
+
+def document(most: int = 2, mechanism: str = "zcdp") -> dict[str, Any]:
+    return {
+        "name": "visits",
+        "unit": {"file": "visits", "column": "patient"},
+        "privacy_defn": mechanism,
+        "files": {"visits": {"record": "visit", "columns": {"ward": {"codes": ["A", "B"]}}}},
+        "areas": {"all": {}},
+        "tables": {
+            "wards": {
+                "counts": "visits",
+                "by": ["visits.ward"],
+                "limit": {"per": "patient", "most": most},
+                "budget": {"all": "1"},
+            }
+        },
+    }
+
+
+def refusal(changed: dict[str, Any]) -> str:
+    with pytest.raises(yupana.ConfigError) as caught:
+        yupana.plan("tables", changed)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("mechanism", ["zcdp", "puredp"])
+def test_no_neighbour_is_farther_than_derived_and_some_are_as_far(most: int, mechanism: str) -> None:
+    plan = yupana.plan("tables", document(most, mechanism))
+    (measured,) = plan.measurements
+    power = plan.mechanism.power
+    # Of one patient all that may count: up to `most` visits to either ward. Others stay as they are.
+    own = [Counter(A=a, B=b) for a, b in product(range(most + 1), repeat=2) if a + b <= most]
+
+    def far(one: Counter[str], other: Counter[str]) -> int:
+        return sum(abs(one[ward] - other[ward]) ** power for ward in "AB")
+
+    assert max(far(one, Counter()) for one in own) == measured.proven.unbounded
+    assert max(far(one, other) for one in own for other in own) == measured.proven.bounded
+    assert plan.privacy_unit == "patient with all its records"
+
+
+def visits(rows: list[tuple[str, str]], folder: Path) -> Path:
+    folder.mkdir()
+    text = "".join(f"{patient},{ward}\n" for patient, ward in rows)
+    (folder / "visits.csv").write_text("patient,ward\n" + text)
+    (folder / "SYNTHETIC").touch()
+    return folder
+
+
+def counted(rows: list[tuple[str, str]], folder: Path, most: int) -> dict[str, int]:
+    made = yupana.exact("tables", document(most), visits(rows, folder / "in"), folder / "out")
+    table = (made.folder / "wards.csv").read_text().splitlines()
+    names = table[0].split("|")
+    return {row.split("|")[names.index("ward")]: int(row.split("|")[names.index("COUNT")]) for row in table[1:]}
+
+
+def test_a_limit_keeps_so_many_of_each_and_moves_no_other(tmp_path: Path) -> None:
+    rows = [("1", "A"), ("1", "A"), ("1", "B"), ("2", "B"), ("3", "B"), ("3", "B"), ("3", "A"), ("3", "A")]
+    found = {}
+    for left in (None, "1", "2", "3"):
+        (home := tmp_path / str(left)).mkdir()
+        found[left] = counted([row for row in rows if row[0] != left], home, 2)
+    assert sum(found[None].values()) == 5
+    for left, number in (("1", 2), ("2", 1), ("3", 2)):
+        moved = {ward: found[None][ward] - found[left][ward] for ward in "AB"}
+        assert min(moved.values()) >= 0
+        assert sum(moved.values()) == number
+    (tmp_path / "all").mkdir()
+    assert counted(rows, tmp_path / "all", 9) == {"A": 4, "B": 4}
+
+
+def test_records_without_an_id_are_counted_and_refused(tmp_path: Path) -> None:
+    folder = visits([("1", "A"), ("", "B")], tmp_path / "in")
+    with pytest.raises(yupana.InputError, match=r"visits.csv: key: patient must have a value; 1 record; line 3"):
+        yupana.run("tables", document(), folder, tmp_path / "out")
+
+
+def test_what_a_column_of_ids_cannot_be_is_refused() -> None:
+    told = document()
+    del told["tables"]["wards"]["limit"]
+    assert 'limit how many count, as limit = { per = "patient", most = 5 }' in refusal(told)
+    told = document()
+    told["tables"]["wards"]["counts"] = "patient"
+    assert "'patient' is none of the files" in refusal(told)
+    told = document()
+    told["files"]["visits"]["columns"]["patient"] = {"codes": ["1"]}
+    assert "ids tell no cells apart" in refusal(told)
+    told = document()
+    told["files"] |= {"wards": {"key": "id", "columns": {}}}
+    told["files"]["visits"]["parent"] = {"file": "wards", "column": "of"}
+    assert "so that the records of one id could be of several" in refusal(told)
+    for unit in ({"file": "visit", "column": "patient"}, {"file": ["visits"], "column": "patient"}):
+        assert "unit.file:" in refusal(document() | {"unit": unit})
+    assert "unit.column: must be the name" in refusal(document() | {"unit": {"file": "visits", "column": 3}})
+    assert "unit: " in refusal(document() | {"unit": ["visits"]})
+    assert "key 'column' is missing" in refusal(document() | {"unit": {"file": "visits"}})
+
+
+def test_codes_that_occur_are_told_to_be_taken_as_public(tmp_path: Path) -> None:
+    told = document()
+    told["files"]["visits"]["columns"]["ward"]["occurring"] = True
+    made = yupana.run("tables", told, visits([("1", "A")], tmp_path / "in"), tmp_path / "out")
+    assert "the values of ward that occur in the records, as the user declares" in made.manifest["taken_as_public"]
+    told["files"]["visits"]["columns"]["ward"]["occurring"] = "yes"
+    assert "occurring: must be true or false" in refusal(told)
