@@ -62,6 +62,8 @@ class DescribedFile:
     ids_in : str
         Of a unit that is a column of ids: the file that has the column, whose records belong to one id each. No file
         of records is read then; its key is the column. Empty of all others.
+    hashed : tuple of str
+        All its columns, in the order in which a limit's hash reads them.
     """
 
     name: str
@@ -71,6 +73,7 @@ class DescribedFile:
     link: str
     columns: Mapping[str, DescribedColumn]
     ids_in: str = ""
+    hashed: tuple[str, ...] = ()
 
     @property
     def schema(self) -> RecordFile:
@@ -169,6 +172,8 @@ class DescribedTable:
         By name; a level without one, or with 0, is not measured.
     stated : Sensitivity or None
         Larger sensitivities than the derived ones, to which noise is scaled.
+    groups : mapping of code to Where
+        Groups that have other conditions in this table than elsewhere.
     """
 
     name: str
@@ -183,6 +188,7 @@ class DescribedTable:
     levels: tuple[Level, ...]
     budgets: Mapping[str, Budget]
     stated: Sensitivity | None = None
+    groups: Mapping[str, Where] = field(default_factory=dict)
 
     @property
     def has_groups(self) -> bool:
@@ -306,11 +312,11 @@ class Description:
     def predicates(self, table: DescribedTable) -> dict[str, list[Where]]:
         """By group of any level of a table, which records each of its cells counts."""
         codes = dict.fromkeys(code for level in table.levels for code in level.groups)
-        return {code: [table.universe & self.group(code) & cell for cell in table.cells] for code in codes}
+        return {code: [table.universe & self.group(table, code) & cell for cell in table.cells] for code in codes}
 
-    def group(self, code: str) -> Where:
-        """The records of a group."""
-        return Where() if (code,) == EVERYONE else self.groups[code]
+    def group(self, table: DescribedTable, code: str) -> Where:
+        """The records of a group in a table."""
+        return Where() if (code,) == EVERYONE else table.groups.get(code, self.groups[code])
 
 
 def in_join(file: str, column: str) -> str:

@@ -49,9 +49,10 @@ def schema() -> Schema:
             "record": said("what one record is called", _TEXT),
             "key": said("the column that tells its records apart", _TEXT),
             "parent": table("the record that each belongs to", {"file": _TEXT, "column": _TEXT}),
+            "hashed": said("all columns, in the order in which the hash of a limit reads them", _TEXTS),
             "columns": {"type": "object", "additionalProperties": column},
         },
-        ("record", "key", "parent"),
+        ("record", "key", "parent", "hashed"),
     )
     of: Schema = {
         "anyOf": [
@@ -91,11 +92,17 @@ def schema() -> Schema:
             ),
             "cells": said("cells by label", {"type": "object", "additionalProperties": _CONDITION}),
             "sums": said("tables whose rows add up cells", sums),
+            "groups": said(
+                "groups with conditions of their own", {"type": "object", "additionalProperties": _CONDITION}
+            ),
+            "headings": said(
+                "by table, the column that names its cells", {"type": "object", "additionalProperties": _TEXT}
+            ),
             "overlapping": said("whether cells may overlap", {"type": "boolean"}),
             "budget": said("by level", {"type": "object", "additionalProperties": BUDGET}),
             "stated": table("larger sensitivities than derived", {"unbounded": NUMBER, "bounded": NUMBER}),
         },
-        ("title", "where", "limit", "by", "margins", "cells", "sums", "overlapping", "stated"),
+        ("title", "where", "limit", "by", "margins", "cells", "sums", "groups", "headings", "overlapping", "stated"),
     )
     return root(
         "tables of a description",
@@ -118,10 +125,11 @@ def schema() -> Schema:
                 "type": "object",
                 "additionalProperties": table("a group", {"label": _TEXT, "where": _CONDITION}, ("label",)),
             },
-            "levels": _each(
-                "areas by groups; every kind of areas is a level of its name, too",
-                table("a level", {"areas": _TEXT, "groups": _TEXTS}, ("groups",)),
-            ),
+            "levels": {
+                "description": "areas by groups; every kind of areas is a level of its name, too",
+                "type": "object",
+                "additionalProperties": table("a level", {"areas": _TEXT, "groups": _TEXTS}, ("groups",)),
+            },
             "tables": _each("tables", described),
         },
         ("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),

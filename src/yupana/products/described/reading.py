@@ -4,7 +4,7 @@ docs/tables.md tells what each key means.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -39,6 +39,7 @@ from yupana.products.described.description import (
 from yupana.products.described.stability import overlap, stability
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+_LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
 _RANGE: Final = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
 _WIDEST: Final = 1_000_000
 """Most values of a column of whole numbers."""
@@ -193,7 +194,7 @@ class _Reader:
         for name, told in self._tables_of("files"):
             place = f"files.{name}"
             self._check_name(place, name)
-            check_keys(place, told, ("columns",), self.faults, optional=("key", "parent", "record"))
+            check_keys(place, told, ("columns",), self.faults, optional=("key", "parent", "record", "hashed"))
             parent = read_table(f"{place}.parent", told.get("parent", {}), self.faults)
             if parent:
                 check_keys(f"{place}.parent", parent, ("file", "column"), self.faults)
@@ -203,7 +204,8 @@ class _Reader:
                 continue
             key, above, link, record = names
             columns = self._columns(name, told.get("columns"), {key, link})
-            self.files[name] = DescribedFile(name, record, key, above, link, columns)
+            hashed = self._hashed(place, told, [*(field for field in dict.fromkeys((key, link)) if field), *columns])
+            self.files[name] = DescribedFile(name, record, key, above, link, columns, hashed=hashed)
         if not self.files:
             self.faults.append("files: describes none")
         self._check_links()
@@ -222,6 +224,13 @@ class _Reader:
                         "says of others would not be protected"
                     )
                 self.columns[f"{file.name}.{column.name}"] = column
+
+    def _hashed(self, place: str, told: dict[str, Any], fields: list[str]) -> tuple[str, ...]:
+        hashed = told.get("hashed", fields)
+        if not isinstance(hashed, list) or sorted(map(str, hashed)) != sorted(fields):
+            self.faults.append(f"{place}.hashed: must name each of {', '.join(fields)} once, in some order")
+            return tuple(fields)
+        return tuple(hashed)
 
     def _check_links(self) -> None:
         files = self.files
@@ -473,7 +482,8 @@ class _Reader:
         levels = {name: Level(name, name, EVERYONE) for name in areas}
         for name, told in self._tables_of("levels"):
             place = f"levels.{name}"
-            self._check_name(place, name)
+            if not _LEVEL.fullmatch(name):
+                self.faults.append(f"{place}: a name is one word without quotes, brackets, |, =, / and :")
             check_keys(place, told, ("areas",), self.faults, optional=("groups",))
             kind = told.get("areas")
             if kind not in areas:
@@ -495,7 +505,19 @@ class _Reader:
         place = f"tables.{name}"
         before = len(self.faults)
         self._check_name(place, name)
-        optional = ("title", "where", "limit", "by", "cells", "overlapping", "margins", "sums", "stated")
+        optional = (
+            "title",
+            "where",
+            "limit",
+            "by",
+            "cells",
+            "overlapping",
+            "margins",
+            "sums",
+            "stated",
+            "groups",
+            "headings",
+        )
         check_keys(place, told, ("counts", "budget"), self.faults, optional=optional)
         counts = told.get("counts")
         if counts not in self.files or self.files[counts].ids_in:
@@ -508,16 +530,22 @@ class _Reader:
         title = told.get("title", name)
         self._is_text(f"{place}.title", title)
         universe = self._where(f"{place}.where", told.get("where", {}), chain)
+        groups = {
+            code: self._where(f"{place}.groups.{code}", of, chain)
+            for code, of in read_table(f"{place}.groups", told.get("groups", {}), self.faults).items()
+        }
+        strange = [code for code in groups if code not in self.document.get("groups", {})]
+        self._fault_each(f"{place}.groups", "is no group", map(repr, strange))
         columns, labels, cells, sums = self._cells(place, told, chain)
         budgets = self._budgets(place, told.get("budget"), levels)
         for level in budgets:
-            self._check_level(place, levels[level], chain)
+            self._check_level(place, levels[level], chain, groups)
         limit, stated = self._limit(place, told, chain), self._stated(place, told)
         if len(self.faults) > before:
             return None
         of = tuple(level for name, level in levels.items() if name in budgets)
         return DescribedTable(
-            name, title, str(counts), universe, limit, columns, labels, cells, sums, of, budgets, stated
+            name, title, str(counts), universe, limit, columns, labels, cells, sums, of, budgets, stated, groups
         )  # fmt: skip
 
     def _cells(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
@@ -527,12 +555,28 @@ class _Reader:
             return self._by(place, told, chain)
         if "margins" in told:
             self.faults.append(f"{place}.margins: are of tables with by; name rows under sums")
+        headings = self._headings(place, told)
         named = read_table(f"{place}.cells", told.get("cells", {"total": {}}), self.faults)
         labels = tuple((label,) for label in named)
         self._check_labels(place, named)
         cells = tuple(self._where(f"{place}.cells.{label}", of, chain) for label, of in named.items())
-        number = {label: i for i, label in enumerate(named)}
-        sums = []
+        sums = self._sums(place, told, {label: i for i, label in enumerate(named)}, headings)
+        return (headings.get(place.partition(".")[2], "CELL"),), labels, cells, tuple(sums)
+
+    def _headings(self, place: str, told: dict[str, Any]) -> dict[str, str]:
+        """What the columns of cells are called, by table."""
+        found = {}
+        for table, heading in read_table(f"{place}.headings", told.get("headings", {}), self.faults).items():
+            if table not in {place.partition(".")[2], *told.get("sums", {})}:
+                self.faults.append(f"{place}.headings: {table!r} is neither the table nor one of its sums")
+            if not (isinstance(heading, str) and _NAME.fullmatch(heading) and heading not in RESERVED[:-1]):
+                self.faults.append(f"{place}.headings.{table}: must be the name of a column of cells")
+            found[table] = str(heading)
+        return found
+
+    def _sums(
+        self, place: str, told: dict[str, Any], number: Mapping[str, int], headings: Mapping[str, str]
+    ) -> Iterator[Sums]:
         for name, rows in read_table(f"{place}.sums", told.get("sums", {}), self.faults).items():
             made = []
             self._check_name(f"{place}.sums.{name}", name)
@@ -544,8 +588,7 @@ class _Reader:
                 else:
                     made.append(((label,), tuple(number[part] for part in parts)))
             self._check_labels(f"{place}.sums.{name}", [label for (label,), _ in made])
-            sums.append(Sums(name, ("CELL",), tuple(made)))
-        return ("CELL",), labels, cells, tuple(sums)
+            yield Sums(name, (headings.get(name, "CELL"),), tuple(made))
 
     def _by(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
         nothing: Any = ((), (), (), ())
@@ -606,12 +649,13 @@ class _Reader:
                 found[level] = read_budget(f"{place}.budget.{level}", value, self.faults)
         return found
 
-    def _check_level(self, place: str, level: Level, chain: Sequence[str]) -> None:
+    def _check_level(self, place: str, level: Level, chain: Sequence[str], own: Collection[str]) -> None:
+        """That a table can read what tells areas and groups apart; ``own`` are groups with conditions of its own."""
         told = self.document["areas"].get(level.areas, {})
         if "column" in told:
             self._check_reach(f"{place}.budget.{level.name}", in_join(*told["column"].split(".", 1)), chain)
         for code in level.groups:
-            of = {} if (code,) == EVERYONE else self.document["groups"][code]["where"]
+            of = {} if (code,) == EVERYONE or code in own else self.document["groups"][code]["where"]
             for name in of:
                 column = self.recodes[name].column if name in self.recodes else in_join(*name.split(".", 1))
                 self._check_reach(f"{place}.budget.{level.name} (group {code})", column, chain)

@@ -135,7 +135,7 @@ def _reads(
 
 def _sorting(description: Description, table: DescribedTable, level: Level) -> set[str]:
     """The columns that tell areas, groups and cells of a level apart."""
-    conditions = [*table.cells, *(description.group(code) for code in level.groups)]
+    conditions = [*table.cells, *(description.group(table, code) for code in level.groups)]
     area = description.areas[level.areas].column
     return {name for where in conditions for name, _ in where.columns} | ({area} if area else set())
 
