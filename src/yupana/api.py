@@ -40,13 +40,14 @@ if TYPE_CHECKING:
     from yupana.confidential.records.frames import Data
     from yupana.confidential.request import RunRequest
     from yupana.estimate.intervals.found import Intervals
-    from yupana.files.arrow import ArrowTable
+    from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import SpineSettings
     from yupana.plan.margin import Margins
     from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
     from yupana.plan.unit import UnitName
+    from yupana.products.described.count import Codes, CountPlan
     from yupana.products.product import Checked, Product
     from yupana.release.release import Release
     from yupana.release.tables import Format
@@ -333,6 +334,126 @@ def run(
     if page is not None:
         _write_report(page, asked, release)
     return release
+
+
+@checked
+def count(
+    data: "ArrowStream | Place | None",
+    by: str | Sequence[str],
+    out: Place | None = None,
+    *,
+    unit: str | None = None,
+    max_per_unit: int = 1,
+    keys: Place | Sequence[Place] | None = None,
+    domains: "Mapping[str, Codes] | None" = None,
+    keys_public: bool = False,
+    epsilon: Exact | None = None,
+    rho: Exact | None = None,
+    delta: Exact | None = None,
+    totals: bool = False,
+    dry_run: bool = False,
+    synthetic: bool = False,
+    seed: int | None = None,
+    confidence: Exact | None = None,
+    format: "Format | None" = None,  # noqa: A002 (as on the command line)
+    overwrite: bool = False,
+    log: Place | None = None,
+    ledger: Place | None = None,
+    dataset: str | None = None,
+    limit: Mapping[str, Exact] | Exact | None = None,
+    memory: int | None = None,
+    progress: Listener | bool = False,
+) -> "Release | CountPlan":
+    """Make one table of one record file: how many records there are in every cell, with noise.
+
+    Parameters
+    ----------
+    data : frame, str or Path
+        A frame as of `run`, or a file (CSV or Parquet); None with ``dry_run``.
+    by : str or sequence of str
+        Columns, such as "region,age:5:0-115,sex": of codes, or of whole numbers in classes of a width between bounds.
+    out : str or Path
+        A folder that does not exist or is empty.
+    unit : str, optional
+        The column that says whose each record is; each record is a unit if not given.
+    max_per_unit : int
+        How many records of one unit count. Of those with more, some are chosen by a hash.
+    keys : path or sequence of paths
+        Public CSV files with a column of the same name for columns of codes.
+    domains : mapping of column to codes
+        A list of codes, or codes with labels.
+    keys_public : bool
+        The values that occur are declared to be public, of columns without codes.
+    epsilon, rho, delta : number
+        What the answer may cost: epsilon alone (pure differential privacy), rho (zCDP), or epsilon at delta (zCDP with
+        the largest rho that keeps within it), for one unit added or removed.
+    totals : bool
+        Write tables of each column alone and the total, too: sums of the noisy cells, so they agree with these.
+    dry_run : bool
+        Tell what it would cost, and read no record.
+    synthetic : bool
+        The frame is nobody's. A file says so by a file named SYNTHETIC beside it.
+    seed, confidence, format, overwrite, log, ledger, dataset, limit, memory, progress
+        As of `run`.
+
+    Returns
+    -------
+    Release or CountPlan
+        The tables ``counts`` and, with totals, ``by_COLUMN`` and ``total``; or with ``dry_run`` the cost in words,
+        whose ``plan`` is a `Plan`.
+
+    Raises
+    ------
+    ConfigError
+        Naming every fault of what is asked.
+    InputError, OutputError, BudgetError
+        As of `run`.
+
+    Source
+    ------
+    docs/count.md; docs/tables-privacy.md proves the loss.
+    """
+    from yupana.products.described.count import RECORDS, plan_of, read_question
+
+    question = read_question(
+        by,
+        unit=unit,
+        most=max_per_unit,
+        keys=keys,
+        domains=domains,
+        keys_public=keys_public,
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        totals=totals,
+    )
+    if dry_run:
+        return plan_of(question, _level(confidence))
+    if out is None:
+        raise ConfigError("out: name the folder of the release; dry_run tells the cost without one")
+    from yupana.confidential.described.occurring import occurring
+    from yupana.confidential.described.one_file import one_file
+
+    with one_file(
+        data, RECORDS, path_of("out", out), synthetic=synthetic, seeded=seed is not None, memory=bytes_of(memory)
+    ) as folder:
+        found = occurring(folder, question.to_look_up, question.columns, memory) if question.to_look_up else {}
+        return run(
+            "tables",
+            question.document(found),
+            folder,
+            out,
+            seed=seed,
+            confidence=confidence,
+            format=format,
+            overwrite=overwrite,
+            log=log,
+            ledger=ledger,
+            dataset=dataset,
+            limit=limit,
+            memory=memory,
+            progress=progress,
+        )
 
 
 @checked

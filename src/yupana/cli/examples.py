@@ -84,6 +84,10 @@ EXAMPLES: Final = {
     "tables run": ("yupana tables run homes.toml census homes",),
     "tables exact": ("yupana tables exact homes.toml census homes-truth",),
     "tables accuracy": ("yupana tables accuracy homes.toml census --trials 2",),
+    "count": (
+        "yupana count census/persons.csv --by QAGE:20:0-115,CENHISP --domain CENHISP=1,2 --epsilon 1 --out people",
+        "yupana count census/persons.csv --by QAGE:20:0-115 --unit MAFID --max-per-unit 5 --epsilon 1 --dry-run",
+    ),
     "spine build": (MADE_BY["spine"],),
     "spine distance": ("yupana spine distance spine spine/entities.csv",),
     "spine report": ("yupana spine report spine",),

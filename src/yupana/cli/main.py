@@ -18,6 +18,7 @@ from yupana.cli import (
     check,
     completion,
     configuration,
+    count,
     demo,
     explore,
     interval,
@@ -36,7 +37,7 @@ _BAD_REQUEST = 2
 _FAULT = 1
 
 _COMMANDS = (
-    *(synth, product, configuration, postprocess, spine, interval, account, audit, explore, check, report, demo),
+    *(synth, product, configuration, count, postprocess, spine, interval, account, audit, explore, check, report, demo),
     completion,
 )
 

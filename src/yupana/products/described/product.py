@@ -191,8 +191,19 @@ def described_in(manifest: Mapping[str, Any]) -> Description:
     KeyError, ValueError
         If it holds none that can be read.
     """
+    return described(manifest[CONFIGURATION])
+
+
+def described(document: object) -> Description:
+    """A description as JSON's values.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
     faults: list[str] = []
-    found = parse(read_value(json.dumps(manifest[CONFIGURATION]), faults), Path(), faults)
+    found = parse(read_value(json.dumps(document), faults), Path(), faults)
     if found is None:
         raise ValueError("; ".join(faults))
     return found

@@ -38,13 +38,13 @@ from yupana.products.described.description import (
 )
 from yupana.products.described.stability import overlap, stability
 
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
 _RANGE: Final = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
-_WIDEST: Final = 1_000_000
+MOST_VALUES: Final = 1_000_000
 """Most values of a column of whole numbers."""
 
-_MOST_CELLS: Final = 100_000
+MOST_CELLS: Final = 100_000
 
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
 _OPTIONAL: Final = (
@@ -138,7 +138,7 @@ class _Reader:
     def _head(self) -> dict[str, Any] | None:
         told, faults = self.document, self.faults
         name = told["name"]
-        if not (is_text(name) and _NAME.fullmatch(name)):
+        if not (is_text(name) and NAME.fullmatch(name)):
             faults.append("name: must be letters, digits, - and _, beginning with a letter")
         title, key = told.get("title", name), told.get("truncation_key", "")
         faults += [f"{place}: must be a text of one line" for place, of in (("title", title),) if not is_text(of)]
@@ -319,7 +319,7 @@ class _Reader:
         if "missing" in of:
             self.faults.append(f"{place}.missing: is of columns of codes")
         low_high = _whole_range(of["whole"])
-        if low_high is None or low_high[1] - low_high[0] >= _WIDEST:
+        if low_high is None or low_high[1] - low_high[0] >= MOST_VALUES:
             text = "must be a range of at most a million whole numbers, such as [0, 115]"
             self.faults.append(f"{place}.whole: {text}")
             return Column(name, range(1)), {}
@@ -569,7 +569,7 @@ class _Reader:
         for table, heading in read_table(f"{place}.headings", told.get("headings", {}), self.faults).items():
             if table not in {place.partition(".")[2], *told.get("sums", {})}:
                 self.faults.append(f"{place}.headings: {table!r} is neither the table nor one of its sums")
-            if not (isinstance(heading, str) and _NAME.fullmatch(heading) and heading not in RESERVED[:-1]):
+            if not (isinstance(heading, str) and NAME.fullmatch(heading) and heading not in RESERVED[:-1]):
                 self.faults.append(f"{place}.headings.{table}: must be the name of a column of cells")
             found[table] = str(heading)
         return found
@@ -612,8 +612,8 @@ class _Reader:
         number = 1
         for variable in chosen:
             number *= len(variable.classes)
-        if number > _MOST_CELLS:
-            self.faults.append(f"{place}.by: makes {number:,} cells, and at most {_MOST_CELLS:,} are allowed")
+        if number > MOST_CELLS:
+            self.faults.append(f"{place}.by: makes {number:,} cells, and at most {MOST_CELLS:,} are allowed")
             return nothing
         pairs = list(product(*(variable.classes.items() for variable in chosen)))
         labels = tuple(tuple(label for label, _ in of) for of in pairs)
@@ -691,7 +691,7 @@ class _Reader:
         return [(name, read_table(f"{key}.{name}", of, self.faults)) for name, of in told.items()]
 
     def _check_name(self, place: str, name: str) -> None:
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             self.faults.append(f"{place}: a name is letters, digits, - and _, beginning with a letter")
 
     def _check_labels(self, place: str, labels: Sequence[str] | Mapping[str, object]) -> None:

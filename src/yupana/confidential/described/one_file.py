@@ -1,0 +1,67 @@
+"""Give one record file, or a frame in its place, a folder of its own while it is read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
+from yupana.confidential.records.frames import as_folder
+from yupana.confidential.request import in_output
+from yupana.errors import ConfigError, InputError, OutputError, YupanaError
+from yupana.files.arrow import ArrowStream
+
+_ENDINGS = (".csv", ".parquet")
+
+
+@contextmanager
+def one_file(
+    data: ArrowStream | str | Path | None, name: str, out: Path, *, synthetic: bool, seeded: bool, memory: int | None
+) -> Iterator[Path]:
+    """Give a file or a frame a private folder, under a name.
+
+    Parameters
+    ----------
+    data : frame, str or Path
+    name : str
+        Of the file in the folder, without its ending.
+    out : Path
+        Where the release will be, which the file must not lie in.
+    synthetic : bool
+        The frame is nobody's. A file says so by a file named SYNTHETIC beside it.
+    seeded : bool
+        Whether noise is made from a seed, which records that may be real forbid.
+    memory : int, optional
+        Bytes to get along with.
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        If it is neither, or its ending is of neither form, or it lies in ``out``. What is raised within the context
+        calls the file by its own name.
+    """
+    if data is None:
+        raise InputError("data: give a file or a frame; only dry_run needs none")
+    if not isinstance(data, str | Path):
+        with as_folder({name: data}, files={name: "parquet"}, synthetic=synthetic, memory=memory) as folder:
+            yield folder
+        return
+    path = Path(data)
+    if path.suffix not in _ENDINGS:
+        raise InputError(f"{path}: must end in {' or '.join(_ENDINGS)}")
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if in_output(path, out):
+        raise OutputError(f"{path} lies in {out} and would go with what is replaced there; name another folder")
+    marked = is_synthetic(path.parent)
+    if synthetic and not marked:
+        raise ConfigError(f"synthetic=True is for frames; a file says so by a file named {SYNTHETIC_MARK} beside it")
+    if seeded and not marked:
+        raise ConfigError(
+            f"no file named {SYNTHETIC_MARK} lies beside {path}, so its records may be real; refused because whoever "
+            "has the seed can take off noise that was made from it"
+        )
+    try:
+        with as_folder({name: path}, files={name: path.suffix[1:]}, synthetic=marked, memory=memory) as folder:
+            yield folder
+    except YupanaError as error:
+        raise type(error)(str(error).replace(f"{name}{path.suffix}", path.name)) from None

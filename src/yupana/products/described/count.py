@@ -1,0 +1,450 @@
+"""One table of one record file: what a user asks in a line, as the description that measures it. Public."""
+
+import html
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from yupana.errors import ConfigError
+from yupana.files.delimited import read_header
+from yupana.plan.measurement import Mechanism
+from yupana.plan.plan import DEFAULT_DELTA, Plan
+from yupana.privacy.exact import read_exact
+from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
+from yupana.products.described.codes import read_codes
+from yupana.products.described.product import TABLES, described
+from yupana.products.described.reading import MOST_CELLS, MOST_VALUES, NAME, RESERVED
+
+RECORDS: Final = "records"
+"""What the description calls the record file."""
+
+TABLE: Final = "counts"
+"""The table of all cells."""
+
+Codes = Sequence[str | int] | Mapping[str, str]
+"""Codes of a column, or these with a label each."""
+
+_BINS: Final = re.compile(r"(\d{1,9}):(\d{1,9})-(\d{1,9})")
+_LEAST: Final = Fraction(1, 10**15)
+_MOST: Final = 1_000_000
+_DIGITS: Final = 12
+"""Of a rho that is found from an epsilon; more could not be told from rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A column that cells are told apart by: of codes, or of whole numbers in classes of one width.
+
+    Attributes
+    ----------
+    column : str
+    width, low, high : int
+        Of the classes; 0 of a column of codes.
+    """
+
+    column: str
+    width: int = 0
+    low: int = 0
+    high: int = 0
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes of whole numbers; the last may be shorter."""
+        ends = ((at, min(at + self.width - 1, self.high)) for at in range(self.low, self.high + 1, self.width))
+        return [f"{low}-{high}" if low < high else f"{low}" for low, high in ends]
+
+
+@dataclass(frozen=True, slots=True)
+class CountQuestion:
+    """What is to be counted, for which loss.
+
+    Attributes
+    ----------
+    by : tuple of Variable
+    codes : mapping of column to list of codes, or mapping of code to label
+        Of columns of codes, as far as they were named.
+    unit : str
+        The column of ids, each of which is a unit; empty where each record is.
+    most : int
+        How many records of one unit count.
+    mechanism : Mechanism
+    budget : Fraction
+        Epsilon under pure differential privacy, or else rho.
+    delta : float or None
+        At which the budget was said as an epsilon.
+    totals : bool
+        Whether there are tables of each column alone, too.
+    """
+
+    by: tuple[Variable, ...]
+    codes: Mapping[str, list[str] | dict[str, str]]
+    unit: str
+    most: int
+    mechanism: Mechanism
+    budget: Fraction
+    delta: float | None
+    totals: bool
+
+    @property
+    def to_look_up(self) -> tuple[str, ...]:
+        """Columns whose codes are those that occur, which the user declares to be public."""
+        return tuple(of.column for of in self.by if not of.width and of.column not in self.codes)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return (*(of.column for of in self.by), *([self.unit] if self.unit else []))
+
+    def document(self, found: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        """The description.
+
+        Parameters
+        ----------
+        found : mapping of column to sequence of str
+            The codes that occur, of the columns in `to_look_up`.
+        """
+        columns: dict[str, Any] = {}
+        for of in self.by:
+            if of.width:
+                columns[of.column] = {"whole": [of.low, of.high]}
+            elif of.column in self.codes:
+                columns[of.column] = {"codes": self.codes[of.column]}
+            else:
+                columns[of.column] = {"codes": list(found[of.column]), "occurring": True}
+        names = [of.column for of in self.by]
+        table: dict[str, Any] = {
+            "title": f"Records by {_listed(names)}",
+            "counts": RECORDS,
+            "by": [of.column if of.width else f"{RECORDS}.{of.column}" for of in self.by],
+            "budget": {"all": str(self.budget)},
+        }
+        if self.unit:
+            table["limit"] = {"per": self.unit, "most": self.most}
+        if self.totals:
+            alone = {f"by_{name}": [name] for name in names} if len(names) > 1 else {}
+            table["margins"] = {**alone, "total": []}
+        return {
+            "name": "count",
+            "title": table["title"],
+            "unit": {"file": RECORDS, "column": self.unit} if self.unit else RECORDS,
+            "privacy_defn": "puredp" if self.mechanism is Mechanism.PURE else "zcdp",
+            "files": {RECORDS: {"record": "record", "columns": columns}},
+            "recodes": {
+                of.column: {"column": f"{RECORDS}.{of.column}", "classes": {label: label for label in of.classes}}
+                for of in self.by
+                if of.width
+            },
+            "areas": {"all": {"code": "all", "labels": {"all": "All records"}}},
+            "tables": {TABLE: table},
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CountPlan:
+    """What a count costs and how accurate it is, told before any record is read.
+
+    Attributes
+    ----------
+    question : CountQuestion
+    plan : Plan
+        What is measured; where codes are to be looked up, without their number.
+    sizes : mapping of str to int or None
+        How many codes or classes each column has; None of codes that are to be looked up.
+    """
+
+    question: CountQuestion
+    plan: Plan
+    sizes: Mapping[str, int | None]
+
+    @property
+    def cells(self) -> int | None:
+        """How many cells there are; None before the codes are looked up."""
+        sizes = self.sizes.values()
+        return None if None in sizes else math.prod(size for size in sizes if size is not None)
+
+    def as_json(self, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
+        """The plan, with what is counted; epsilon at a delta."""
+        return {"cells": self.cells, "sizes": dict(self.sizes), **self.plan.as_json(delta)}
+
+    def __repr__(self) -> str:
+        return "\n".join(_told(self))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def read_question(
+    by: str | Sequence[str],
+    *,
+    unit: str | None = None,
+    most: int = 1,
+    keys: str | Path | Sequence[str | Path] | None = None,
+    domains: Mapping[str, Codes] | None = None,
+    keys_public: bool = False,
+    epsilon: object = None,
+    rho: object = None,
+    delta: object = None,
+    totals: bool = False,
+) -> CountQuestion:
+    """Read what is asked; see `yupana.count`.
+
+    Raises
+    ------
+    ConfigError
+        Naming every fault.
+    """
+    faults: list[str] = []
+    variables = _variables(by, faults)
+    _check_unit(unit, most, variables, faults)
+    wanted = [of.column for of in variables if not of.width]
+    codes = _codes(wanted, keys, domains, faults)
+    for column in wanted:
+        if column not in codes and not keys_public and not faults:
+            faults.append(
+                f"by: {column} has no list of codes. A code that occurs tells of a record, so codes are named before "
+                f"records are read. Give keys (a public list in a file), domains (as {column}=1,2), or say keys_public "
+                f"if you declare that the values of {column} that occur are public. Whole numbers are "
+                f"{column}:WIDTH:LOW-HIGH"
+            )
+    if keys_public and not faults and all(column in codes for column in wanted):
+        faults.append("keys_public: every column has its codes already, so none is to be looked up; leave it out")
+    cells = math.prod([len(of.classes) for of in variables if of.width] + [len(of) for of in codes.values()])
+    if cells > MOST_CELLS:
+        faults.append(f"by: makes {cells:,} cells, and at most {MOST_CELLS:,} are allowed; take wider classes")
+    mechanism, budget, at = _loss(epsilon, rho, delta, faults)
+    if faults:
+        raise ConfigError("\n".join(["count cannot be made:", *(f"  {fault}" for fault in faults)]))
+    return CountQuestion(tuple(variables), codes, unit or "", most, mechanism, budget, at, totals)
+
+
+def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
+    """What the question costs; needs no data."""
+    unknown = question.to_look_up
+    document = question.document({column: ["?"] for column in unknown})
+    plan = TABLES.plan(described(document), confidence=confidence)
+    sizes = {of.column: len(of.classes) if of.width else len(question.codes.get(of.column, ())) for of in question.by}
+    return CountPlan(question, plan, {column: None if column in unknown else size for column, size in sizes.items()})
+
+
+def _variables(by: object, faults: list[str]) -> list[Variable]:
+    texts = by.split(",") if isinstance(by, str) else by
+    if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
+        faults.append("by: must be columns, such as 'region,age:5:0-115,sex', or a list of them")
+        return []
+    found: list[Variable] = []
+    for text in texts:
+        column, colon, rest = text.strip().partition(":")
+        if not NAME.fullmatch(column):
+            faults.append(f"by: {column!r} is no column; its name is letters, digits, - and _, beginning with a letter")
+        elif column.upper() in RESERVED:
+            faults.append(f"by: {column} has a meaning of its own in tables; give the column another name")
+        elif column.lower() in {of.column.lower() for of in found}:
+            faults.append(f"by: {column} stands twice")
+        elif not colon:
+            found.append(Variable(column))
+        elif (variable := _classes(column, rest, faults)) is not None:
+            found.append(variable)
+    return found
+
+
+def _classes(column: str, rest: str, faults: list[str]) -> Variable | None:
+    place = f"by: {column}:{rest}"
+    match = _BINS.fullmatch(rest)
+    if match is None:
+        if rest.isdecimal():
+            text = "has a width without bounds. The least and the largest value that occur would each tell of a record"
+            faults.append(f"{place} {text}, so say what is possible, as {column}:{rest}:0-115")
+        else:
+            faults.append(f"{place} must be {column}:WIDTH:LOW-HIGH, whole numbers without a sign, as {column}:5:0-115")
+        return None
+    width, low, high = map(int, match.groups())
+    if width == 0:
+        faults.append(f"{place} has classes of width 0; take 1 or more")
+    elif low > high:
+        faults.append(f"{place} has its bounds reversed; write {column}:{width}:{high}-{low}")
+    elif high - low >= MOST_VALUES:
+        faults.append(f"{place} has more than {MOST_VALUES:,} values between its bounds")
+    else:
+        return Variable(column, width, low, high)
+    return None
+
+
+def _check_unit(unit: object, most: object, variables: Iterable[Variable], faults: list[str]) -> None:
+    if isinstance(most, bool) or not isinstance(most, int) or not 0 < most < _MOST:
+        faults.append(f"max_per_unit: must be a whole number above 0 and below {_MOST:,}")
+    elif unit is None and most != 1:
+        faults.append("max_per_unit: needs a unit, the column that says whose each record is")
+    if unit is None:
+        return
+    if not isinstance(unit, str) or not NAME.fullmatch(unit):
+        faults.append(
+            "unit: must be the name of a column: letters, digits, - and _, beginning with a letter; leave it out where "
+            "each record is a unit"
+        )
+    elif unit.lower() in {of.column.lower() for of in variables}:
+        faults.append(f"unit: {unit} is in by, too; a table by those it protects would show each of them")
+    elif unit.lower() == RECORDS:
+        faults.append(f"unit: a column named {RECORDS} cannot be the unit; rename it")
+
+
+def _codes(
+    wanted: Sequence[str], keys: object, domains: object, faults: list[str]
+) -> dict[str, list[str] | dict[str, str]]:
+    """The codes of columns, from lists and from public files."""
+    found: dict[str, list[str] | dict[str, str]] = {}
+    if not isinstance(domains, Mapping | None) or not all(isinstance(column, str) for column in domains or ()):
+        faults.append("domains: must be codes by column, such as {'sex': ['1', '2']}")
+        domains = None
+    for column, told in (domains or {}).items():
+        if column not in wanted:
+            faults.append(f"domains: {column} is no column of codes in by")
+        else:
+            found[column] = read_codes(f"domains: {column}", _in_place(told), Path(), faults).document
+    for file in keys if isinstance(keys, Sequence) and not isinstance(keys, str) else [] if keys is None else [keys]:
+        if not isinstance(file, str | Path):
+            faults.append(f"keys: must be a file or a list of files, and one is of type {type(file).__name__}")
+            continue
+        held = [column for column in wanted if column in _header(Path(file), faults)]
+        if not held and not any(str(file) in fault for fault in faults):
+            faults.append(
+                f"keys: {file} has no column {' or '.join(wanted)}" if wanted else "keys: no column of by has codes"
+            )
+        for column in held:
+            if column in found:
+                faults.append(f"keys: {file} has codes of {column}, which has codes already; give them once")
+                continue
+            of = {"file": str(Path(file).absolute()), "code": column}
+            found[column] = read_codes(f"keys: {column}", of, Path(), faults).document
+    return found
+
+
+def _in_place(told: object) -> object:
+    """Codes as a description writes them, where whole numbers are texts."""
+    if isinstance(told, Mapping):
+        return dict(told)
+    if isinstance(told, str) or not isinstance(told, Sequence):
+        return told
+    return [str(code) if isinstance(code, int) and not isinstance(code, bool) else code for code in told]
+
+
+def _header(path: Path, faults: list[str]) -> tuple[str, ...]:
+    try:
+        return tuple(name.strip() for name in read_header(path).names)
+    except OSError as error:
+        faults.append(f"keys: {path}: {error.strerror}")
+    except UnicodeDecodeError:
+        faults.append(f"keys: {path} is no text file of columns")
+    return ()
+
+
+def _loss(epsilon: object, rho: object, delta: object, faults: list[str]) -> tuple[Mechanism, Fraction, float | None]:
+    """The mechanism, its budget, and the delta at which that was said as an epsilon."""
+    nothing = Mechanism.PURE, Fraction(1), None
+    if (epsilon is None) == (rho is None):
+        faults.append("epsilon: give either epsilon or rho, what the answer may cost")
+        return nothing
+    if rho is not None:
+        if delta is not None:
+            faults.append("delta: goes with epsilon; rho needs none")
+        return Mechanism.ZCDP, _positive("rho", rho, faults), None
+    loss = _positive("epsilon", epsilon, faults)
+    if delta is None:
+        return Mechanism.PURE, loss, None
+    at = _positive("delta", delta, faults)
+    if not Fraction(1, 10**300) <= at < 1:
+        faults.append("delta: must lie strictly between 0 and 1")
+    if faults:
+        return nothing
+    found = rho_for_epsilon(float(loss), float(at))
+    scale = Fraction(10) ** (_DIGITS - 1 - math.floor(math.log10(found)))
+    return Mechanism.ZCDP, math.floor(Fraction(found) * scale) / scale, float(at)
+
+
+def _positive(name: str, value: object, faults: list[str]) -> Fraction:
+    try:
+        found = Fraction(0) if isinstance(value, bool) else read_exact(str(value))
+    except ValueError:
+        found = Fraction(0)
+    most = _MOST
+    if name == "delta" and isinstance(found, Fraction) and found > 0:
+        return found
+    if not isinstance(found, Fraction) or not _LEAST <= found <= most:
+        faults.append(f"{name}: must be a number above 0 and at most {most:,}, such as 1, 0.5 or 1/3")
+        return Fraction(1)
+    return found
+
+
+def _told(asked: CountPlan) -> Iterable[str]:
+    question, plan = asked.question, asked.plan
+    (measured,) = plan.measurements
+    sizes = _listed([f"{column} ({'?' if size is None else f'{size:,}'})" for column, size in asked.sizes.items()])
+    cells = "as many cells as codes occur" if asked.cells is None else _number(asked.cells, "cell")
+    yield f"records by {sizes}: {cells}"
+    unit = f"one {question.unit}" if question.unit else "one record"
+    yield f"  protects     {unit}: whether it is there at all" + (
+        f"; at most {_number(question.most, 'record')} of it count" + ("s" if question.most == 1 else "")
+        if question.unit
+        else ""
+    )
+    yield f"  sensitivity  {unit} more or less changes all cells together by at most {question.most}"
+    yield f"  costs        {_costs(question, plan)}"
+    yield f"  error        of one cell at most {plan.margin(measured):,.0f} with a probability of {_percent(plan)}"
+    if question.totals and asked.cells is not None:
+        yield f"               of the total at most {plan.margin(measured, asked.cells):,.0f}"
+    if question.to_look_up:
+        yield (
+            f"  looks up     the values of {_listed(question.to_look_up)} that occur, which you declare to be public; "
+            "that reads the records, and has not been done"
+        )
+    yield "  it does not protect"
+    for text in _open(question):
+        yield f"    - {text}"
+
+
+def _costs(question: CountQuestion, plan: Plan) -> str:
+    (measured,) = plan.measurements
+    bounded = measured.loss(measured.sensitivity.bounded)
+    if question.mechanism is Mechanism.PURE:
+        return f"epsilon {_show(question.budget)}; epsilon {_show(bounded)} where one is replaced by another"
+    delta = question.delta or DEFAULT_DELTA
+    epsilon = epsilon_tight(float(question.budget), delta)
+    return (
+        f"rho {_show(question.budget)}, which is epsilon {epsilon:.6g} at delta {delta:g}; rho {_show(bounded)} where "
+        "one is replaced by another"
+    )
+
+
+def _open(question: CountQuestion) -> Iterable[str]:
+    """What the answer does not protect."""
+    yield f"that the table was made, its columns and its codes{_occur(question)}, and how long it took"
+    if question.unit:
+        yield f"who has several values of {question.unit}: the loss is for each value"
+    else:
+        yield "who has several records: the loss is for each record; name a unit if there is a column of ids"
+    yield "what holds of many: it is what the table tells"
+    yield "against answers of other runs on the same records: their losses add up; a ledger adds and limits them"
+
+
+def _occur(question: CountQuestion) -> str:
+    found = question.to_look_up
+    return f" (every value of {_listed(found)} that occurs, even if in one record)" if found else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _number(of: int, what: str) -> str:
+    return f"{of:,} {what}{'' if of == 1 else 's'}"
+
+
+def _percent(plan: Plan) -> str:
+    return f"{float(100 * plan.confidence):g}%"
+
+
+def _show(value: Any) -> str:  # noqa: ANN401 (a budget)
+    return f"{float(value):.9g}" if isinstance(value, Fraction) else "infinite"

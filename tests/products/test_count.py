@@ -1,0 +1,303 @@
+"""One table of one record file: what is asked, what it costs, and what is counted."""
+
+import csv
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import yupana
+from yupana.products.described.count import CountPlan
+
+BY = "region,age:5:0-17,sex"
+REGIONS = ["N", "S", "W"]
+Row = tuple[str, str, int, int]
+"""Of whom, region, age and sex."""
+
+
+def rows() -> list[Row]:
+    rng = Random(5)  # noqa: S311 (records of nobody)
+    return [
+        (f"p{rng.randrange(120)}", rng.choice(REGIONS[:2]), rng.randrange(18), rng.choice([1, 2])) for _ in range(300)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Records as CSV and Parquet, a public list of regions, and the mark that they are nobody's."""
+    frame(rows()).write_csv(tmp_path / "people.csv")
+    frame(rows()).write_parquet(tmp_path / "people.parquet")
+    (tmp_path / "regions.csv").write_text("region,name\nN,North\nS,South\nW,West\nN,North again\n")
+    (tmp_path / "SYNTHETIC").touch()
+    return tmp_path
+
+
+def frame(of: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(of, schema=["person", "region", "age", "sex"], orient="row")
+
+
+def asked(folder: Path, **more: Any) -> dict[str, Any]:  # noqa: ANN401 (any argument)
+    return {"by": BY, "keys": folder / "regions.csv", "domains": {"sex": [1, 2]}, "epsilon": 1} | more
+
+
+def table(path: Path) -> dict[tuple[str, ...], int]:
+    with path.open() as file:
+        found = csv.DictReader(file, delimiter="|")
+        names = [name for name in found.fieldnames or () if name in {"region", "age", "sex", "CELL"}]
+        return {tuple(row[name] for name in names): int(row["COUNT"]) for row in found}
+
+
+def told(**of: Any) -> CountPlan:  # noqa: ANN401 (any argument)
+    found = yupana.count(None, dry_run=True, **of)
+    assert isinstance(found, CountPlan)
+    return found
+
+
+def refusal(data: Any = None, **of: Any) -> str:  # noqa: ANN401 (any argument)
+    with pytest.raises(yupana.YupanaError) as caught:
+        yupana.count(data, **of)
+    return str(caught.value)
+
+
+# What it costs.
+
+
+def test_a_dry_run_reads_nothing_and_tells_cost_error_and_what_is_not_protected(folder: Path) -> None:
+    plan = told(**asked(folder, unit="person", max_per_unit=3, totals=True))
+    assert plan.cells == 3 * 4 * 2
+    (measured,) = plan.plan.measurements
+    assert (measured.budget, measured.calibration) == (1, 3)
+    words = repr(plan)
+    assert "region (3), age (4) and sex (2): 24 cells" in words
+    assert "at most 3 records of it count" in words
+    assert "epsilon 1; epsilon 2 where one is replaced by another" in words
+    assert f"of one cell at most {plan.plan.margin(measured)} with a probability of 90%" in words
+    assert f"of the total at most {plan.plan.margin(measured, 24)}" in words
+    assert "who has several values of person" in words
+    assert "a ledger adds and limits them" in words
+    assert words in plan._repr_html_()
+    assert plan.as_json()["sizes"] == {"region": 3, "age": 4, "sex": 2}
+
+
+def test_epsilon_at_delta_becomes_the_largest_rho_within_it() -> None:
+    plan = told(by="age:1:0-9", epsilon="1/2", delta=1e-6).plan
+    (measured,) = plan.measurements
+    rho = yupana.rho_for_epsilon(0.5, 1e-6)
+    assert isinstance(measured.budget, Fraction)
+    assert 0 <= rho - measured.budget < 1e-10
+    assert yupana.epsilon_tight(float(measured.budget), 1e-6) <= 0.5
+    assert told(by="age:1:0-9", rho="1/3").plan.loss() == Fraction(1, 3)
+
+
+def test_codes_that_would_be_looked_up_are_said_and_not_looked_up() -> None:
+    plan = told(by="region,sex", domains={"sex": {"1": "male", "2": "female"}}, keys_public=True, rho=1)
+    assert (plan.cells, plan.sizes["region"]) == (None, None)
+    assert "the values of region that occur, which you declare to be public" in repr(plan)
+    assert "every value of region that occurs, even if in one record" in repr(plan)
+
+
+def test_the_last_class_may_be_shorter() -> None:
+    assert told(by="age:5:0-11", epsilon=1).question.by[0].classes == ["0-4", "5-9", "10-11"]
+    assert told(by="age:5:3-8", epsilon=1).question.by[0].classes == ["3-7", "8"]
+
+
+# What is counted.
+
+
+def test_csv_parquet_and_frames_give_the_same_release(folder: Path) -> None:
+    made = {}
+    whole: pa.Table = frame(rows()).to_arrow()
+    given: dict[str, tuple[Any, bool]] = {
+        "csv": (folder / "people.csv", False),
+        "parquet": (str(folder / "people.parquet"), False),
+        "polars": (frame(rows()), True),
+        "stream": (whole.to_reader(), True),
+    }
+    for name, (data, synthetic) in given.items():
+        release = yupana.count(
+            data, **asked(folder, unit="person", totals=True), out=folder / f"{name} out", seed=4, synthetic=synthetic
+        )
+        assert isinstance(release, yupana.Release)
+        made[name] = {path.name: path.read_bytes() for path in release.folder.glob("*.csv")}
+        assert not yupana.check(release).wrong
+    assert made["csv"].keys() == {"counts.csv", "by_region.csv", "by_age.csv", "by_sex.csv", "total.csv"}
+    assert made["csv"] == made["parquet"] == made["polars"] == made["stream"]
+
+
+@pytest.mark.parametrize("most", [1, 2, 50])
+def test_counts_are_those_of_a_plain_program(folder: Path, most: int) -> None:
+    release = yupana.count(
+        folder / "people.csv",
+        **asked(folder, unit="person", max_per_unit=most, epsilon=1000, totals=True),
+        out=folder / "out",
+    )
+    assert isinstance(release, yupana.Release)
+    found = table(release.folder / "counts.csv")
+    assert len(found) == 24
+    whole = Counter((region, ("0-4", "5-9", "10-14", "15-17")[age // 5], str(sex)) for _, region, age, sex in rows())
+    of_each = Counter(person for person, *_ in rows())
+    assert sum(found.values()) == sum(min(number, most) for number in of_each.values())
+    assert all(found[cell] <= whole[cell] for cell in found)
+    if most == 50:
+        assert found == {cell: whole[cell] for cell in found}
+    totals = table(release.folder / "by_region.csv")
+    assert totals == {(of,): sum(n for (region, *_), n in found.items() if region == of) for of in REGIONS}
+    assert table(release.folder / "total.csv") == {("total",): sum(found.values())}
+
+
+def test_codes_that_occur_are_looked_up_and_the_manifest_says_so(folder: Path) -> None:
+    release = yupana.count(
+        frame(rows()).lazy().collect(), "region,sex", folder / "out", keys_public=True, epsilon=1000, synthetic=True
+    )
+    assert isinstance(release, yupana.Release)
+    assert set(table(release.folder / "counts.csv")) == {(region, sex) for region in "NS" for sex in "12"}
+    public = release.manifest["taken_as_public"]
+    assert "the values of region that occur in the records, as the user declares" in public
+    assert "the values of sex that occur in the records, as the user declares" in public
+
+
+def test_a_stream_that_can_be_read_once_is_enough_to_look_up_and_count(folder: Path) -> None:
+    stream = frame(rows()).to_arrow().to_reader()
+    release = yupana.count(stream, "region", folder / "out", keys_public=True, unit="person", epsilon=1)
+    assert isinstance(release, yupana.Release)
+    assert release.manifest["status"] == "noisy measurements under the plan"
+
+
+def test_a_ledger_limits_what_is_spent(folder: Path) -> None:
+    ledger = {"ledger": folder / "ledger.json", "dataset": "people", "limit": "3/2"}
+    yupana.count(folder / "people.csv", **asked(folder), out=folder / "one", **ledger)
+    with pytest.raises(yupana.BudgetError):
+        yupana.count(folder / "people.csv", **asked(folder), out=folder / "two", **ledger)
+    assert not (folder / "two").exists()
+
+
+def test_the_release_can_be_made_again_from_its_manifest(folder: Path) -> None:
+    yupana.count(folder / "people.csv", **asked(folder), out=folder / "one", seed=3)
+    manifest = folder / "one" / "manifest.json"
+    again = yupana.run("tables", manifest, {"records": frame(rows())}, folder / "two", seed=3, synthetic=True)
+    assert (again.folder / "counts.csv").read_bytes() == (folder / "one" / "counts.csv").read_bytes()
+
+
+# What is refused.
+
+
+def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "keys.csv").write_text("other\n1\n")
+    words = refusal(
+        by="region,age:5,sex,SEX,b d,x:0:1-2,y:1:5-2,z:a,COUNT,w:1:0-9999999,_s",
+        unit="sex",
+        max_per_unit=0,
+        keys=[tmp_path / "keys.csv", tmp_path / "missing.csv", 3],
+        domains={"age": ["1"], "region": 5},
+        epsilon=0,
+        out=tmp_path / "out",
+    )
+    for text in (
+        "by: age:5 has a width without bounds",
+        "by: SEX stands twice",
+        "by: 'b d' is no column",
+        "by: x:0:1-2 has classes of width 0",
+        "by: y:1:5-2 has its bounds reversed; write y:1:2-5",
+        "by: z:a must be z:WIDTH:LOW-HIGH",
+        "by: COUNT has a meaning of its own",
+        "by: w:1:0-9999999 has more than 1,000,000 values",
+        "by: '_s' is no column",
+        "unit: sex is in by, too",
+        "max_per_unit: must be a whole number above 0",
+        "keys.csv has no column region or sex",
+        "missing.csv: No such file or directory",
+        "keys: must be a file or a list of files, and one is of type int",
+        "domains: age is no column of codes in by",
+        "domains: region: must be a list of codes",
+        "epsilon: must be a number above 0",
+    ):
+        assert text in words, text
+
+
+@pytest.mark.parametrize(
+    ("of", "text"),
+    [
+        ({"by": ""}, "by: '' is no column"),
+        ({"by": []}, "by: must be columns"),
+        ({"by": 3}, "by: must be columns"),
+        ({}, "region has no list of codes. A code that occurs tells of a record"),
+        ({"domains": {"region": []}}, "domains: region: a code is a line of text"),
+        ({"domains": {"region": ["1", "1"]}}, "domains: region: a code stands twice"),
+        ({"domains": {"region": ["a|b"]}}, "domains: region: a code is a line of text without |"),
+        ({"domains": ["1"]}, "domains: must be codes by column"),
+        ({"by": "age:1:0-9", "keys_public": True}, "keys_public: every column has its codes already"),
+        ({"by": "age:1:0-9", "max_per_unit": 2}, "max_per_unit: needs a unit"),
+        ({"by": "age:1:0-9", "max_per_unit": "2"}, "max_per_unit: must be a whole number"),
+        ({"by": "age:1:0-9", "unit": "person id"}, "unit: must be the name of a column"),
+        ({"by": "age:1:0-9", "unit": "records"}, "unit: a column named records cannot be the unit"),
+        ({"by": "a:1:0-999,b:1:0-999"}, "makes 1,000,000 cells, and at most 100,000 are allowed"),
+        ({"by": "age:1:0-9", "epsilon": None}, "epsilon: give either epsilon or rho"),
+        ({"by": "age:1:0-9", "rho": 1}, "epsilon: give either epsilon or rho"),
+        ({"by": "age:1:0-9", "epsilon": None, "rho": 1, "delta": 1e-6}, "delta: goes with epsilon"),
+        ({"by": "age:1:0-9", "epsilon": -1}, "epsilon: must be a number above 0"),
+        ({"by": "age:1:0-9", "epsilon": "one"}, "epsilon: must be a number above 0"),
+        ({"by": "age:1:0-9", "epsilon": "inf"}, "epsilon: must be a number above 0"),
+        ({"by": "age:1:0-9", "epsilon": True}, "epsilon: must be a number above 0"),
+        ({"by": "age:1:0-9", "delta": 0}, "delta: must"),
+        ({"by": "age:1:0-9", "delta": 1}, "delta: must lie strictly between 0 and 1"),
+        ({"by": "age:1:0-9"}, "out: name the folder of the release"),
+        ({"by": "age:1:0-9", "out": "out"}, "data: give a file or a frame"),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused(of: dict[str, Any], text: str) -> None:
+    assert text in refusal(**({"by": "region", "epsilon": 1} | of))
+
+
+def test_codes_are_given_once(folder: Path) -> None:
+    words = refusal(
+        folder / "people.csv", **asked(folder, domains={"sex": [1, 2], "region": REGIONS}), out=folder / "out"
+    )
+    assert "regions.csv has codes of region, which has codes already" in words
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_records_are_refused_without_a_value_of_theirs(folder: Path, name: str) -> None:
+    words = refusal(folder / name, **asked(folder, by="region,age:5:0-9,sex"), out=folder / "out")
+    number = sum(age > 9 for *_, age, _ in rows())
+    assert f"{name}: domain: age must be 0 to 9; {number} records" in words
+    words = refusal(folder / name, **asked(folder, unit="persons"), out=folder / "out")
+    assert f"{name}: columns_present: missing column persons in the header; did you mean person?" in words
+    assert "p17" not in words
+    assert not (folder / "out").exists()
+
+
+def test_columns_that_are_missing_are_told_before_codes_are_looked_up(folder: Path) -> None:
+    words = refusal(folder / "people.csv", by="regoin,sx", keys_public=True, epsilon=1, out=folder / "out")
+    assert "missing column regoin, sx in the header" in words
+    words = refusal(frame(rows()), by="regoin,sex", keys_public=True, epsilon=1, out=folder / "out")
+    assert "records: columns_present: missing column regoin in the header" in words
+
+
+def test_records_without_a_value_are_no_code(folder: Path) -> None:
+    some = frame(rows()).with_columns(region=pl.when(pl.col("age") > 16).then(None).otherwise(pl.col("region")))
+    words = refusal(some, by="region", keys_public=True, epsilon=1, out=folder / "out")
+    assert "records: domain: region must be N, S;" in words
+    none = frame(rows()).with_columns(region=pl.lit(None, pl.String))
+    words = refusal(none, by="region", keys_public=True, epsilon=1, out=folder / "out")
+    assert "keys_public: region has no value at all" in words
+
+
+def test_a_file_must_be_one_and_a_seed_needs_synthetic_records(folder: Path) -> None:
+    out = folder / "out"
+    assert "must end in .csv or .parquet" in refusal(folder / "people.txt", **asked(folder), out=out)
+    assert "gone.csv: no such file" in refusal(folder / "gone.csv", **asked(folder), out=out)
+    assert "lies in" in refusal(folder / "people.csv", **asked(folder), out=folder)
+    assert "which has no __arrow_c_stream__" in refusal(["p17"], **asked(folder), out=out)
+    assert "p17" not in refusal(["p17"], **asked(folder), out=out)
+    assert "synthetic=True was not said" in refusal(frame(rows()), **asked(folder), out=out, seed=1)
+    (folder / "SYNTHETIC").unlink()
+    words = refusal(folder / "people.csv", **asked(folder), out=out, seed=1)
+    assert f"no file named SYNTHETIC lies beside {folder / 'people.csv'}" in words
+    words = refusal(folder / "people.csv", **asked(folder), out=out, synthetic=True)
+    assert "a file says so by a file named SYNTHETIC beside it" in words
+    assert isinstance(yupana.count(folder / "people.csv", **asked(folder), out=out), yupana.Release)
