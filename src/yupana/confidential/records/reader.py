@@ -29,6 +29,9 @@ from yupana.files.regular import regular
 
 _FEW_CODES: Final = 100
 
+_NUMBERED: Final = ("file_row_number", "file_index")
+"""What the database calls the numbers of the rows and files of Parquet."""
+
 NO_HEADER: Final = "the first line is no header of column names; is this a CSV file?"
 
 PART_SHIFT: Final = 40
@@ -335,6 +338,11 @@ def stored_types(
             continue
         kinds = {ours[column.lower()]: kind for column, kind in found.items() if column.lower() in ours}
         wrong = check_header(name, header, schema) or _check_types(name, kinds, schema)
+        wrong += [
+            Finding("columns_present", name, f"column {column} has a name that rows are numbered by; rename or drop it")
+            for column in header
+            if column.lower() in _NUMBERED
+        ]
         if not wrong and types and [column.lower() for column in header] != order:
             # The database takes columns of later parts by their position.
             wrong = [Finding("column_order", name, f"the columns are not those of {first} in their order")]
@@ -360,9 +368,14 @@ def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> lis
     findings = []
     for column in schema.columns:
         kind = types[column.name]
-        allowed = {"BOOLEAN"} if column.words and not _are_numbers(column.words) else integers
+        if column.words and not _are_numbers(column.words):
+            # Of false and true the database makes 0 and 1.
+            truth = tuple(word.lower() for word in column.words) == ("false", "true")
+            allowed = {"BOOLEAN"} if truth else set[str]()
+            needed = "text or true and false are" if truth else "text is"
+        else:
+            allowed, needed = integers, "text or an integer type is"
         if kind not in {"VARCHAR", *allowed}:
-            needed = "text or true and false are" if "BOOLEAN" in allowed else "text or an integer type is"
             findings.append(Finding("column_type", file, f"column {column.name} has type {kind}; {needed} needed"))
     return findings
 
