@@ -184,6 +184,11 @@ class _Reader:
             return
         empty = [table.labels[cell] for cell in np.flatnonzero(~members.any(axis=1))]
         self._fault_each(place, "no record can count in cell", (" × ".join(labels) for labels in empty[:5]))
+        self._fault_each(
+            f"{place}.budget",
+            "is a level whose groups no record of the table can be of",
+            (level.name for level in table.levels if not overlap(made, table, level).cells),
+        )
         told = self.document["tables"][table.name]
         if members.sum(axis=0).max(initial=0) > 1 and told.get("overlapping") is not True:
             self.faults.append(f"{place}: some of its cells overlap; say overlapping = true if they should")
@@ -203,6 +208,7 @@ class _Reader:
                 self.faults.append(f"{place}: key, record, parent.file and parent.column must be texts")
                 continue
             key, above, link, record = names
+            self._check_keys(place, key, link)
             columns = self._columns(name, told.get("columns"), {key, link})
             hashed = self._hashed(place, told, [*(field for field in dict.fromkeys((key, link)) if field), *columns])
             self.files[name] = DescribedFile(name, record, key, above, link, columns, hashed=hashed)
@@ -232,8 +238,16 @@ class _Reader:
             return tuple(fields)
         return tuple(hashed)
 
+    def _check_keys(self, place: str, key: str, link: str) -> None:
+        if any(text and (not is_text(text) or '"' in text) for text in (key, link)):
+            self.faults.append(f"{place}: key and parent.column are names of columns, without quotes")
+        if key != link and key.lower() == link.lower():
+            self.faults.append(f"{place}: key and parent.column differ by upper and lower case alone")
+
     def _check_links(self) -> None:
         files = self.files
+        lower = [name.lower() for name in files]
+        self._fault_each("files", "is the name of two files", (n for n in dict.fromkeys(lower) if lower.count(n) > 1))
         for file in files.values():
             place = f"files.{file.name}.parent"
             if file.parent and file.parent not in files:
@@ -382,7 +396,7 @@ class _Reader:
         return found
 
     def _check_reach(self, place: str, column: str, allowed: Sequence[str]) -> None:
-        file = column.split('"')[1]
+        file = column.strip('"').partition(".")[0]
         if allowed and file not in allowed:
             self.faults.append(
                 f"{place}: reads a column of {file}, which is not above {allowed[0]}; it may read {', '.join(allowed)}"
@@ -544,6 +558,12 @@ class _Reader:
         if len(self.faults) > before:
             return None
         of = tuple(level for name, level in levels.items() if name in budgets)
+        shown = [(level.areas, code) for level in of for code in level.groups]
+        self._fault_each(
+            f"{place}.budget",
+            "is published by two levels",
+            (f"group {code} of {areas}" for areas, code in dict.fromkeys(shown) if shown.count((areas, code)) > 1),
+        )
         return DescribedTable(
             name, title, str(counts), universe, limit, columns, labels, cells, sums, of, budgets, stated, groups
         )  # fmt: skip
