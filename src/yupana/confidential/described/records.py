@@ -21,8 +21,9 @@ from yupana.confidential.records.reader import (
 )
 from yupana.files.column_map import ColumnMap
 from yupana.files.database import STOPS, named
+from yupana.files.delimited import column_types
 from yupana.privacy.sealed import Sealed
-from yupana.products.described.description import DescribedFile, Description
+from yupana.products.described.description import DescribedFile, Description, in_join
 
 _WITHOUT_VALUE: Final = "must have a value"
 
@@ -88,13 +89,13 @@ def open_described(
 def _domains(db: duckdb.DuckDBPyConnection, source: Source, file: DescribedFile) -> list[Finding]:
     """Values that are none of their column, and keys without a value."""
     schema = file.schema
-    counts = ", ".join(f"count(*) - count({named(name)})" for name in schema.header)
+    counts, written = ", ".join(f"count(*) - count({named(name)})" for name in schema.header), schema.written
     findings = []
     for column, count in zip(
         schema.columns, numbers(db, f"SELECT {counts} FROM {named(schema.relation)}"), strict=True
     ):
         if count:
-            text = f"{column.name} {_WITHOUT_VALUE if column.key else 'must be ' + column.rule}"
+            text = f"{written[column.name]} {_WITHOUT_VALUE if column.key else 'must be ' + column.rule}"
             rule = "key" if column.key else "domain"
             broken = f"{named(column.name)} IS NULL"
             findings += place_finding(db, source, Finding(rule, "", text, count), named(schema.relation), broken)
@@ -107,7 +108,7 @@ def _links(
     """Keys that must be unique, and links that must be to a record."""
     relation, rules = named(file.schema.relation), []
     if file.key:
-        key = named(file.key)
+        key = in_join(file.name, file.key)
         rules.append(
             (
                 "unique_key",
@@ -117,10 +118,10 @@ def _links(
         )
     if file.parent and not description.files[file.parent].ids_in:
         parent = description.files[file.parent]
-        found = f"SELECT {as_key(parent.key)} FROM {named(parent.schema.relation)}"
-        rules.append(
-            ("link", f"{file.link} is no {parent.key} of {parent.name}", f"{as_key(file.link)} NOT IN ({found})")
-        )
+        link, key = keys_of_link(db, description, file)
+        # Nothing is NOT IN a list that holds NULL.
+        found = f"SELECT {key} FROM {named(parent.schema.relation)} WHERE {key} IS NOT NULL"
+        rules.append(("link", f"{file.link} is no {parent.key} of {parent.name}", f"{link} NOT IN ({found})"))
     findings = []
     for rule, text, broken in rules:
         (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
@@ -129,6 +130,15 @@ def _links(
     return findings
 
 
-def as_key(name: str, table: str = "") -> str:
-    """SQL for a key as text: one file may hold it as a text and another as a number."""
-    return f"CAST({f'{named(table)}.' if table else ''}{named(name)} AS VARCHAR)"
+def keys_of_link(db: duckdb.DuckDBPyConnection, description: Description, child: DescribedFile) -> tuple[str, str]:
+    """SQL for the link of a file and for the key it names: as texts where only one file holds them as numbers."""
+    parent = description.files[child.parent]
+    columns = in_join(child.name, child.link), in_join(parent.name, parent.key)
+    kinds = [
+        column_types(db, f"(SELECT {column} AS of_link FROM {named(file.schema.relation)})")["of_link"]
+        for column, file in zip(columns, (child, parent), strict=True)
+    ]
+    if kinds.count("VARCHAR") != 1:
+        return columns
+    link, key = (f"CAST({column} AS VARCHAR)" for column in columns)
+    return link, key

@@ -1,6 +1,6 @@
 """Count every cell of the tables of a description, each record at most as often as its limit allows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,11 +8,21 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags, Ints
-from yupana.confidential.described.records import as_key
+from yupana.confidential.described.records import keys_of_link
+from yupana.confidential.records.database import numbers
 from yupana.files.database import named, quoted
 from yupana.plan.classes import Classes, classify
 from yupana.plan.predicates import Where
-from yupana.products.described.description import DescribedTable, Description, Level, Limit
+from yupana.products.described.description import DescribedFile, DescribedTable, Description, Level, Limit, in_join
+
+
+@dataclass(frozen=True, slots=True)
+class _Universe:
+    """Records that are counted together: of a file, and under a limit those of one condition."""
+
+    file: str
+    limit: Limit | None
+    where: Where
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,24 +63,24 @@ def tabulate(
     limited : bool
         Keep at most as many records as the limits say, as a run does; False keeps all.
     """
-    together: dict[tuple[str, Limit | None, Where | None], list[DescribedTable]] = {}
+    together: dict[_Universe, list[DescribedTable]] = {}
     for table in description.tables:
         if table.name in wanted:
             limit = table.limit if limited else None
-            together.setdefault((table.counts, limit, table.universe if limit else None), []).append(table)
+            of = _Universe(table.counts, limit, table.universe if limit else Where())
+            together.setdefault(of, []).append(table)
     found: dict[str, Ints] = {}
     left_out: dict[str, int] = {}
-    for (file, limit, universe), tables in together.items():
+    for of, tables in together.items():
         levels = {table.name: wanted[table.name] for table in tables}
         classes, members = _classes(description, tables, levels)
-        columns = {description.areas[level.areas].column for of in levels.values() for level in of} - {""}
-        counted = _count(db, description, file, classes, sorted(columns), limit, universe)
-        for name, of in levels.items():
-            for level in of:
+        columns = {description.areas[level.areas].column for some in levels.values() for level in some} - {""}
+        if of.limit is not None:
+            left_out |= dict.fromkeys(levels, _find_crowded(db, description, of, of.limit))
+        counted = _count(db, description, classes, sorted(columns), of)
+        for name, some in levels.items():
+            for level in some:
                 found[f"{name}/{level.name}"] = _level(description, level, counted, members[name, level.name])
-        if limit is not None and universe is not None:
-            lost = _left_out(db, description, file, limit, universe)
-            left_out |= dict.fromkeys(levels, lost)
     return Tabulated(found, left_out)
 
 
@@ -91,13 +101,7 @@ def _classes(
 
 
 def _count(
-    db: duckdb.DuckDBPyConnection,
-    description: Description,
-    file: str,
-    classes: Classes,
-    columns: Sequence[str],
-    limit: Limit | None,
-    universe: Where | None,
+    db: duckdb.DuckDBPyConnection, description: Description, classes: Classes, columns: Sequence[str], of: _Universe
 ) -> _Counted:
     combination = np.flatnonzero(classes.class_of)
     db.register("classes_now", {"combination": combination, "class": classes.class_of[combination]})
@@ -107,8 +111,8 @@ def _count(
     )
     db.unregister("classes_now")
     picked = [f"{column} AS area_{i}" for i, column in enumerate(columns)]
-    read = {name for name, column in description.columns.items() if column.column.name in classes.combination}
-    source = _joined(description, file, {*read, *columns}, limit, universe)
+    read = {name for name in description.columns if name in classes.combination}
+    source = _counted(db, description, of, {*read, *columns})
     areas = "".join(f", area_{i}" for i in range(len(columns)))
     query = (
         f"SELECT class{areas}, count(*) AS number FROM "
@@ -119,60 +123,75 @@ def _count(
     return _Counted(dict(zip(columns, values[1:-1], strict=True)), values[0], values[-1])
 
 
-def _joined(description: Description, file: str, columns: set[str], limit: Limit | None, universe: Where | None) -> str:
-    """SQL for the records of a file beside those above them whose columns are read, the limit applied."""
-    needed = {description.columns[name].file for name in columns} | {file}
-    if universe is not None:
-        needed |= {description.columns[name].file for name, _ in universe.columns}
-    if limit is None or universe is None:
-        return _join(description, file, needed)
-    condition, (above, per) = as_sql(universe), _parent(description, limit)
-    source = _join(description, file, {*needed, above})
-    # The hash is of the record alone, so that a record which is added or removed moves no other.
-    schema = description.files[file].schema
-    fields = ", '|', ".join(f"{named(file)}.{named(name)}" for name in schema.header)
-    same = ", ".join(f"{named(file)}.{named(name)}" for name in schema.header)
-    key = quoted(description.truncation_key)
-    order = f"sha256(concat({key}, '|', {fields}, '|', row_number() OVER (PARTITION BY {same})))"
-    shown = ", ".join(f"{named(name)} AS {named(name)}" for name in sorted(needed)) or named(file)
-    # Only the records of crowded parents are sorted; structs keep the names of a join.
-    crowded = f"SELECT {per} FROM {source} WHERE {condition} GROUP BY ALL HAVING count(*) > {limit.most}"
-    few = f"SELECT {shown} FROM {source} WHERE {condition} AND {per} NOT IN ({crowded})"
+def _counted(db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, columns: Collection[str]) -> str:
+    """SQL for the records that are counted beside those above them whose columns are read."""
+    if of.limit is None:
+        return _join(db, description, of.file, columns)
+    source = _join(db, description, of.file, {*columns, *(name for name, _ in of.where.columns)}, of.limit)
+    parent, condition = _parent(description, of.file, of.limit), as_sql(of.where)
+    counts = description.files[of.file]
+    # The hash is of the record alone, so that a record which is added or removed moves no other. Where keys hold |,
+    # two records may have one hash; their keys then decide.
+    fields = ", ".join(map(named, counts.schema.header))
+    written = ", ".join(_written(counts, name) for name in counts.hashed)
+    keys = ", ".join(in_join(of.file, key) for key in dict.fromkeys((counts.key, counts.link)) if key)
+    number = f"row_number() OVER (PARTITION BY {fields})"
+    hashed = f"sha256(concat_ws('|', {quoted(description.truncation_key)}, {written}, {number}))"
+    shown = ", ".join(sorted(columns)) or "1 AS nothing"
+    picked = ", ".join(sorted({parent, *keys.split(", "), *columns}))
+    # Only the records of crowded parents are sorted.
     ranked = (
-        f"SELECT {shown}, {per} AS the_parent, {order} AS the_order FROM {source} "
-        f"WHERE {condition} AND {per} IN ({crowded})"
+        f"SELECT {picked}, {hashed} AS the_order FROM {source} SEMI JOIN described_crowded ON {parent} = the_parent "
+        f"WHERE {condition}"
     )
-    kept = (
-        f"SELECT * EXCLUDE (the_parent, the_order) FROM ({ranked}) "
-        f"QUALIFY row_number() OVER (PARTITION BY the_parent ORDER BY the_order) <= {limit.most}"
+    return (
+        f"(SELECT {shown} FROM {source} ANTI JOIN described_crowded ON {parent} = the_parent WHERE {condition} "
+        f"UNION ALL SELECT {shown} FROM ({ranked}) "
+        f"QUALIFY row_number() OVER (PARTITION BY {parent} ORDER BY the_order, {keys}) <= {of.limit.most})"
     )
-    return f"({few} UNION ALL {kept})"
 
 
-def _parent(description: Description, limit: Limit) -> tuple[str, str]:
-    """The file that tells whose records a limit is of, and SQL for that one's key."""
-    of = description.files[limit.per]
-    return (of.ids_in, f"{named(of.ids_in)}.{named(of.key)}") if of.ids_in else (of.name, as_key(of.key, of.name))
+def _written(file: DescribedFile, name: str) -> str:
+    """SQL for a field as its file writes it; codes are stored as their places in a list."""
+    field = in_join(file.name, name)
+    words = file.columns[name].column.words if name in file.columns else ()
+    return f"([{', '.join(map(quoted, words))}])[{field} + 1]" if words else field
 
 
-def _join(description: Description, file: str, needed: set[str]) -> str:
+def _find_crowded(db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, limit: Limit) -> int:
+    """Note the parents of more records than the limit allows; how many records are left out of the counts."""
+    source = _join(db, description, of.file, [name for name, _ in of.where.columns], limit)
+    db.execute(
+        f"CREATE OR REPLACE TABLE described_crowded AS SELECT {_parent(description, of.file, limit)} AS the_parent, "
+        f"count(*) AS size FROM {source} WHERE {as_sql(of.where)} GROUP BY 1 HAVING count(*) > {limit.most}"
+    )
+    (lost,) = numbers(db, f"SELECT sum(size - {limit.most}) FROM described_crowded")
+    return lost
+
+
+def _parent(description: Description, file: str, limit: Limit) -> str:
+    """Which record of the limit's file a record belongs to: the link of the file beneath that one."""
     chain = description.chain(file)
-    last = max(i for i, name in enumerate(chain) if name in needed)
-    parts = [f"{named(description.files[file].schema.relation)} AS {named(file)}"]
+    beneath = chain[chain.index(limit.per) - 1]
+    return in_join(beneath, description.files[beneath].link)
+
+
+def _join(
+    db: duckdb.DuckDBPyConnection,
+    description: Description,
+    file: str,
+    columns: Collection[str],
+    limit: Limit | None = None,
+) -> str:
+    """SQL for the records of a file beside those above them, as far as columns and the limit read these."""
+    chain = description.chain(file)
+    beneath = chain.index(limit.per) - 1 if limit else 0
+    last = max([beneath, *(chain.index(description.columns[name].file) for name in columns)])
+    parts = [named(description.files[file].schema.relation)]
     for child, parent in pairwise(chain[: last + 1]):
-        relation = named(description.files[parent].schema.relation)
-        link, key = as_key(description.files[child].link, child), as_key(description.files[parent].key, parent)
-        parts.append(f"JOIN {relation} AS {named(parent)} ON {link} = {key}")
+        link, key = keys_of_link(db, description, description.files[child])
+        parts.append(f"JOIN {named(description.files[parent].schema.relation)} ON {link} = {key}")
     return " ".join(parts)
-
-
-def _left_out(db: duckdb.DuckDBPyConnection, description: Description, file: str, limit: Limit, universe: Where) -> int:
-    above, per = _parent(description, limit)
-    needed = {description.columns[name].file for name, _ in universe.columns} | {file, above}
-    sizes = f"SELECT count(*) AS size FROM {_join(description, file, needed)} WHERE {as_sql(universe)} GROUP BY {per}"
-    query = f"SELECT coalesce(sum(size - {limit.most}), 0) FROM ({sizes}) WHERE size > {limit.most}"
-    ((lost,),) = db.execute(query).fetchall()
-    return int(lost)
 
 
 def _level(description: Description, level: Level, counted: _Counted, members: Flags) -> Ints:

@@ -1,6 +1,6 @@
 """What a description of tables says, once it has been read: records, areas, groups, cells and budgets. Public.
 
-Columns are named as SQL names them in a join, ``"persons"."AGE"``; the values of a column of codes are their places in
+Columns are named as SQL names them in a join, ``"persons.AGE"``; the values of a column of codes are their places in
 the list of codes, those of a column of whole numbers the numbers themselves.
 """
 
@@ -77,10 +77,14 @@ class DescribedFile:
 
     @property
     def schema(self) -> RecordFile:
-        """How the file is read."""
+        """How the file is read: its columns are called there as in a join, so that none has a name of SQL's own."""
         keys = [Column(name, range(1), key=True) for name in dict.fromkeys((self.key, self.link)) if name]
-        own = [column.column for column in self.columns.values()]
-        return RecordFile(self.name, self.record, (*keys, *own), alias=f"records_{self.name}")
+        own = [*keys, *(column.column for column in self.columns.values())]
+        columns = tuple(replace(column, name=f"{self.name}.{column.name}") for column in own)
+        called = tuple((renamed.name, column.name) for renamed, column in zip(columns, own, strict=True))
+        # No two names become one.
+        alias = "records_" + self.name.replace("_", "__").replace("-", "_h")
+        return RecordFile(self.name, self.record, columns, called=called, alias=alias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,4 +325,4 @@ class Description:
 
 def in_join(file: str, column: str) -> str:
     """What SQL calls a column of a join."""
-    return f"{named(file)}.{named(column)}"
+    return named(f"{file}.{column}")

@@ -1,0 +1,161 @@
+"""Exact counts of random descriptions, compared row by row with a count in plain Python."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from described_tabulation import published
+from described_worlds import World, make_world, save
+
+import yupana
+from yupana.confidential.described.counter import DescribedCounter
+from yupana.confidential.described.records import open_described
+from yupana.files.column_map import ColumnMap
+from yupana.products.described.product import TABLES, without_noise
+from yupana.products.described.tables import noisy_groups, published_tables
+
+Rows = list[dict[str, Any]]
+
+
+def counted(description: Path, data: Path) -> dict[str, Rows]:
+    """Every table without noise, as the product lays it out."""
+    config = without_noise(TABLES.read(description))
+    plan = TABLES.plan(config)
+    counter = DescribedCounter()
+    with open_described(config, data, None, ColumnMap()) as records:
+        exact = counter.count(records, config, plan)
+    tables = published_tables(config, plan, noisy_groups(config, plan, exact.by_measurement))
+    return {table.name: _rows(table.columns) for table in tables}
+
+
+def _rows(columns: dict[str, Any]) -> Rows:
+    whole = {
+        name: [column.values[place] for place in column.places] if hasattr(column, "places") else column.tolist()
+        for name, column in columns.items()
+        if name not in ("NOISE_DISTRIBUTION", "VARIANCE", "MOE")
+    }
+    return [dict(zip(whole, values, strict=True)) for values in zip(*whole.values(), strict=True)]
+
+
+def read_rows(path: Path) -> Rows:
+    """The rows of a published file, without its columns on noise."""
+    if path.suffix == ".parquet":
+        rows = pq.read_table(path).to_pylist()
+    else:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE))
+    names = ("NOISE_DISTRIBUTION", "VARIANCE", "MOE")
+    return [
+        {name: int(value) if name == "COUNT" else value for name, value in row.items() if name not in names}
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int, form: str) -> None:
+    for seed in range(first, first + 10):
+        world = make_world(seed)
+        assert counted(*save(world, tmp_path / str(seed), seed, form)) == published(world.document, world.records), seed
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("seed", range(1000, 1006))
+def test_random_worlds_end_to_end(tmp_path: Path, seed: int, form: str) -> None:
+    world = make_world(seed)
+    description, data = save(world, tmp_path, seed, form)
+    release = yupana.exact("tables", description, data, tmp_path / "exact", format=form)
+    assert not yupana.check(release).wrong
+    for name, rows in published(world.document, world.records).items():
+        assert read_rows(tmp_path / "exact" / f"{name}.{form}") == rows
+    assert not yupana.check(yupana.run("tables", description, data, tmp_path / "noisy", seed=1)).wrong
+
+
+PEOPLE = {
+    "name": "people",
+    "unit": "persons",
+    "files": {
+        "homes": {"key": "id", "columns": {"where": {"codes": ["N", "S"], "fixed": True}}},
+        "persons": {"parent": {"file": "homes", "column": "home"}, "columns": {"sex": {"codes": ["m", "f"]}}},
+    },
+    "areas": {"side": {"column": "homes.where"}},
+    "tables": {"sexes": {"counts": "persons", "by": ["persons.sex"], "budget": {"side": 1}}},
+}
+
+
+@pytest.mark.parametrize("kinds", [(pa.int64(), pa.string()), (pa.string(), pa.uint64()), (pa.int16(), pa.uint64())])
+def test_keys_of_one_file_may_be_whole_numbers_and_those_of_another_texts(
+    tmp_path: Path, kinds: tuple[pa.DataType, pa.DataType]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    homes, persons = (
+        pa.array([str(v) if kind == pa.string() else v for v in keys], kind)
+        for keys, kind in zip(([1, 22], [22, 22, 1]), kinds, strict=True)
+    )
+    pq.write_table(pa.table({"id": homes, "where": ["N", "S"]}), data / "homes.parquet")
+    pq.write_table(pa.table({"home": persons, "sex": ["m", "f", "f"]}), data / "persons.parquet")
+    description = tmp_path / "people.json"
+    description.write_text(json.dumps(PEOPLE), encoding="utf-8")
+    assert [row["COUNT"] for row in counted(description, data)["sexes"]] == [0, 1, 1, 1]
+
+
+def test_names_of_files_and_columns_may_be_those_of_sql_and_of_each_other(tmp_path: Path) -> None:
+    document = {
+        "name": "names",
+        "unit": "a-b",
+        "files": {
+            "order": {"key": "a-b", "columns": {"order": {"codes": ["x", "y"], "fixed": True}}},
+            "a-b": {"parent": {"file": "order", "column": "group"}, "columns": {"order": {"codes": ["1", "2"]}}},
+            "a_b": {"parent": {"file": "a-b", "column": "rowid"}, "columns": {"record": {"whole": [0, 1]}}},
+        },
+        "areas": {"select": {"column": "order.order"}},
+        "tables": {
+            "limit": {
+                "counts": "a_b",
+                "by": ["a-b.order", "a_b.record"],
+                "limit": {"per": "a-b", "most": 1},
+                "budget": {"select": 1},
+            },
+        },
+    }
+    document["files"]["a-b"]["key"] = "record"
+    records = {
+        "order": [{"a-b": 1, "order": "x"}, {"a-b": 2, "order": "y"}],
+        "a-b": [{"record": 7, "group": 2, "order": "1"}, {"record": 8, "group": 1, "order": "2"}],
+        "a_b": [{"rowid": 7, "record": 1}, {"rowid": 7, "record": 1}, {"rowid": 8, "record": 0}],
+    }
+    for form in ("csv", "parquet"):
+        found = counted(*save(World(document, records), tmp_path / form, form=form))
+        assert found == published(document, records)
+        assert [row["COUNT"] for row in found["limit"]] == [0, 0, 1, 0, 0, 1, 0, 0]
+
+
+def test_the_limit_keeps_the_same_records_in_any_order_of_the_file(tmp_path: Path) -> None:
+    document = {
+        "name": "keys",
+        "unit": "persons",
+        "files": {
+            "homes": {"key": "id", "columns": {}},
+            "rooms": {
+                "key": "id",
+                "parent": {"file": "homes", "column": "home"},
+                "columns": {"floor": {"codes": ["1", "2"], "fixed": True}},
+            },
+            "persons": {"key": "id", "parent": {"file": "rooms", "column": "room"}, "columns": {}},
+        },
+        "areas": {"floor": {"column": "rooms.floor"}},
+        "tables": {"one": {"counts": "persons", "limit": {"per": "homes", "most": 1}, "budget": {"floor": 1}}},
+    }
+    # What is hashed of the two is the same text.
+    persons = [{"id": "a|b", "room": "c"}, {"id": "a", "room": "b|c"}]
+    rooms = [{"id": "c", "home": "1", "floor": "1"}, {"id": "b|c", "home": "1", "floor": "2"}]
+    for number in range(2):
+        records = {"homes": [{"id": "1"}], "rooms": rooms, "persons": persons[:: 1 - 2 * number]}
+        found = counted(*save(World(document, records), tmp_path / str(number)))
+        assert found == published(document, records)
+        assert [row["COUNT"] for row in found["one"]] == [0, 1]
