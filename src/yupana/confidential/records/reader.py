@@ -165,7 +165,8 @@ def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[F
     twice = [name for name in written.values() if lower.count(name.lower()) > 1]
     findings = []
     if missing:
-        told = [name if name == written[name] else f"{written[name]} (for {name})" for name in missing]
+        of_map = {name: written[name] for name in missing if not schema.alias and name != written[name]}
+        told = [f"{of_map[name]} (for {name})" if name in of_map else written[name] for name in missing]
         text = f"missing column {', '.join(told)} in the header"
         # Without a name of ours the line may be a record, which is not shown.
         if len(missing) < len(schema.columns):

@@ -169,9 +169,6 @@ class _Reader:
                     stability(made, table, level)
                 except ConfigError as error:
                     self.faults += [str(error)] if str(error) not in self.faults else []
-                if not overlap(made, table, level).cells:
-                    text = "no record can be of a group of this level, in an area and in a cell of the table"
-                    self.faults.append(f"tables.{table.name}.budget.{level.name}: {text}")
         if not any(budget for table in made.tables for budget in table.budgets.values()):
             self.faults.append("tables: every budget is 0, so nothing would be measured")
 
