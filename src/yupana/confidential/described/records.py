@@ -106,27 +106,25 @@ def _links(
     db: duckdb.DuckDBPyConnection, source: Source, description: Description, file: DescribedFile
 ) -> list[Finding]:
     """Keys that must be unique, and links that must be to a record."""
-    relation, rules = named(file.schema.relation), []
+    relation, findings = named(file.schema.relation), []
     if file.key:
         key = in_join(file.name, file.key)
-        rules.append(
-            (
-                "unique_key",
-                f"{file.key} occurs twice",
-                f"{key} IN (SELECT {key} FROM {relation} GROUP BY {key} HAVING count(*) > 1)",
-            )
-        )
+        # Usually none is there twice, which is quicker to find than which.
+        (again,) = numbers(db, f"SELECT count({key}) - count(DISTINCT {key}) FROM {relation}")
+        if again:
+            broken = f"{key} IN (SELECT {key} FROM {relation} GROUP BY 1 HAVING count(*) > 1)"
+            (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
+            text = f"{file.key} occurs twice"
+            findings += place_finding(db, source, Finding("unique_key", "", text, count), relation, broken)
     if file.parent and not description.files[file.parent].ids_in:
         parent = description.files[file.parent]
         link, key = keys_of_link(db, description, file)
-        # Nothing is NOT IN a list that holds NULL.
-        found = f"SELECT {key} FROM {named(parent.schema.relation)} WHERE {key} IS NOT NULL"
-        rules.append(("link", f"{file.link} is no {parent.key} of {parent.name}", f"{link} NOT IN ({found})"))
-    findings = []
-    for rule, text, broken in rules:
-        (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
+        orphans = f"(SELECT * FROM {relation} ANTI JOIN {named(parent.schema.relation)} ON {link} = {key})"
+        broken = f"{in_join(file.name, file.link)} IS NOT NULL"
+        (count,) = numbers(db, f"SELECT count(*) FROM {orphans} WHERE {broken}")
         if count:
-            findings += place_finding(db, source, Finding(rule, "", text, count), relation, broken)
+            text = f"{file.link} is no {parent.key} of {parent.name}"
+            findings += place_finding(db, source, Finding("link", "", text, count), orphans, broken)
     return findings
 
 

@@ -125,10 +125,25 @@ def _count(
 
 def _counted(db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, columns: Collection[str]) -> str:
     """SQL for the records that are counted beside those above them whose columns are read."""
+    chain = description.chain(of.file)
+    top = _reach(description, chain, columns)
     if of.limit is None:
-        return _join(db, description, of.file, columns)
-    source = _join(db, description, of.file, {*columns, *(name for name, _ in of.where.columns)}, of.limit)
-    parent, condition = _parent(description, of.file, of.limit), as_sql(of.where)
+        return _joined(db, description, chain[: top + 1])
+    # What is above the files that decide which records are kept is joined to those alone.
+    last = _deciding(description, chain, of, of.limit)
+    kept = {name for name in columns if description.columns[name].file in chain[: last + 1]}
+    if top > last:
+        kept.add(in_join(chain[last], description.files[chain[last]].link))
+    return f"({_kept(db, description, of, of.limit, kept)}){_above(db, description, chain[last : top + 1])}"
+
+
+def _kept(
+    db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, limit: Limit, columns: Collection[str]
+) -> str:
+    """SQL for the records that a limit keeps: all of the parents that are not crowded, some of those that are."""
+    chain = description.chain(of.file)
+    source = _joined(db, description, chain[: _deciding(description, chain, of, limit) + 1])
+    parent, condition = _parent(description, chain, limit), as_sql(of.where)
     counts = description.files[of.file]
     # The hash is of the record alone, so that a record which is added or removed moves no other. Where keys hold |,
     # two records may have one hash; their keys then decide.
@@ -145,9 +160,9 @@ def _counted(db: duckdb.DuckDBPyConnection, description: Description, of: _Unive
         f"WHERE {condition}"
     )
     return (
-        f"(SELECT {shown} FROM {source} ANTI JOIN described_crowded ON {parent} = the_parent WHERE {condition} "
+        f"SELECT {shown} FROM {source} ANTI JOIN described_crowded ON {parent} = the_parent WHERE {condition} "
         f"UNION ALL SELECT {shown} FROM ({ranked}) "
-        f"QUALIFY row_number() OVER (PARTITION BY {parent} ORDER BY the_order, {keys}) <= {of.limit.most})"
+        f"QUALIFY row_number() OVER (PARTITION BY {parent} ORDER BY the_order, {keys}) <= {limit.most}"
     )
 
 
@@ -160,38 +175,44 @@ def _written(file: DescribedFile, name: str) -> str:
 
 def _find_crowded(db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, limit: Limit) -> int:
     """Note the parents of more records than the limit allows; how many records are left out of the counts."""
-    source = _join(db, description, of.file, [name for name, _ in of.where.columns], limit)
+    chain = description.chain(of.file)
+    source = _joined(db, description, chain[: _deciding(description, chain, of, limit) + 1])
     db.execute(
-        f"CREATE OR REPLACE TABLE described_crowded AS SELECT {_parent(description, of.file, limit)} AS the_parent, "
+        f"CREATE OR REPLACE TABLE described_crowded AS SELECT {_parent(description, chain, limit)} AS the_parent, "
         f"count(*) AS size FROM {source} WHERE {as_sql(of.where)} GROUP BY 1 HAVING count(*) > {limit.most}"
     )
     (lost,) = numbers(db, f"SELECT sum(size - {limit.most}) FROM described_crowded")
     return lost
 
 
-def _parent(description: Description, file: str, limit: Limit) -> str:
+def _parent(description: Description, chain: Sequence[str], limit: Limit) -> str:
     """Which record of the limit's file a record belongs to: the link of the file beneath that one."""
-    chain = description.chain(file)
     beneath = chain[chain.index(limit.per) - 1]
     return in_join(beneath, description.files[beneath].link)
 
 
-def _join(
-    db: duckdb.DuckDBPyConnection,
-    description: Description,
-    file: str,
-    columns: Collection[str],
-    limit: Limit | None = None,
-) -> str:
-    """SQL for the records of a file beside those above them, as far as columns and the limit read these."""
-    chain = description.chain(file)
-    beneath = chain.index(limit.per) - 1 if limit else 0
-    last = max([beneath, *(chain.index(description.columns[name].file) for name in columns)])
-    parts = [named(description.files[file].schema.relation)]
-    for child, parent in pairwise(chain[: last + 1]):
+def _deciding(description: Description, chain: Sequence[str], of: _Universe, limit: Limit) -> int:
+    """The place of the last file of a chain that decides which records a limit keeps."""
+    return max(chain.index(limit.per) - 1, _reach(description, chain, [name for name, _ in of.where.columns]))
+
+
+def _reach(description: Description, chain: Sequence[str], columns: Collection[str]) -> int:
+    """The place of the last file of a chain that columns are read of."""
+    return max((chain.index(description.columns[name].file) for name in columns), default=0)
+
+
+def _joined(db: duckdb.DuckDBPyConnection, description: Description, chain: Sequence[str]) -> str:
+    """SQL for the records of the first file of a chain beside those above them."""
+    return named(description.files[chain[0]].schema.relation) + _above(db, description, chain)
+
+
+def _above(db: duckdb.DuckDBPyConnection, description: Description, chain: Sequence[str]) -> str:
+    """SQL that joins the records of each file of a chain but the first to those of the file before it."""
+    parts = []
+    for child, parent in pairwise(chain):
         link, key = keys_of_link(db, description, description.files[child])
-        parts.append(f"JOIN {named(description.files[parent].schema.relation)} ON {link} = {key}")
-    return " ".join(parts)
+        parts.append(f" JOIN {named(description.files[parent].schema.relation)} ON {link} = {key}")
+    return "".join(parts)
 
 
 def _level(description: Description, level: Level, counted: _Counted, members: Flags) -> Ints:
