@@ -59,9 +59,12 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
     atoms = []  # per column: the atom of each value, and per predicate the atoms it accepts
     for column in columns:
         values = sorted(column.domain)
-        accepts = np.array([[v in dict(p.columns).get(column.name, column.domain) for v in values] for p in predicates])
+        accepted = [dict(p.columns).get(column.name) for p in predicates]
+        # Many predicates accept the same values; each such set is compared once.
+        place = {of: i for i, of in enumerate(dict.fromkeys(accepted))}
+        accepts = np.array([_accepts(np.array(values), of) for of in place])
         distinct, atom_of = np.unique(accepts, axis=1, return_inverse=True)
-        atoms.append((values, atom_of.ravel(), distinct))
+        atoms.append((values, atom_of.ravel(), distinct[[place[of] for of in accepted]]))
     sizes = [distinct.shape[1] for _, _, distinct in atoms]
     if math.prod(sizes) > _MOST_COMBINATIONS:
         raise TooManyClassesError(
@@ -81,6 +84,17 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
     )
     # All-zero bytes sort first, so the class of the combination added above is class 0.
     return Classes(code or "0", class_of[1:].astype(np.int64), satisfied[:, first])
+
+
+def _accepts(values: NDArray[np.int64], wanted: frozenset[int] | None) -> NDArray[np.bool_]:
+    """Which of some values in order are wanted; all without a condition."""
+    if wanted is None:
+        return np.ones(len(values), dtype=np.bool_)
+    found = np.zeros(len(values), dtype=np.bool_)
+    some = np.fromiter(wanted, dtype=np.int64, count=len(wanted))
+    at = np.minimum(np.searchsorted(values, some), len(values) - 1)
+    found[at[values[at] == some]] = True
+    return found
 
 
 def _atom_sql(column: str, values: list[int], atom_of: NDArray[np.intp]) -> str:
