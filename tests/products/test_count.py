@@ -266,7 +266,8 @@ def test_records_are_refused_without_a_value_of_theirs(folder: Path, name: str) 
     number = sum(age > 9 for *_, age, _ in rows())
     assert f"{name}: domain: age must be 0 to 9; {number} records" in words
     words = refusal(folder / name, **asked(folder, unit="persons"), out=folder / "out")
-    assert f"{name}: columns_present: missing column persons in the header; did you mean person?" in words
+    assert f"{name}: columns_present: missing column persons" in words
+    assert "did you mean person?" in words
     assert "p17" not in words
     assert not (folder / "out").exists()
 
