@@ -115,3 +115,11 @@ def test_codes_that_occur_are_told_to_be_taken_as_public(tmp_path: Path) -> None
     assert "the values of ward that occur in the records, as the user declares" in made.manifest["taken_as_public"]
     told["files"]["visits"]["columns"]["ward"]["occurring"] = "yes"
     assert "occurring: must be true or false" in refusal(told)
+
+
+def test_which_records_of_an_id_count_does_not_depend_on_their_values_alone(tmp_path: Path) -> None:
+    """Otherwise of all who have one visit to each ward the same visit would be left out."""
+    rows = [(str(patient), ward) for patient in range(400) for ward in "AB"]
+    found = counted(rows, tmp_path, 1)
+    assert found["A"] + found["B"] == 400
+    assert 140 < found["A"] < 260

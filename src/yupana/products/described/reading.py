@@ -289,7 +289,11 @@ class _Reader:
             )
         self.unit = str(column)
         ids = DescribedFile(self.unit, str(told.get("record", column)), self.unit, "", "", {}, ids_in=of.name)
-        self.files = {self.unit: ids, **files, of.name: replace(of, parent=self.unit, link=self.unit)}
+        self.files = {
+            self.unit: ids,
+            **files,
+            of.name: replace(of, parent=self.unit, link=self.unit, hashed=(self.unit, *of.hashed)),
+        }
 
     def _depth(self, name: str) -> int:
         depth = 0
