@@ -109,6 +109,9 @@ def test_tight_sensitivities_are_no_larger(case: Case) -> None:
 def test_the_run_of_2020_is_its_own_production(case: Case) -> None:
     product = case.product
     production = product.production(case.config)
+    if production is None:
+        assert product.key == "tables"  # nothing of a description was used in 2020
+        return
     assert alike(product, product.production(production), production)
     plan = product.plan(production)
     assert isinstance(plan, Plan)

@@ -16,8 +16,8 @@ from yupana.confidential.request import RunRequest
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed
-from yupana.products.described.description import Description, Level
-from yupana.products.described.errors import DescribedAccuracy, Errors, summarize
+from yupana.products.described.description import DescribedLevel, Description
+from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
 from yupana.products.described.product import SYSTEM, TABLES, without_noise
 from yupana.products.described.tables import noisy_groups, published_tables
 from yupana.progress import Stopwatch
@@ -70,7 +70,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, M
         """Count what the plan measures."""
         del keep
         records.require_valid()
-        wanted: dict[str, Sequence[Level]] = {}
+        wanted: dict[str, Sequence[DescribedLevel]] = {}
         names = {m.name for m in plan.measurements}
         for table in config.tables:
             if of := [level for level in table.levels if f"{table.name}/{level.name}" in names]:
@@ -140,7 +140,8 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, M
             for m in plan.measurements:
                 drawn[m.name].append(ledger.measure(m, exact[m.name], request.entropy) - exact[m.name])
         errors = [
-            Errors(m, exact[m.name], exact[m.name] - whole[m.name], np.stack(drawn[m.name])) for m in plan.measurements
+            MeasurementErrors(m, exact[m.name], exact[m.name] - whole[m.name], np.stack(drawn[m.name]))
+            for m in plan.measurements
         ]
         rows = summarize(config, plan, errors)
         return Observed(plan.product, errors, rows, [_accuracy_table(rows)])

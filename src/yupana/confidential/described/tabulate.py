@@ -13,7 +13,14 @@ from yupana.confidential.records.database import numbers
 from yupana.files.database import named, quoted
 from yupana.plan.classes import Classes, classify
 from yupana.plan.predicates import Where
-from yupana.products.described.description import DescribedFile, DescribedTable, Description, Level, Limit, in_join
+from yupana.products.described.description import (
+    DescribedFile,
+    DescribedLevel,
+    DescribedTable,
+    Description,
+    RecordLimit,
+    in_join,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +28,7 @@ class _Universe:
     """Records that are counted together: of a file, and under a limit those of one condition."""
 
     file: str
-    limit: Limit | None
+    limit: RecordLimit | None
     where: Where
 
 
@@ -50,7 +57,11 @@ class Tabulated:
 
 
 def tabulate(
-    db: duckdb.DuckDBPyConnection, description: Description, wanted: Mapping[str, Sequence[Level]], *, limited: bool
+    db: duckdb.DuckDBPyConnection,
+    description: Description,
+    wanted: Mapping[str, Sequence[DescribedLevel]],
+    *,
+    limited: bool,
 ) -> Tabulated:
     """Count tables over the relations of valid records; tables of one file and one limit are counted in one scan.
 
@@ -58,7 +69,7 @@ def tabulate(
     ----------
     db : duckdb.DuckDBPyConnection
     description : Description
-    wanted : mapping of table to sequence of Level
+    wanted : mapping of table to sequence of DescribedLevel
         What is to be counted.
     limited : bool
         Keep at most as many records as the limits say, as a run does; False keeps all.
@@ -85,7 +96,7 @@ def tabulate(
 
 
 def _classes(
-    description: Description, tables: Sequence[DescribedTable], levels: Mapping[str, Sequence[Level]]
+    description: Description, tables: Sequence[DescribedTable], levels: Mapping[str, Sequence[DescribedLevel]]
 ) -> tuple[Classes, dict[tuple[str, str], Flags]]:
     """The classes that the cells of some tables tell apart, and which of these each cell of each level holds."""
     predicates: list[Where] = []
@@ -138,7 +149,7 @@ def _counted(db: duckdb.DuckDBPyConnection, description: Description, of: _Unive
 
 
 def _kept(
-    db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, limit: Limit, columns: Collection[str]
+    db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, limit: RecordLimit, columns: Collection[str]
 ) -> str:
     """SQL for the records that a limit keeps: all of the parents that are not crowded, some of those that are."""
     chain = description.chain(of.file)
@@ -173,7 +184,7 @@ def _written(file: DescribedFile, name: str) -> str:
     return f"([{', '.join(map(quoted, words))}])[{field} + 1]" if words else field
 
 
-def _find_crowded(db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, limit: Limit) -> int:
+def _find_crowded(db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, limit: RecordLimit) -> int:
     """Note the parents of more records than the limit allows; how many records are left out of the counts."""
     chain = description.chain(of.file)
     source = _joined(db, description, chain[: _deciding(description, chain, of, limit) + 1])
@@ -185,13 +196,13 @@ def _find_crowded(db: duckdb.DuckDBPyConnection, description: Description, of: _
     return lost
 
 
-def _parent(description: Description, chain: Sequence[str], limit: Limit) -> str:
+def _parent(description: Description, chain: Sequence[str], limit: RecordLimit) -> str:
     """Which record of the limit's file a record belongs to: the link of the file beneath that one."""
     beneath = chain[chain.index(limit.per) - 1]
     return in_join(beneath, description.files[beneath].link)
 
 
-def _deciding(description: Description, chain: Sequence[str], of: _Universe, limit: Limit) -> int:
+def _deciding(description: Description, chain: Sequence[str], of: _Universe, limit: RecordLimit) -> int:
     """The place of the last file of a chain that decides which records a limit keeps."""
     return max(chain.index(limit.per) - 1, _reach(description, chain, [name for name, _ in of.where.columns]))
 
@@ -215,7 +226,7 @@ def _above(db: duckdb.DuckDBPyConnection, description: Description, chain: Seque
     return "".join(parts)
 
 
-def _level(description: Description, level: Level, counted: _Counted, members: Flags) -> Ints:
+def _level(description: Description, level: DescribedLevel, counted: _Counted, members: Flags) -> Ints:
     """Sum counted records into the areas, groups and cells of a level."""
     kind = description.areas[level.areas]
     cells = len(members) // len(level.groups)

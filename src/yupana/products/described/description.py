@@ -117,7 +117,7 @@ class AreaKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class DescribedLevel:
     """A population-group level: a kind of areas by a set of groups.
 
     Attributes
@@ -134,7 +134,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RecordLimit:
     """At most so many records of a table's file are counted of each record of a file above it."""
 
     per: str
@@ -161,7 +161,7 @@ class DescribedTable:
         The file whose records are counted.
     universe : Where
         Which of them, by columns of the file and of those above; applied before the limit.
-    limit : Limit or None
+    limit : RecordLimit or None
     columns : tuple of str
         That tell its cells apart.
     labels : tuple of tuple of str
@@ -170,7 +170,7 @@ class DescribedTable:
         What each counts of the universe.
     sums : tuple of Sums
         Tables that are made of its cells.
-    levels : tuple of Level
+    levels : tuple of DescribedLevel
         Those it is published for.
     budgets : mapping of level to Budget
         By name; a level without one, or with 0, is not measured.
@@ -184,12 +184,12 @@ class DescribedTable:
     title: str
     counts: str
     universe: Where
-    limit: Limit | None
+    limit: RecordLimit | None
     columns: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
     cells: tuple[Where, ...]
     sums: tuple[Sums, ...]
-    levels: tuple[Level, ...]
+    levels: tuple[DescribedLevel, ...]
     budgets: Mapping[str, Budget]
     stated: Sensitivity | None = None
     groups: Mapping[str, Where] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from yupana.products.described.description import Description
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Errors:
+class MeasurementErrors:
     """Errors of a measurement in every area, group, cell and trial.
 
     Attributes
@@ -47,7 +47,7 @@ class DescribedAccuracy:
     coverage: float
 
 
-def summarize(description: Description, plan: Plan, errors: Iterable[Errors]) -> list[DescribedAccuracy]:
+def summarize(description: Description, plan: Plan, errors: Iterable[MeasurementErrors]) -> list[DescribedAccuracy]:
     """The experimental margin by table, level, group and cell, and how many errors lie within the expected one."""
     rows = []
     confidence = float(plan.confidence)

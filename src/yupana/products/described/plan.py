@@ -6,7 +6,7 @@ from yupana.errors import ConfigError
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
-from yupana.products.described.description import DescribedTable, Description, Level
+from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.stability import overlap, sensitivity, stability
 
 
@@ -49,7 +49,9 @@ def make_plan(
     )
 
 
-def scales(description: Description, table: DescribedTable, level: Level, accounting: Accounting) -> Sensitivity:
+def scales(
+    description: Description, table: DescribedTable, level: DescribedLevel, accounting: Accounting
+) -> Sensitivity:
     """The sensitivities that the noise of a table at a level is scaled to.
 
     Raises
@@ -69,7 +71,7 @@ def scales(description: Description, table: DescribedTable, level: Level, accoun
     return derived if accounting == "tight" else stated
 
 
-def proven(description: Description, table: DescribedTable, level: Level) -> Sensitivity:
+def proven(description: Description, table: DescribedTable, level: DescribedLevel) -> Sensitivity:
     """The sensitivities of a table at a level that are derived."""
     cells = overlap(description, table, level).cells
     return sensitivity(stability(description, table, level), cells, description.mechanism)
@@ -81,7 +83,11 @@ def calibration(description: Description, scale: Sensitivity) -> Fraction:
 
 
 def _measurement(
-    description: Description, table: DescribedTable, level: Level, budget: Fraction | float, accounting: Accounting
+    description: Description,
+    table: DescribedTable,
+    level: DescribedLevel,
+    budget: Fraction | float,
+    accounting: Accounting,
 ) -> Measurement:
     scale = scales(description, table, level, accounting)
     return Measurement(

@@ -29,10 +29,10 @@ from yupana.products.described.description import (
     AreaKind,
     DescribedColumn,
     DescribedFile,
+    DescribedLevel,
     DescribedTable,
     Description,
-    Level,
-    Limit,
+    RecordLimit,
     Sums,
     in_join,
 )
@@ -82,7 +82,7 @@ def parse(document: object, folder: Path, faults: list[str]) -> Description | No
     check_keys("", document, _KEYS, faults, optional=_OPTIONAL)
     if faults:
         return None
-    return _Reader(document, folder, faults).read()
+    return _DescriptionReader(document, folder, faults).read()
 
 
 @dataclass
@@ -94,7 +94,7 @@ class _Variable:
 
 
 @dataclass
-class _Reader:
+class _DescriptionReader:
     """Reads the parts of a description in turn; each takes what stands before it."""
 
     document: dict[str, Any]
@@ -493,8 +493,8 @@ class _Reader:
             found[code] = self._where(f"{place}.where", told.get("where"))
         return found
 
-    def _levels(self, areas: Mapping[str, AreaKind], groups: Mapping[str, Where]) -> dict[str, Level]:
-        levels = {name: Level(name, name, EVERYONE) for name in areas}
+    def _levels(self, areas: Mapping[str, AreaKind], groups: Mapping[str, Where]) -> dict[str, DescribedLevel]:
+        levels = {name: DescribedLevel(name, name, EVERYONE) for name in areas}
         for name, told in self._tables_of("levels"):
             place = f"levels.{name}"
             if not _LEVEL.fullmatch(name):
@@ -511,12 +511,12 @@ class _Reader:
             self._fault_each(f"{place}.groups", "is no group", map(repr, strange))
             if len(set(of)) < len(of):
                 self.faults.append(f"{place}.groups: names one twice")
-            levels[name] = Level(name, str(kind), tuple(of))
+            levels[name] = DescribedLevel(name, str(kind), tuple(of))
         return levels
 
     # Tables.
 
-    def _table(self, name: str, told: dict[str, Any], levels: Mapping[str, Level]) -> DescribedTable | None:
+    def _table(self, name: str, told: dict[str, Any], levels: Mapping[str, DescribedLevel]) -> DescribedTable | None:
         place = f"tables.{name}"
         before = len(self.faults)
         self._check_name(place, name)
@@ -661,7 +661,7 @@ class _Reader:
             columns = tuple(names[i] for i in places) or ("CELL",)
             yield Sums(name, columns, tuple((of, tuple(parts)) for of, parts in rows.items()))
 
-    def _budgets(self, place: str, told: object, levels: Mapping[str, Level]) -> dict[str, Budget]:
+    def _budgets(self, place: str, told: object, levels: Mapping[str, DescribedLevel]) -> dict[str, Budget]:
         found = {}
         for level, value in read_table(f"{place}.budget", told, self.faults).items():
             if level not in levels:
@@ -670,7 +670,7 @@ class _Reader:
                 found[level] = read_budget(f"{place}.budget.{level}", value, self.faults)
         return found
 
-    def _check_level(self, place: str, level: Level, chain: Sequence[str], own: Collection[str]) -> None:
+    def _check_level(self, place: str, level: DescribedLevel, chain: Sequence[str], own: Collection[str]) -> None:
         """That a table can read what tells areas and groups apart; ``own`` are groups with conditions of its own."""
         told = self.document["areas"].get(level.areas, {})
         if "column" in told:
@@ -681,7 +681,7 @@ class _Reader:
                 column = self.recodes[name].column if name in self.recodes else in_join(*name.split(".", 1))
                 self._check_reach(f"{place}.budget.{level.name} (group {code})", column, chain)
 
-    def _limit(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Limit | None:
+    def _limit(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> RecordLimit | None:
         if "limit" not in told:
             return None
         limit = read_table(f"{place}.limit", told["limit"], self.faults)
@@ -693,7 +693,7 @@ class _Reader:
         if not (isinstance(most, Number) and most.isdecimal() and 0 < int(most) < 1_000_000):
             self.faults.append(f"{place}.limit.most: must be a whole number above 0")
             return None
-        return Limit(str(per), int(most))
+        return RecordLimit(str(per), int(most))
 
     def _stated(self, place: str, told: dict[str, Any]) -> Sensitivity | None:
         if "stated" not in told:

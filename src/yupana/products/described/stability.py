@@ -10,7 +10,7 @@ from fractions import Fraction
 from yupana.errors import ConfigError
 from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.measurement import Mechanism, Sensitivity
-from yupana.products.described.description import DescribedTable, Description, Level
+from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 
 Move = tuple[int, int]
 """How many records appear in a table at most, and how many disappear."""
@@ -43,7 +43,7 @@ class Overlap:
     exact: bool
 
 
-def stability(description: Description, table: DescribedTable, level: Level) -> Stability:
+def stability(description: Description, table: DescribedTable, level: DescribedLevel) -> Stability:
     """Derive how many records a change of one unit moves in a table at a level (docs/tables-privacy.md, theorem 1).
 
     Raises
@@ -122,7 +122,7 @@ def _stability(removed: Collection[Move], added: Collection[Move], because: str)
 
 
 def _reads(
-    description: Description, table: DescribedTable, level: Level, above_unit: Collection[str]
+    description: Description, table: DescribedTable, level: DescribedLevel, above_unit: Collection[str]
 ) -> tuple[set[str], set[str]]:
     """The files above the unit of which columns that may change tell cells apart, and those that the universe reads."""
     columns = description.columns
@@ -133,20 +133,20 @@ def _reads(
     return changing(_sorting(description, table, level)), changing({name for name, _ in table.universe.columns})
 
 
-def _sorting(description: Description, table: DescribedTable, level: Level) -> set[str]:
+def _sorting(description: Description, table: DescribedTable, level: DescribedLevel) -> set[str]:
     """The columns that tell areas, groups and cells of a level apart."""
     conditions = [*table.cells, *(description.group(table, code) for code in level.groups)]
     area = description.areas[level.areas].column
     return {name for where in conditions for name, _ in where.columns} | ({area} if area else set())
 
 
-def _changing_columns(description: Description, table: DescribedTable, level: Level, file: str) -> set[str]:
+def _changing_columns(description: Description, table: DescribedTable, level: DescribedLevel, file: str) -> set[str]:
     columns = description.columns
     names = _sorting(description, table, level) | {name for name, _ in table.universe.columns}
     return {f"{file}.{columns[n].name}" for n in names if columns[n].file == file and not columns[n].fixed}
 
 
-def overlap(description: Description, table: DescribedTable, level: Level) -> Overlap:
+def overlap(description: Description, table: DescribedTable, level: DescribedLevel) -> Overlap:
     """The most cells of a level that one record of a table counts in, whatever its columns hold."""
     areas = description.areas[level.areas].overlap
     predicates = description.predicates(table)

@@ -7,7 +7,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.plan.plan import Plan
-from yupana.products.described.description import DescribedTable, Description, Level
+from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.tables import Cell, Choice, Family, Groups, Table, lay_out
 from yupana.products.verify import Key
 from yupana.release.rows import Coded, RowTable
@@ -28,7 +28,7 @@ def _family(of: DescribedTable) -> Family:
     return Family(of.name, keys, (choice,), _NUMBERS)
 
 
-def groups(description: Description, level: Level) -> Iterator[tuple[str, str]]:
+def groups(description: Description, level: DescribedLevel) -> Iterator[tuple[str, str]]:
     """The areas and groups of a level, in the order of its counts."""
     return product(description.areas[level.areas].codes, level.groups)
 
