@@ -39,7 +39,8 @@ class DescribedProduct(Product[Description]):
     confidence: Final = Fraction(9, 10)
     adaptive: Final = False
     built_in: Final[Mapping[str, BuiltIn]] = {
-        "people-and-homes": BuiltIn("an example, for the files of a synthetic census")
+        "people-and-homes": BuiltIn("an example, for the files of a synthetic census"),
+        "s-dhc-2020-us": BuiltIn("the S-DHC of 2020 (PHSafe) of the United States"),
     }
     families: Final[tuple[Family, ...]] = ()
 
