@@ -48,6 +48,20 @@ def test_what_the_page_shows_is_a_description(farms: Path) -> None:
     assert plan["farms_kept/district"].proven.unbounded == 2
 
 
+def test_areas_are_made_of_areas(farms: Path) -> None:
+    areas = TABLES.read(farms).areas
+    assert (areas["region"].codes, areas["region"].of) == (("01", "02"), ((0,), (0,), (1,)))
+    assert (areas["zone"].codes, areas["zone"].of) == (("lowland", "upland"), ((1,), (1,), (0,)))
+    assert areas["basin"].of == ((0,), (0, 1), (1,))
+    changed = document(farms)
+    farms.with_name("tree.csv").write_text("UNIT,PARENT\n0101,X\n0102,X\n0201,Y\nX,top\nY,top\n", encoding="utf-8")
+    tree = {"file": str(farms.with_name("tree.csv")), "code": "UNIT", "area": "PARENT"}
+    changed["areas"] |= {"mid": {"column": "farms.district", "of": tree}, "top": {"from": "mid", "of": dict(tree)}}
+    farms.with_name("tree.json").write_text(json.dumps(changed), encoding="utf-8")
+    found = TABLES.read(farms.with_name("tree.json")).areas
+    assert (found["mid"].of, found["top"].of) == (((0,), (0,), (1,)), ((0,), (0,), (0,)))
+
+
 def test_every_example_of_a_key_is_read(farms: Path) -> None:
     keys = re.findall(r"^\| `(\w+)` \|.*\| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(keys) == 7
@@ -126,7 +140,12 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
         {"file": "none.csv", "code": "DISTRICT", "area": "BASIN"},
         "areas.basin.of",
     ),
-    "codes without an area": (("areas", "basin", "of"), {"0101": "A"}, "2 codes of the column lie in no area"),
+    "codes without an area": (("areas", "basin", "of"), {"0101": "A"}, "2 codes below lie in no area"),
+    "areas of nothing": (
+        ("areas", "zone", "from"),
+        "zone",
+        "areas.zone.from: must be a kind of areas that stands before",
+    ),
     "too many first characters": (
         ("areas", "region", "first"),
         5,

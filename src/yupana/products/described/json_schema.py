@@ -64,12 +64,13 @@ def schema() -> Schema:
         "a kind of areas: every code of a column, its first characters, or what lies in it; without a column, one area",
         {
             "column": _TEXT,
+            "from": said("a kind of areas before it, that these areas are made of", _TEXT),
             "first": {"type": "integer", "minimum": 1},
             "of": said("of each code the areas it lies in; they may overlap", of),
             "code": said("of the one area there is", _TEXT),
             "labels": labels,
         },
-        ("column", "first", "of", "code", "labels"),
+        ("column", "from", "first", "of", "code", "labels"),
     )
     sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _TEXTS}}
     ids = table(

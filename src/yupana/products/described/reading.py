@@ -103,6 +103,7 @@ class _DescriptionReader:
     files: dict[str, DescribedFile] = field(default_factory=dict)
     columns: dict[str, DescribedColumn] = field(default_factory=dict)
     recodes: dict[str, _Variable] = field(default_factory=dict)
+    areas: dict[str, AreaKind] = field(default_factory=dict)
     unit: str = ""
 
     def read(self) -> Description | None:
@@ -430,17 +431,21 @@ class _DescriptionReader:
     # Where records lie, and which groups they are of.
 
     def _areas(self) -> dict[str, AreaKind]:
-        return {name: self._area(name, told) for name, told in self._tables_of("areas")}
+        for name, told in self._tables_of("areas"):
+            self.areas[name] = self._area(name, told)
+        return self.areas
 
     def _area(self, name: str, told: dict[str, Any]) -> AreaKind:
         place = f"areas.{name}"
         self._check_name(place, name)
-        check_keys(place, told, (), self.faults, optional=("column", "first", "of", "code", "labels"))
+        check_keys(place, told, (), self.faults, optional=("column", "from", "first", "of", "code", "labels"))
         labels = {
             code: label
             for code, label in read_table(f"{place}.labels", told.get("labels", {}), self.faults).items()
             if self._is_text(f"{place}.labels.{code}", label)
         }
+        if "from" in told:
+            return self._area_above(name, told, labels)
         if "column" not in told:
             code = told.get("code", "1")
             if not is_text(code) or "of" in told or "first" in told:
@@ -455,10 +460,21 @@ class _DescriptionReader:
         pairs = self._area_pairs(place, told, words)
         if "first" not in told and "of" not in told:
             labels = {words[value]: label for value, label in column.labels.items()} | labels
-        codes = tuple(sorted({area for areas in pairs for area in areas}))
-        number = {code: i for i, code in enumerate(codes)}
-        of = tuple(tuple(sorted({number[area] for area in areas})) for areas in pairs)
-        return AreaKind(name, in_join(column.file, column.name), codes, of, labels)
+        return _area_kind(name, in_join(column.file, column.name), pairs, labels)
+
+    def _area_above(self, name: str, told: dict[str, Any], labels: Mapping[str, str]) -> AreaKind:
+        """Areas of areas: what the areas of another kind, which stands before it, lie in."""
+        place, below = f"areas.{name}", self.areas.get(str(told["from"]))
+        if below is None or not below.column:
+            known = [kind for kind, of in self.areas.items() if of.column]
+            self.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
+        if "column" in told or ("of" in told) == ("first" in told):
+            self.faults.append(f"{place}: with from it has either of or first, and no column")
+        if below is None or self.faults:
+            return AreaKind(name, "", ("1",), ((0,),), labels)
+        above = self._area_pairs(place, told, below.codes)
+        pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
+        return _area_kind(name, below.column, pairs, labels)
 
     def _area_pairs(self, place: str, told: dict[str, Any], words: Sequence[str]) -> list[list[str]]:
         """Of each code of a column the areas it lies in."""
@@ -471,12 +487,16 @@ class _DescriptionReader:
         if "of" not in told:
             return [[word] for word in words]
         pairs = read_pairs(f"{place}.of", told["of"], self.folder, self.faults)
+        strange = [code for code in pairs if code not in words]
+        if isinstance(told["of"], dict) and "file" in told["of"]:
+            # A public file of a whole hierarchy tells of other levels, too.
+            strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
         told["of"] = pairs
-        self._fault_each(f"{place}.of", "is no code of the column", (repr(code) for code in pairs if code not in words))
+        self._fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
         lost = [word for word in words if word not in pairs]
         if lost:
             self.faults.append(
-                f"{place}.of: {len(lost)} codes of the column lie in no area, such as {lost[0]!r}; write them with an "
+                f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "
                 "empty list if that is meant"
             )
         return [pairs.get(word, []) for word in words]
@@ -672,9 +692,8 @@ class _DescriptionReader:
 
     def _check_level(self, place: str, level: DescribedLevel, chain: Sequence[str], own: Collection[str]) -> None:
         """That a table can read what tells areas and groups apart; ``own`` are groups with conditions of its own."""
-        told = self.document["areas"].get(level.areas, {})
-        if "column" in told:
-            self._check_reach(f"{place}.budget.{level.name}", in_join(*told["column"].split(".", 1)), chain)
+        if column := self.areas[level.areas].column:
+            self._check_reach(f"{place}.budget.{level.name}", column, chain)
         for code in level.groups:
             of = {} if (code,) == EVERYONE or code in own else self.document["groups"][code]["where"]
             for name in of:
@@ -738,6 +757,15 @@ class _DescriptionReader:
         self.faults += [
             f"{place}: {what} {one}" if what.startswith("no ") else f"{place}: {one} {what}" for one in which
         ]
+
+
+def _area_kind(name: str, column: str, pairs: Iterable[Sequence[str]], labels: Mapping[str, str]) -> AreaKind:
+    """Areas by what each value of a column lies in."""
+    inside = list(pairs)
+    codes = tuple(sorted({area for areas in inside for area in areas}))
+    number = {code: i for i, code in enumerate(codes)}
+    of = tuple(tuple(sorted({number[area] for area in areas})) for areas in inside)
+    return AreaKind(name, column, codes, of, labels)
 
 
 def _label(told: Mapping[str, Any], code: str) -> str:
