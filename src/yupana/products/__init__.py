@@ -170,9 +170,8 @@ PRODUCTS: Final = Products()
 
 
 def family_of(table: str, manifest: "Mapping[str, Any]") -> "Family | None":
-    """The family of a table of a release; of any product's where the table came without its release."""
+    """The family of a table: of its release, or of any product's where the table came without its release."""
     found = PRODUCTS.of(manifest)
-    families = [] if found is None else [*found.published(manifest)]
-    if manifest.get("product") == SINGLE_TABLE:
-        families = [family for product in PRODUCTS.values() for family in product.families]
+    own = () if found is None else found.published(manifest)
+    families = (*own, *(family for product in PRODUCTS.values() for family in product.families))
     return next((family for family in families if table in family.tables), None)
