@@ -445,13 +445,15 @@ def _or_blank(column: Column, text: str) -> str:
 
 
 def _from_list(column: Column, text: str) -> str:
-    """SQL for a text value by a search through the list of those allowed.
+    """SQL for a text value by its place in the list of those allowed.
 
     The database evaluates a function of one column once per distinct value where Parquet stores each value once, which
-    makes this ten times as fast as `from_text` there.
+    makes this ten times as fast as `from_text` there. Words are found by a hash: there may be thousands.
     """
     values = sorted(column.domain)
     codes = ", ".join(quoted(column.written(value)) for value in values)
+    if column.words:
+        return f"CAST(enum_code(TRY_CAST({text} AS ENUM({codes}))) AS {column.storage})"
     return f"([{', '.join(map(str, values))}]::{column.storage}[])[list_position([{codes}], {text})]"
 
 
