@@ -55,16 +55,10 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
     TooManyClassesError
         If the predicates tell more than four million combinations of values apart.
     """
-    columns = [column for column in file.columns if any(column.name in dict(p.columns) for p in predicates)]
-    atoms = []  # per column: the atom of each value, and per predicate the atoms it accepts
-    for column in columns:
-        values = sorted(column.domain)
-        accepted = [dict(p.columns).get(column.name) for p in predicates]
-        # Many predicates accept the same values; each such set is compared once.
-        place = {of: i for i, of in enumerate(dict.fromkeys(accepted))}
-        accepts = np.array([_accepts(np.array(values), of) for of in place])
-        distinct, atom_of = np.unique(accepts, axis=1, return_inverse=True)
-        atoms.append((values, atom_of.ravel(), distinct[[place[of] for of in accepted]]))
+    tests = [dict(predicate.columns) for predicate in predicates]
+    columns = [column for column in file.columns if any(column.name in test for test in tests)]
+    # Per column: its values, the atom of each, and per predicate the atoms it accepts.
+    atoms = [_atoms(sorted(column.domain), [test.get(column.name) for test in tests]) for column in columns]
     sizes = [distinct.shape[1] for _, _, distinct in atoms]
     if math.prod(sizes) > _MOST_COMBINATIONS:
         raise TooManyClassesError(
@@ -75,9 +69,7 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
         satisfied = (satisfied[:, :, None] & distinct[:, None, :]).reshape(len(predicates), -1)
     # Class 0 is kept for combinations no predicate accepts, whether any exist or not.
     satisfied = np.concatenate([np.zeros((len(predicates), 1), dtype=np.bool_), satisfied], axis=1)
-    packed = np.ascontiguousarray(np.packbits(satisfied, axis=0).T)
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, first, class_of = np.unique(keys, return_index=True, return_inverse=True)
+    first, class_of = _alike(satisfied)
     code = " + ".join(
         f"{math.prod(sizes[place + 1 :])} * ({_atom_sql(column.name, values, atom_of)})"
         for place, (column, (values, atom_of, _)) in enumerate(zip(columns, atoms, strict=True))
@@ -86,20 +78,32 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
     return Classes(code or "0", class_of[1:].astype(np.int64), satisfied[:, first])
 
 
-def _accepts(values: NDArray[np.int64], wanted: frozenset[int] | None) -> NDArray[np.bool_]:
-    """Which of some values in order are wanted; all without a condition."""
-    if wanted is None:
-        return np.ones(len(values), dtype=np.bool_)
-    found = np.zeros(len(values), dtype=np.bool_)
-    some = np.fromiter(wanted, dtype=np.int64, count=len(wanted))
-    at = np.minimum(np.searchsorted(values, some), len(values) - 1)
-    found[at[values[at] == some]] = True
-    return found
+def _atoms(
+    values: list[int], accepted: Sequence[frozenset[int] | None]
+) -> tuple[list[int], NDArray[np.intp], NDArray[np.bool_]]:
+    """The atoms of a column by the values that each predicate accepts, all if None: thousands may name few sets."""
+    number = {wanted: row for row, wanted in enumerate(dict.fromkeys(accepted))}
+    place = {value: i for i, value in enumerate(values)}
+    accepts = np.ones((len(number), len(values)), dtype=np.bool_)
+    for wanted, row in number.items():
+        if wanted is not None:
+            accepts[row] = False
+            accepts[row, [place[value] for value in wanted if value in place]] = True
+    first, atom_of = _alike(accepts)
+    return values, atom_of, accepts[np.array([number[wanted] for wanted in accepted])][:, first]
+
+
+def _alike(columns: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first of each kind of equal columns, kinds in order, and the kind of each column."""
+    packed = np.ascontiguousarray(np.packbits(columns, axis=0).T)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return first, kind
 
 
 def _atom_sql(column: str, values: list[int], atom_of: NDArray[np.intp]) -> str:
     """SQL for the atom of a column's value, by runs of consecutive values of one atom."""
-    ends = [i for i in range(len(values)) if i + 1 == len(values) or atom_of[i] != atom_of[i + 1]]
+    ends = [*np.flatnonzero(np.diff(atom_of)), len(values) - 1]
     if len(ends) == 1:
         return "0"
     whens = " ".join(f"WHEN {column} <= {values[i]} THEN {atom_of[i]}" for i in ends[:-1])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,29 @@ def test_the_limit_keeps_the_same_records_in_any_order_of_the_file(tmp_path: Pat
         found = counted(*save(World(document, records), tmp_path / str(number)))
         assert found == published(document, records)
         assert [row["COUNT"] for row in found["one"]] == [0, 1]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_lists_of_thousands_of_codes(tmp_path: Path, form: str) -> None:
+    codes = [f"{number:05d}" for number in range(2000)]
+    document = {
+        "name": "blocks",
+        "unit": "persons",
+        "files": {
+            "blocks": {"key": "id", "columns": {"block": {"codes": codes, "fixed": True}}},
+            "persons": {"parent": {"file": "blocks", "column": "id"}, "columns": {"code": {"codes": codes[::-1]}}},
+        },
+        "areas": {"block": {"column": "blocks.block"}, "all": {}},
+        "tables": {
+            "count": {"counts": "persons", "budget": {"block": 1}},
+            "codes": {"counts": "persons", "by": ["persons.code"], "budget": {"all": 1}},
+        },
+    }
+    records = {
+        "blocks": [{"id": number, "block": code} for number, code in enumerate(codes)],
+        "persons": [{"id": number * number % 2000, "code": codes[number % 1900]} for number in range(9000)],
+    }
+    found = counted(*save(World(document, records), tmp_path, form=form))
+    by_block, by_code = Counter(r["id"] for r in records["persons"]), Counter(r["code"] for r in records["persons"])
+    assert [row["COUNT"] for row in found["count"]] == [by_block[number] for number in range(2000)]
+    assert {row["code"]: row["COUNT"] for row in found["codes"]} == {code: by_code[code] for code in codes}
