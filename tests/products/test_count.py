@@ -129,6 +129,19 @@ def test_csv_parquet_and_frames_give_the_same_release(folder: Path) -> None:
     assert made["csv"] == made["parquet"] == made["polars"] == made["stream"]
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_ids_that_are_numbers_in_one_file_and_texts_in_another_keep_the_same_records(folder: Path, most: int) -> None:
+    some = frame(rows()).with_columns(person=pl.col("person").str.slice(1).cast(pl.Int32))
+    some.write_csv(folder / "numbers.csv")
+    made = {}
+    for name, data in {"texts": folder / "numbers.csv", "numbers": some}.items():
+        of = asked(folder, unit="person", max_per_unit=most, seed=2, out=folder / name)
+        release = yupana.count(data, synthetic=not isinstance(data, Path), **of)
+        assert isinstance(release, yupana.Release)
+        made[name] = (release.folder / "counts.csv").read_bytes()
+    assert made["texts"] == made["numbers"]
+
+
 @pytest.mark.parametrize("most", [1, 2, 50])
 def test_counts_are_those_of_a_plain_program(folder: Path, most: int) -> None:
     release = yupana.count(

@@ -1,8 +1,11 @@
 """A privacy unit that is a column of ids: what follows from its limit, against every neighbour of small databases."""
 
+import csv
+import json
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -123,3 +126,33 @@ def test_which_records_of_an_id_count_does_not_depend_on_their_values_alone(tmp_
     found = counted(rows, tmp_path, 1)
     assert found["A"] + found["B"] == 400
     assert 140 < found["A"] < 260
+
+
+def test_what_is_kept_does_not_depend_on_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With little memory the ids are taken in parts."""
+    rng = Random(3)  # noqa: S311 (records of nobody)
+    rows = [(str(rng.randrange(500)), rng.choice("AB")) for _ in range(2000)]
+    (one := tmp_path / "one").mkdir()
+    whole = counted(rows, one, 1)
+    monkeypatch.setattr("yupana.confidential.described.tabulate.memory_limit", lambda _: 100_000)
+    (two := tmp_path / "two").mkdir()
+    assert counted(rows, two, 1) == whole
+    assert sum(whole.values()) == len({patient for patient, _ in rows})
+
+
+def test_areas_of_records_that_are_kept_are_theirs(tmp_path: Path) -> None:
+    """A record is packed into one number while it is chosen, its area included."""
+    told = document(1)
+    told["files"]["visits"]["columns"]["town"] = {"codes": ["x", "y", "z"]}
+    told["areas"] = {"town": {"column": "visits.town"}}
+    told["tables"]["wards"]["budget"] = {"town": "1"}
+    rows = [(str(i), "AB"[i % 2], "xyz"[i % 3]) for i in range(60)]
+    (folder := tmp_path / "in").mkdir()
+    (folder / "visits.csv").write_text("patient,ward,town\n" + "".join(f"{','.join(row)}\n" for row in rows * 2))
+    (folder / "SYNTHETIC").touch()
+    made = yupana.exact("tables", told, folder, tmp_path / "out")
+    with (made.folder / "wards.csv").open() as file:
+        found = {(row["REGION_ID"], row["ward"]): int(row["COUNT"]) for row in csv.DictReader(file, delimiter="|")}
+    assert found == Counter((town, ward) for _, ward, town in rows)
+    log = json.loads((tmp_path / "out.confidential.log").read_text())
+    assert log["records_left_out_by_limits"] == {"wards": 60}

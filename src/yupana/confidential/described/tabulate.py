@@ -1,15 +1,17 @@
 """Count every cell of the tables of a description, each record at most as often as its limit allows."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import duckdb
 import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.confidential.described.records import keys_of_link
-from yupana.confidential.records.database import numbers
+from yupana.confidential.records.database import memory_limit, numbers
 from yupana.files.database import named, quoted
 from yupana.plan.classes import Classes, classify
 from yupana.plan.predicates import Where
@@ -21,6 +23,9 @@ from yupana.products.described.description import (
     RecordLimit,
     in_join,
 )
+
+_BYTES_OF_ID: Final = 256
+"""Twice what an id takes whose record is being chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +91,12 @@ def tabulate(
         levels = {table.name: wanted[table.name] for table in tables}
         classes, members = _classes(description, tables, levels)
         columns = {description.areas[level.areas].column for some in levels.values() for level in some} - {""}
-        if of.limit is not None:
+        if of.limit is not None and not _is_one_of_each(description, of):
             left_out |= dict.fromkeys(levels, _find_crowded(db, description, of, of.limit))
         counted = _count(db, description, classes, sorted(columns), of)
+        if _is_one_of_each(description, of):
+            (kept,) = numbers(db, "SELECT count(*) FROM described_kept")
+            left_out |= dict.fromkeys(levels, _universe_size(db, description, of) - kept)
         for name, some in levels.items():
             for level in some:
                 found[f"{name}/{level.name}"] = _level(description, level, counted, members[name, level.name])
@@ -121,17 +129,63 @@ def _count(
         "SELECT combination::INTEGER AS combination, class::INTEGER AS class FROM classes_now"
     )
     db.unregister("classes_now")
-    picked = [f"{column} AS area_{i}" for i, column in enumerate(columns)]
-    read = {name for name in description.columns if name in classes.combination}
-    source = _counted(db, description, of, {*read, *columns})
+    if _is_one_of_each(description, of):
+        source = _one_of_each(db, description, classes, columns, of)
+    else:
+        picked = [f"{column} AS area_{i}" for i, column in enumerate(columns)]
+        read = {name for name in description.columns if name in classes.combination}
+        shown = ", ".join([f"{classes.combination} AS combination", *picked])
+        source = f"(SELECT {shown} FROM {_counted(db, description, of, {*read, *columns})})"
     areas = "".join(f", area_{i}" for i in range(len(columns)))
     query = (
-        f"SELECT class{areas}, count(*) AS number FROM "
-        f"(SELECT {', '.join([f'{classes.combination} AS combination', *picked])} FROM {source}) "
+        f"SELECT class{areas}, count(*) AS number FROM {source} "
         f"JOIN described_classes USING (combination) GROUP BY class{areas}"
     )
     values = [np.asarray(column, dtype=np.int64) for column in db.execute(query).fetchnumpy().values()]
     return _Counted(dict(zip(columns, values[1:-1], strict=True)), values[0], values[-1])
+
+
+def _is_one_of_each(description: Description, of: _Universe) -> bool:
+    """Whether one record counts of each id that stands in the records themselves."""
+    return of.limit is not None and of.limit.most == 1 and description.files[of.limit.per].ids_in == of.file
+
+
+def _universe_size(db: duckdb.DuckDBPyConnection, description: Description, of: _Universe) -> int:
+    relation = named(description.files[of.file].schema.relation)
+    (size,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {as_sql(of.where)}")
+    return size
+
+
+def _one_of_each(
+    db: duckdb.DuckDBPyConnection, description: Description, classes: Classes, columns: Sequence[str], of: _Universe
+) -> str:
+    """Keep one record of each id, and give SQL for their combinations of atoms and the values that name areas.
+
+    Which record of an id is kept moves none of others, and alike ones need no order; so one pass without a sort does,
+    by a hash that needs to be that of no other program. A record is one number meanwhile, as numbers are quick.
+    """
+    file = description.files[of.file]
+    sizes = [description.columns[name].column.high + 1 for name in columns]
+    kind = "BIGINT" if len(classes.class_of) * math.prod(sizes) < 1 << 62 else "HUGEINT"
+    packed = f"({classes.combination})::{kind}"
+    for name, size in zip(columns, sizes, strict=True):
+        packed = f"({packed} * {size} + {name})"
+    link = in_join(of.file, file.link)
+    # One file may hold an id as a text, and another as a number.
+    fields = [f"{named(field.name)}::VARCHAR" if field.key else named(field.name) for field in file.schema.columns]
+    # Hashed twice, as the database combines the hashes of several fields by a plain exclusive or.
+    order = f"hash(hash({quoted(description.truncation_key)}, {', '.join(fields)}))"
+    # The ids of a part are held in memory, each in about a hundred bytes.
+    parts = 1 + _universe_size(db, description, of) * _BYTES_OF_ID // memory_limit(db)
+    db.execute(f"CREATE OR REPLACE TABLE described_kept (kept {kind})")
+    for part in range(parts):
+        db.execute(
+            f"INSERT INTO described_kept SELECT min_by({packed}, {order}) FROM {named(file.schema.relation)} "
+            f"WHERE {as_sql(of.where)} AND hash({link}) % {parts} = {part} GROUP BY {link}"
+        )
+    areas = [f"kept // {math.prod(sizes[i + 1 :])} % {size} AS area_{i}" for i, size in enumerate(sizes)]
+    shown = ", ".join([f"(kept // {math.prod(sizes)})::INTEGER AS combination", *areas])
+    return f"(SELECT {shown} FROM described_kept)"
 
 
 def _counted(db: duckdb.DuckDBPyConnection, description: Description, of: _Universe, columns: Collection[str]) -> str:

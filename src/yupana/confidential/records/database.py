@@ -112,6 +112,13 @@ def numbers(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
     return tuple(int(value or 0) for value in row)
 
 
+def memory_limit(db: duckdb.DuckDBPyConnection) -> int:
+    """How many bytes the database may use, to four digits."""
+    ((text,),) = db.execute("SELECT current_setting('memory_limit')").fetchall()
+    number, unit = str(text).split()
+    return int(float(number) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB").index(unit))
+
+
 def _must_be_private(root: Path) -> None:
     status = root.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or root.is_symlink():
