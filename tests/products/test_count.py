@@ -248,7 +248,7 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
         ({"by": "age:1:0-9", "max_per_unit": "2"}, "max_per_unit: must be a whole number"),
         ({"by": "age:1:0-9", "unit": "person id"}, "unit: must be the name of a column"),
         ({"by": "age:1:0-9", "unit": "records"}, "unit: a column named records cannot be the unit"),
-        ({"by": "a:1:0-999,b:1:0-999"}, "makes 1,000,000 cells, and at most 100,000 are allowed"),
+        ({"by": "a:1:0-999,b:1:0-999"}, "makes 1,000,000 cells, and at most 20,000 are allowed"),
         ({"by": "age:1:0-9", "epsilon": None}, "epsilon: give either epsilon or rho"),
         ({"by": "age:1:0-9", "rho": 1}, "epsilon: give either epsilon or rho"),
         ({"by": "age:1:0-9", "epsilon": None, "rho": 1, "delta": 1e-6}, "delta: goes with epsilon"),

@@ -11,8 +11,7 @@ from yupana.confidential.records.reader import damaged_parts, find_source, open_
 from yupana.errors import InputError
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named
-from yupana.products.described.count import RECORDS
-from yupana.products.described.reading import MOST_CELLS
+from yupana.products.described.count import MOST_CELLS, RECORDS
 
 
 def occurring(
@@ -53,7 +52,7 @@ def occurring(
                 require_none([] if source is None else damaged_parts(db, source))
                 raise
             if not 0 < len(rows) <= MOST_CELLS:
-                amount = "more than 100,000 values" if rows else "no value at all"
+                amount = f"more than {MOST_CELLS:,} values" if rows else "no value at all"
                 raise InputError(f"keys_public: {column} has {amount}, so it is no column of codes")
             found[column] = tuple(sorted(str(row[0]) for row in rows))
     return found

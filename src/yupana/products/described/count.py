@@ -17,13 +17,16 @@ from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.described.codes import read_codes
 from yupana.products.described.product import TABLES, described
-from yupana.products.described.reading import MOST_CELLS, MOST_VALUES, NAME, RESERVED
+from yupana.products.described.reading import MOST_VALUES, NAME, RESERVED
 
 RECORDS: Final = "records"
 """What the description calls the record file."""
 
 TABLE: Final = "counts"
 """The table of all cells."""
+
+MOST_CELLS: Final = 20_000
+"""Of one table: the time that a plan takes grows with their square."""
 
 Codes = Sequence[str | int] | Mapping[str, str]
 """Codes of a column, or these with a label each."""
