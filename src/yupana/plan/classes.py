@@ -89,7 +89,10 @@ def _atoms(
         if wanted is not None:
             accepts[row] = False
             accepts[row, [place[value] for value in wanted if value in place]] = True
-    first, atom_of = _alike(accepts)
+    # Of values in a row that are treated alike, the first stands for all.
+    begins = np.append(True, (accepts[:, 1:] != accepts[:, :-1]).any(axis=0))
+    first, kind = _alike(accepts[:, begins])
+    first, atom_of = np.flatnonzero(begins)[first], kind[np.cumsum(begins) - 1]
     return values, atom_of, accepts[np.array([number[wanted] for wanted in accepted])][:, first]
 
 
