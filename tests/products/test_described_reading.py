@@ -94,6 +94,8 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "a circle": (("files", "farms", "parent"), {"file": "animals", "column": "x"}, "links go in a circle"),
     "no key to link to": (("files", "farms", "key"), "", "farms has no key"),
     "a code twice": (("files", "farms", "columns", "kind", "codes"), ["1", "2", "3", "1"], "a code stands twice"),
+    # Fields of a hash stand between bars, and one with a bar could make two records' hashes equal.
+    "a missing code with a bar": (("files", "farms", "columns", "kind", "missing"), "x|x", "without | and quotes"),
     "two domains": (("files", "farms", "columns", "kind", "whole"), [0, 1], "must have either codes or whole"),
     "a domain too wide": (("files", "animals", "columns", "age", "whole"), [0, 10**9], "at most a million"),
     "a value outside": (

@@ -139,7 +139,7 @@ def test_a_lone_table_is_a_release_of_itself(tmp_path: Path) -> None:
     alone = tmp_path / "T1.csv"
     alone.write_bytes((release.folder / "T1.csv").read_bytes())
     lone = open_table(alone)
-    assert (lone.tables, lone.product, lone.status, lone.sha256) == (("T1",), "tables", "unknown", "")
+    assert (lone.tables, lone.product, lone.status, lone.sha256) == (("T1",), "single table", "unknown", "")
     assert lone.path("T1") == alone
     derived = lone.derive(tmp_path / "new", {"T1": f"SELECT * FROM {lone.rows('T1')}"}, {"rule": "none"})
     assert derived.record == [{"rule": "none"}]

@@ -173,8 +173,8 @@ def _one_of_each(
     link = in_join(of.file, file.link)
     # One file may hold an id as a text, and another as a number.
     fields = [f"{named(field.name)}::VARCHAR" if field.key else named(field.name) for field in file.schema.columns]
-    # Hashed twice, as the database combines the hashes of several fields by a plain exclusive or.
-    order = f"hash(hash({quoted(description.truncation_key)}, {', '.join(fields)}))"
+    # Two records may have one hash; then their fields decide, so that the order is of the record alone.
+    order = f"row(hash(hash({quoted(description.truncation_key)}, {', '.join(fields)})), {', '.join(fields)})"
     # The ids of a part are held in memory, each in about a hundred bytes.
     parts = 1 + _universe_size(db, description, of) * _BYTES_OF_ID // memory_limit(db)
     db.execute(f"CREATE OR REPLACE TABLE described_kept (kept {kind})")
@@ -210,15 +210,14 @@ def _kept(
     source = _joined(db, description, chain[: _deciding(description, chain, of, limit) + 1])
     parent, condition = _parent(description, chain, limit), as_sql(of.where)
     counts = description.files[of.file]
-    # The hash is of the record alone, so that a record which is added or removed moves no other. Where keys hold |,
-    # two records may have one hash; their keys then decide.
+    # The order is of the record alone, so that one which is added or removed moves no other. Two records may have one
+    # hash, as where keys hold |: then their fields decide, so that none but those alike in all of them are tied.
     fields = ", ".join(map(named, counts.schema.header))
     written = ", ".join(_written(counts, name) for name in counts.hashed)
-    keys = ", ".join(in_join(of.file, key) for key in dict.fromkeys((counts.key, counts.link)) if key)
     number = f"row_number() OVER (PARTITION BY {fields})"
     hashed = f"sha256(concat_ws('|', {quoted(description.truncation_key)}, {written}, {number}))"
     shown = ", ".join(sorted(columns)) or "1 AS nothing"
-    picked = ", ".join(sorted({parent, *keys.split(", "), *columns}))
+    picked = ", ".join(sorted({parent, *map(named, counts.schema.header), *columns}))
     # Only the records of crowded parents are sorted.
     ranked = (
         f"SELECT {picked}, {hashed} AS the_order FROM {source} SEMI JOIN described_crowded ON {parent} = the_parent "
@@ -227,7 +226,7 @@ def _kept(
     return (
         f"SELECT {shown} FROM {source} ANTI JOIN described_crowded ON {parent} = the_parent WHERE {condition} "
         f"UNION ALL SELECT {shown} FROM ({ranked}) "
-        f"QUALIFY row_number() OVER (PARTITION BY {parent} ORDER BY the_order, {keys}) <= {limit.most}"
+        f"QUALIFY row_number() OVER (PARTITION BY {parent} ORDER BY the_order, {fields}) <= {limit.most}"
     )
 
 

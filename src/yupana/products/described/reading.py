@@ -328,8 +328,8 @@ class _DescriptionReader:
             of["codes"] = listed.document
             codes, labels, missing = listed.codes, listed.labels, of.get("missing", "")
             if "missing" in of:
-                if not self._is_text(f"{place}.missing", missing) or missing in codes:
-                    self.faults.append(f"{place}.missing: must be a code that is not listed")
+                if not is_text(missing) or set('|"') & set(missing) or missing in codes:
+                    self.faults.append(f"{place}.missing: must be a code that is not listed, without | and quotes")
                 codes, labels = (missing, *codes), (missing, *labels)
             return Column(name, range(len(codes)), words=codes, blank=missing), dict(enumerate(labels))
         if "missing" in of:
