@@ -138,7 +138,9 @@ def test_nothing_is_left_after_a_failure() -> None:
 
 def test_errors_speak_of_the_frames(tmp_path: Path) -> None:
     mark = f"{tmp_path} holds no file named {SYNTHETIC_MARK}, so its records may be real"
-    told = in_words(f"{tmp_path}/persons.parquet has no x; {mark}; in {tmp_path}", tmp_path, {"persons": 0}, {"persons": "parquet"})
+    told = in_words(
+        f"{tmp_path}/persons.parquet has no x; {mark}; in {tmp_path}", tmp_path, {"persons": 0}, {"persons": "parquet"}
+    )
     assert told == "persons has no x; synthetic=True was not said, so the records may be real; in the data"
     with pytest.raises(ConfigError, match=r"^persons$"), as_folder({"persons": pl.DataFrame(ROWS)}) as folder:
         raise ConfigError(f"{folder}/persons.parquet")

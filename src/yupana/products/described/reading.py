@@ -281,6 +281,7 @@ class _DescriptionReader:
             return
         self._check_name("unit.column", str(column))
         of = files[str(file)]
+        self._check_keys("unit", of.key, str(column))
         if of.parent:
             text = "so that the records of one id could be of several; name a file at the top"
             self.faults.append(f"unit.file: {file} belongs to {of.parent}, {text}")
