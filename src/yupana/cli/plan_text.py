@@ -99,6 +99,11 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
         ]
         lines += ["", f"epsilon where one {plan.privacy_unit} changes less:"]
         lines += [f"{words:52} {_epsilon(loss):>12}" for words, loss in losses]
+    if derived := more.get("derived"):
+        lines += ["", "derived sensitivities, unbounded and bounded, and why (docs/tables-privacy.md):"]
+        for name, of in derived.items():
+            bound = "" if of["exact_overlap"] else ", and the overlap of its cells is a bound only"
+            lines.append(f"{name:32} {of['unbounded']:>8} {of['bounded']:>8}  {of['because']}{bound}")
     return lines
 
 

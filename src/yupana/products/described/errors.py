@@ -9,6 +9,7 @@ from yupana.arrays import Ints
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.products.described.description import Description
+from yupana.products.observed import observed_margin
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +67,10 @@ def summarize(description: Description, plan: Plan, errors: Iterable[Measurement
                         cell=" × ".join(labels),
                         count=noise.size,
                         expected_moe=expected,
-                        experimental_moe=_least_bound(noise, confidence),
-                        experimental_moe_with_truncation=_least_bound(noise + lost, confidence),
+                        experimental_moe=observed_margin(noise, confidence),
+                        experimental_moe_with_truncation=observed_margin(noise + lost, confidence),
                         bias_from_truncation=float(lost.mean()),
                         coverage=float((np.abs(noise) <= expected).mean()),
                     )
                 )
     return rows
-
-
-def _least_bound(errors: Ints, confidence: float) -> int:
-    return int(np.quantile(np.abs(errors), confidence, method="inverted_cdf"))

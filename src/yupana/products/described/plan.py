@@ -49,17 +49,14 @@ def make_plan(
     )
 
 
-def scales(
-    description: Description, table: DescribedTable, level: DescribedLevel, accounting: Accounting
-) -> Sensitivity:
-    """The sensitivities that the noise of a table at a level is scaled to.
+def scales(table: DescribedTable, level: DescribedLevel, derived: Sensitivity, accounting: Accounting) -> Sensitivity:
+    """The sensitivities that the noise of a table at a level is scaled to: the derived, or those it states.
 
     Raises
     ------
     ConfigError
         If the description states smaller ones than the derived.
     """
-    derived = proven(description, table, level)
     stated = table.stated
     if stated is None:
         return derived
@@ -89,7 +86,8 @@ def _measurement(
     budget: Fraction | float,
     accounting: Accounting,
 ) -> Measurement:
-    scale = scales(description, table, level, accounting)
+    derived = proven(description, table, level)
+    scale = scales(table, level, derived, accounting)
     return Measurement(
         name=f"{table.name}/{level.name}",
         table=table.name,
@@ -98,6 +96,6 @@ def _measurement(
         mechanism=description.mechanism,
         calibration=calibration(description, scale),
         sensitivity=scale,
-        proven=proven(description, table, level),
+        proven=derived,
         budget=budget,
     )

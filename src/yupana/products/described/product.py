@@ -17,11 +17,12 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import exact_number
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
-from yupana.products.described.description import Description
+from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.json_schema import schema
 from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales
 from yupana.products.described.reading import parse
+from yupana.products.described.stability import overlap, sensitivity, stability
 from yupana.products.described.tables import families, published_groups
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.tables import Family
@@ -96,7 +97,8 @@ class DescribedProduct(Product[Description]):
         """Every budget by the name of its measurement, such as ``children/county``."""
         return {
             f"{table.name}/{level.name}": Entry(
-                table.budgets[level.name], calibration(config, scales(config, table, level, accounting))
+                table.budgets[level.name],
+                calibration(config, scales(table, level, proven(config, table, level), accounting)),
             )
             for table in config.tables
             for level in table.levels
@@ -117,17 +119,13 @@ class DescribedProduct(Product[Description]):
         return []
 
     def promises(self, config: Description, delta: float) -> dict[str, Any]:
-        """Of each measurement, what is derived beside what is stated."""
+        """Of each measurement what is derived and why; ``exact_overlap`` is false where the overlap is a bound only."""
         del delta
         return {
             "derived": {
-                f"{table.name}/{level.name}": {
-                    "unbounded": str(found.unbounded),
-                    "bounded": str(found.bounded),
-                }
+                f"{table.name}/{level.name}": _derived(config, table, level)
                 for table in config.tables
                 for level in table.levels
-                for found in (proven(config, table, level),)
             }
         }
 
@@ -182,6 +180,18 @@ class DescribedProduct(Product[Description]):
         except (KeyError, TypeError, ValueError):
             return Checked(("the manifest does not hold a plan of a description",))
         return Checked(tuple(wrong), tuple(unchecked))
+
+
+def _derived(config: Description, table: DescribedTable, level: DescribedLevel) -> dict[str, Any]:
+    stable, overlapping = stability(config, table, level), overlap(config, table, level)
+    found = sensitivity(stable, overlapping.cells, config.mechanism)
+    return {
+        "unbounded": str(found.unbounded),
+        "bounded": str(found.bounded),
+        "because": stable.because,
+        "overlap": overlapping.cells,
+        "exact_overlap": overlapping.exact,
+    }
 
 
 def described_in(manifest: Mapping[str, Any]) -> Description:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from yupana.arrays import Ints
+from yupana.products.observed import observed_margin
 from yupana.products.phsafe.tables import Group
 
 
@@ -76,14 +77,10 @@ def summarize(errors: list[CellError], confidence: float) -> list[PhsafeAccuracy
                     cell=e.cell,
                     count=noise.size,
                     expected_moe=e.expected_moe,
-                    experimental_moe=_least_bound(noise, confidence),
-                    experimental_moe_with_truncation=_least_bound(noise + left_out, confidence),
+                    experimental_moe=observed_margin(noise, confidence),
+                    experimental_moe_with_truncation=observed_margin(noise + left_out, confidence),
                     bias_from_truncation=float(left_out.mean()),
                     coverage=float((np.abs(noise) <= e.expected_moe).mean()),
                 )
             )
     return rows
-
-
-def _least_bound(errors: Ints, confidence: float) -> int:
-    return int(np.quantile(np.abs(errors), confidence, method="inverted_cdf"))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
+from yupana.products.observed import observed_margin
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import Level
 
@@ -72,15 +73,11 @@ class TableErrors:
 
     def margin(self, confidence: float) -> int:
         """The smallest whole number that so large a share of the |errors| do not pass."""
-        return _least_bound(self.errors, confidence)
+        return observed_margin(self.errors, confidence)
 
     def margin_uncapped(self, confidence: float) -> int | None:
         """The same against the truth with all race codes; None where that is not known."""
-        return None if self.bias is None else _least_bound(self.errors + self.bias, confidence)
-
-
-def _least_bound(errors: Ints, confidence: float) -> int:
-    return int(np.quantile(np.abs(errors), confidence, method="inverted_cdf"))
+        return None if self.bias is None else observed_margin(self.errors + self.bias, confidence)
 
 
 def joined(parts: Iterable[TableErrors]) -> TableErrors:
