@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from yupana.files.document import read_value
-from yupana.products.described.reading import parse
+from yupana.products.described.reading.description import parse
 
 Record = dict[str, Any]
 

@@ -4,7 +4,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from yupana.products.described.reading import parse
+from yupana.products.described.reading.description import parse
 
 PEOPLE: dict[str, Any] = {
     "name": "people",

@@ -17,7 +17,9 @@ from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.described.codes import read_codes
 from yupana.products.described.product import TABLES, described
-from yupana.products.described.reading import MOST_VALUES, NAME, RESERVED
+from yupana.products.described.reading.document import NAME
+from yupana.products.described.reading.records import MOST_VALUES
+from yupana.products.described.reading.tables import RESERVED
 
 RECORDS: Final = "records"
 """What the description calls the record file."""

@@ -21,7 +21,7 @@ from yupana.products.described.description import DescribedLevel, DescribedTable
 from yupana.products.described.json_schema import schema
 from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales
-from yupana.products.described.reading import parse
+from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import overlap, sensitivity, stability
 from yupana.products.described.tables import families, published_groups
 from yupana.products.product import BuiltIn, Checked, Product, Words

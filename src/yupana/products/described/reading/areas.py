@@ -1,0 +1,152 @@
+"""Read the kinds of areas of a description, its groups, and the levels that cross them. Public."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from yupana.errors import nearest
+from yupana.files.document import Number, check_keys, is_text, read_table
+from yupana.plan.predicates import Where
+from yupana.products.described.codes import read_pairs
+from yupana.products.described.description import EVERYONE, AreaKind, DescribedLevel, in_join
+from yupana.products.described.reading.conditions import ConditionReader
+from yupana.products.described.reading.document import DescriptionDocument
+
+_LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
+
+
+@dataclass(frozen=True)
+class AreaReader:
+    """Reads kinds of areas; those that are made of others stand after them.
+
+    Attributes
+    ----------
+    doc : DescriptionDocument
+    conditions : ConditionReader
+    areas : dict of name to AreaKind
+    """
+
+    doc: DescriptionDocument
+    conditions: ConditionReader
+    areas: dict[str, AreaKind] = field(default_factory=dict)
+
+    def read(self) -> dict[str, AreaKind]:
+        """Read them all."""
+        for name, told in self.doc.tables_of("areas"):
+            self.areas[name] = self._area(name, told)
+        return self.areas
+
+    def _area(self, name: str, told: dict[str, Any]) -> AreaKind:
+        place = f"areas.{name}"
+        self.doc.check_name(place, name)
+        check_keys(place, told, (), self.doc.faults, optional=("column", "from", "first", "of", "code", "labels"))
+        labels = {
+            code: label
+            for code, label in read_table(f"{place}.labels", told.get("labels", {}), self.doc.faults).items()
+            if self.doc.is_text(f"{place}.labels.{code}", label)
+        }
+        if "from" in told:
+            return self._area_above(name, told, labels)
+        if "column" not in told:
+            code = told.get("code", "1")
+            if not is_text(code) or "of" in told or "first" in told:
+                self.doc.faults.append(f"{place}: without a column it is one area, and has a code and labels alone")
+                code = "1"
+            return AreaKind(name, "", (code,), ((0,),), labels)
+        column = self.conditions.column(f"{place}.column", told["column"])
+        if column is None or not column.column.words:
+            self.doc.faults.append(f"{place}.column: must be a column of codes")
+            return AreaKind(name, "", ("1",), ((0,),), labels)
+        words = column.column.words
+        pairs = self._area_pairs(place, told, words)
+        if "first" not in told and "of" not in told:
+            labels = {words[value]: label for value, label in column.labels.items()} | labels
+        return _area_kind(name, in_join(column.file, column.name), pairs, labels)
+
+    def _area_above(self, name: str, told: dict[str, Any], labels: Mapping[str, str]) -> AreaKind:
+        """Areas of areas: what the areas of another kind, which stands before it, lie in."""
+        place, below = f"areas.{name}", self.areas.get(str(told["from"]))
+        if below is None or not below.column:
+            known = [kind for kind, of in self.areas.items() if of.column]
+            self.doc.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
+        if "column" in told or ("of" in told) == ("first" in told):
+            self.doc.faults.append(f"{place}: with from it has either of or first, and no column")
+        if below is None or self.doc.faults:
+            return AreaKind(name, "", ("1",), ((0,),), labels)
+        above = self._area_pairs(place, told, below.codes)
+        pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
+        return _area_kind(name, below.column, pairs, labels)
+
+    def _area_pairs(self, place: str, told: dict[str, Any], words: Sequence[str]) -> list[list[str]]:
+        """Of each code of a column the areas it lies in."""
+        if "first" in told:
+            digits = told["first"]
+            if not (isinstance(digits, Number) and digits.isdecimal() and 0 < int(digits) <= min(map(len, words))):
+                self.doc.faults.append(f"{place}.first: must be a number of characters that every code has")
+                return [[word] for word in words]
+            return [[word[: int(digits)]] for word in words]
+        if "of" not in told:
+            return [[word] for word in words]
+        pairs = read_pairs(f"{place}.of", told["of"], self.doc.folder, self.doc.faults)
+        strange = [code for code in pairs if code not in words]
+        if isinstance(told["of"], dict) and "file" in told["of"]:
+            # A public file of a whole hierarchy tells of other levels, too.
+            strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
+        told["of"] = pairs
+        self.doc.fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
+        lost = [word for word in words if word not in pairs]
+        if lost:
+            self.doc.faults.append(
+                f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "
+                "empty list if that is meant"
+            )
+        return [pairs.get(word, []) for word in words]
+
+
+def _area_kind(name: str, column: str, pairs: Iterable[Sequence[str]], labels: Mapping[str, str]) -> AreaKind:
+    """Areas by what each value of a column lies in."""
+    inside = list(pairs)
+    codes = tuple(sorted({area for areas in inside for area in areas}))
+    number = {code: i for i, code in enumerate(codes)}
+    of = tuple(tuple(sorted({number[area] for area in areas})) for areas in inside)
+    return AreaKind(name, column, codes, of, labels)
+
+
+def read_groups(doc: DescriptionDocument, conditions: ConditionReader) -> dict[str, Where]:
+    """Which records each population group holds."""
+    found = {}
+    for code, told in doc.tables_of("groups"):
+        place = f"groups.{code}"
+        if (code,) == EVERYONE or not is_text(code) or "|" in code:
+            doc.faults.append(f"{place}: is no code for a group; * is everyone")
+        check_keys(place, told, ("where",), doc.faults, optional=("label",))
+        if "label" in told:
+            doc.is_text(f"{place}.label", told["label"])
+        found[code] = conditions.where(f"{place}.where", told.get("where"))
+    return found
+
+
+def read_levels(
+    doc: DescriptionDocument, areas: Mapping[str, AreaKind], groups: Mapping[str, Where]
+) -> dict[str, DescribedLevel]:
+    """Kinds of areas crossed with groups; a kind of areas is a level of everyone, too."""
+    levels = {name: DescribedLevel(name, name, EVERYONE) for name in areas}
+    for name, told in doc.tables_of("levels"):
+        place = f"levels.{name}"
+        if not _LEVEL.fullmatch(name):
+            doc.faults.append(f"{place}: a name is one word without quotes, brackets, |, =, / and :")
+        check_keys(place, told, ("areas",), doc.faults, optional=("groups",))
+        kind = told.get("areas")
+        if kind not in areas:
+            doc.faults.append(f"{place}.areas: {kind!r} is no kind of areas{nearest(str(kind), areas)}")
+        of = told.get("groups", list(EVERYONE))
+        if not isinstance(of, list) or not of or not all(isinstance(code, str) for code in of):
+            doc.faults.append(f"{place}.groups: must be a list of codes of groups")
+            continue
+        strange = [code for code in of if code not in groups and (code,) != EVERYONE]
+        doc.fault_each(f"{place}.groups", "is no group", map(repr, strange))
+        if len(set(of)) < len(of):
+            doc.faults.append(f"{place}.groups: names one twice")
+        levels[name] = DescribedLevel(name, str(kind), tuple(of))
+    return levels

@@ -1,0 +1,125 @@
+"""Read what tells records apart: columns, recodes, and conditions on them. Public."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from yupana.errors import nearest
+from yupana.files.document import check_keys, read_table
+from yupana.plan.predicates import Where
+from yupana.products.described.description import DescribedColumn, in_join
+from yupana.products.described.reading.document import DescriptionDocument
+from yupana.products.described.reading.records import whole_range
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What tells cells apart: a column of a join, and its classes by label."""
+
+    column: str
+    classes: dict[str, frozenset[int]]
+
+
+@dataclass(frozen=True)
+class ConditionReader:
+    """Reads conditions on the columns of a description.
+
+    Attributes
+    ----------
+    doc : DescriptionDocument
+    columns : mapping of str to DescribedColumn
+        By ``file.column``.
+    recodes : dict of name to Classified
+    """
+
+    doc: DescriptionDocument
+    columns: Mapping[str, DescribedColumn]
+    recodes: dict[str, Classified] = field(default_factory=dict)
+
+    def read_recodes(self) -> None:
+        """Read the recodes, which conditions may name."""
+        for name, told in self.doc.tables_of("recodes"):
+            place = f"recodes.{name}"
+            self.doc.check_name(place, name)
+            check_keys(place, told, ("column", "classes"), self.doc.faults)
+            column = self.column(f"{place}.column", told.get("column"))
+            if column is None:
+                continue
+            classes = {
+                label: self.values(f"{place}.classes.{label}", column, value)
+                for label, value in read_table(f"{place}.classes", told.get("classes"), self.doc.faults).items()
+            }
+            self.recodes[name] = Classified(in_join(column.file, column.name), classes)
+
+    def variable(self, place: str, name: object) -> Classified | None:
+        """A recode, or a column with a class for each of its values; None, with a fault, if it is neither."""
+        if isinstance(name, str) and name in self.recodes:
+            return self.recodes[name]
+        if isinstance(name, str) and name not in self.columns:
+            known = (*self.columns, *self.recodes)
+            self.doc.faults.append(f"{place}: {name!r} is neither a column nor a recode{nearest(name, known)}")
+            return None
+        column = self.column(place, name)
+        if column is None:
+            return None
+        values = {column.column.written(value): frozenset({value}) for value in column.column.domain}
+        return Classified(in_join(column.file, column.name), values)
+
+    def column(self, place: str, name: object) -> DescribedColumn | None:
+        """A column by ``file.column``; None, with a fault, if there is none."""
+        if isinstance(name, str) and name in self.columns:
+            return self.columns[name]
+        known = nearest(str(name), self.columns) or f"; there are {', '.join(self.columns)}"
+        self.doc.faults.append(f"{place}: {name!r} is no column, such as persons.AGE{known}")
+        return None
+
+    def where(self, place: str, told: object, allowed: Sequence[str] = ()) -> Where:
+        """A condition: for each column one value, or several."""
+        found = Where()
+        for name, value in read_table(place, told, self.doc.faults).items():
+            variable = self.recodes.get(name)
+            if variable is not None:
+                wanted = value if isinstance(value, list) else [value]
+                strange = [label for label in wanted if label not in variable.classes]
+                self.doc.fault_each(f"{place}.{name}", "is no class of the recode", map(repr, strange))
+                values = [variable.classes[label] for label in wanted if label in variable.classes]
+                found &= Where(((variable.column, frozenset().union(*values)),))
+                self.check_reach(place, variable.column, allowed)
+                continue
+            column = self.column(place, name)
+            if column is not None:
+                joined = in_join(column.file, column.name)
+                found &= Where(((joined, self.values(f"{place}.{name}", column, value)),))
+                self.check_reach(place, joined, allowed)
+        return found
+
+    def check_reach(self, place: str, column: str, allowed: Sequence[str]) -> None:
+        """That a column is of one of the files that may be read there."""
+        file = column.strip('"').partition(".")[0]
+        if allowed and file not in allowed:
+            self.doc.faults.append(
+                f"{place}: reads a column of {file}, which is not above {allowed[0]}; it may read {', '.join(allowed)}"
+            )
+
+    def values(self, place: str, column: DescribedColumn, told: object) -> frozenset[int]:
+        """Values of a column: codes, or whole numbers and ranges of them."""
+        found: set[int] = set()
+        codes = {word: number for number, word in enumerate(column.column.words)}
+        for value in told if isinstance(told, list) else [told]:
+            if codes:
+                if not isinstance(value, str) or value not in codes:
+                    known = nearest(str(value), codes)
+                    self.doc.faults.append(f"{place}: {value!r} is no code of {column.file}.{column.name}{known}")
+                else:
+                    found.add(codes[value])
+                continue
+            ends = whole_range(value)
+            domain = column.column.domain
+            if ends is None or ends[0] not in domain or ends[1] not in domain:
+                self.doc.faults.append(
+                    f"{place}: {value!r} is no whole number or range, such as '0-17', within {column.column.rule}"
+                )
+            else:
+                found.update(range(ends[0], ends[1] + 1))
+        if not found and not self.doc.faults:
+            self.doc.faults.append(f"{place}: names no value")
+        return frozenset(found)

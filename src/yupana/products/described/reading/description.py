@@ -1,0 +1,141 @@
+"""Read a whole description, part after part, and check what follows from all of them together. Public.
+
+docs/tables.md tells what each key means.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from yupana.arrays import Flags
+from yupana.errors import ConfigError
+from yupana.files.document import Number, check_keys, is_text, read_choice
+from yupana.plan.classes import TooManyClassesError, classify
+from yupana.plan.plan import Neighbours
+from yupana.products.census import MECHANISMS
+from yupana.products.described.description import DescribedTable, Description
+from yupana.products.described.reading.areas import AreaReader, read_groups, read_levels
+from yupana.products.described.reading.conditions import ConditionReader
+from yupana.products.described.reading.document import NAME, DescriptionDocument
+from yupana.products.described.reading.records import RecordReader
+from yupana.products.described.reading.tables import TableReader
+from yupana.products.described.stability import overlap, stability
+
+_KEYS: Final = ("name", "unit", "files", "areas", "tables")
+_OPTIONAL: Final = (
+    *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
+)
+_NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
+
+
+def parse(document: object, folder: Path, faults: list[str]) -> Description | None:
+    """Read a document; None, with faults, if it is none.
+
+    Parameters
+    ----------
+    document : object
+        As `yupana.files.document.read_document` gives it. Lists of codes that stand in files are put in their place.
+    folder : Path
+        Which names of files are relative to.
+    faults : list of str
+        What is wrong is added to it, each beginning with the place.
+    """
+    if not isinstance(document, dict):
+        faults.append("the top level must be a table with the keys " + ", ".join(_KEYS))
+        return None
+    check_keys("", document, _KEYS, faults, optional=_OPTIONAL)
+    if faults:
+        return None
+    return _read(DescriptionDocument(document, folder, faults))
+
+
+def _read(doc: DescriptionDocument) -> Description | None:
+    """Each part takes what stands before it; where a part has faults, those after it are not read."""
+    head, records = _head(doc), RecordReader(doc)
+    records.read()
+    if doc.faults:
+        return None
+    conditions = ConditionReader(doc, records.columns)
+    conditions.read_recodes()
+    if doc.faults:
+        return None
+    areas, groups = AreaReader(doc, conditions).read(), read_groups(doc, conditions)
+    labels = {code: str(told.get("label", code)) for code, told in doc.tables_of("groups")}
+    if doc.faults:
+        return None
+    levels = read_levels(doc, areas, groups)
+    if doc.faults:
+        return None
+    reader = TableReader(doc, records.files, conditions, areas, levels)
+    tables = [reader.read(name, told) for name, told in doc.tables_of("tables")]
+    names = [name for table in tables if table for name in (table.name, *(sums.name for sums in table.sums))]
+    doc.fault_each("tables", "is the name of two tables", (n for n in dict.fromkeys(names) if names.count(n) > 1))
+    if not tables:
+        doc.faults.append("tables: describes none")
+    if doc.faults or head is None:
+        return None
+    made = Description(
+        **head, unit=records.unit, files=records.files, areas=areas, groups=groups, group_labels=labels,
+        tables=tuple(table for table in tables if table), document=doc.told,
+    )  # fmt: skip
+    _check(doc, made)
+    return None if doc.faults else made
+
+
+def _head(doc: DescriptionDocument) -> dict[str, Any] | None:
+    told, faults = doc.told, doc.faults
+    name = told["name"]
+    if not (is_text(name) and NAME.fullmatch(name)):
+        faults.append("name: must be letters, digits, - and _, beginning with a letter")
+    title, key = told.get("title", name), told.get("truncation_key", "")
+    faults += [f"{place}: must be a text of one line" for place, of in (("title", title),) if not is_text(of)]
+    if not isinstance(key, str) or isinstance(key, Number):
+        faults.append("truncation_key: must be a text")
+    mechanism = MECHANISMS[read_choice("privacy_defn", told.get("privacy_defn", "zcdp"), [*MECHANISMS], faults)]
+    neighbours = read_choice("neighbours", told.get("neighbours", "add-remove"), [*_NEIGHBOURS], faults)
+    confidence = doc.fraction("confidence", told.get("confidence", "0.9"))
+    if confidence is not None and not 0 < confidence < 1:
+        faults.append("confidence: must lie strictly between 0 and 1")
+    if faults:
+        return None
+    return {
+        "name": name,
+        "title": title,
+        "mechanism": mechanism,
+        "neighbours": _NEIGHBOURS[neighbours],
+        "confidence": confidence,
+        "truncation_key": key,
+    }
+
+
+def _check(doc: DescriptionDocument, made: Description) -> None:
+    """What follows from everything together: sensitivities, and cells that nothing can count in."""
+    for table in made.tables:
+        _check_cells(doc, made, table)
+        for level in table.levels:
+            try:
+                stability(made, table, level)
+            except ConfigError as error:
+                doc.faults.extend([str(error)] if str(error) not in doc.faults else [])
+    if not any(budget for table in made.tables for budget in table.budgets.values()):
+        doc.faults.append("tables: every budget is 0, so nothing would be measured")
+
+
+def _check_cells(doc: DescriptionDocument, made: Description, table: DescribedTable) -> None:
+    place = f"tables.{table.name}"
+    try:
+        members: Flags = classify(made.of_record(table), [table.universe & cell for cell in table.cells]).members
+    except TooManyClassesError:
+        doc.faults.append(f"{place}: its cells tell too many combinations of values apart; recode some columns")
+        return
+    empty = [table.labels[cell] for cell in np.flatnonzero(~members.any(axis=1))]
+    doc.fault_each(place, "no record can count in cell", (" × ".join(labels) for labels in empty[:5]))
+    doc.fault_each(
+        f"{place}.budget",
+        "is a level whose groups no record of the table can be of",
+        (level.name for level in table.levels if not overlap(made, table, level).cells),
+    )
+    told = doc.told["tables"][table.name]
+    if members.sum(axis=0).max(initial=0) > 1 and told.get("overlapping") is not True:
+        doc.faults.append(f"{place}: some of its cells overlap; say overlapping = true if they should")

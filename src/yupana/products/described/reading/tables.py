@@ -1,0 +1,259 @@
+"""Read the tables of a description: what they count, their cells, levels, limits and budgets. Public."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+from yupana.errors import nearest
+from yupana.files.document import Number, check_keys, read_budget, read_table
+from yupana.plan.measurement import Sensitivity
+from yupana.plan.predicates import Where
+from yupana.privacy.exact import Budget
+from yupana.products.described.description import (
+    EVERYONE,
+    AreaKind,
+    DescribedFile,
+    DescribedLevel,
+    DescribedTable,
+    RecordLimit,
+    Sums,
+    in_join,
+)
+from yupana.products.described.reading.conditions import ConditionReader
+from yupana.products.described.reading.document import NAME, DescriptionDocument
+
+MOST_CELLS: Final = 100_000
+RESERVED: Final = (
+    "REGION_ID",
+    "REGION_TYPE",
+    "ITERATION_CODE",
+    "COUNT",
+    "NOISE_DISTRIBUTION",
+    "VARIANCE",
+    "MOE",
+    "CELL",
+)
+"""Columns of published tables that have a meaning of their own."""
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Reads tables over files, areas and levels.
+
+    Attributes
+    ----------
+    doc : DescriptionDocument
+    files : mapping of name to DescribedFile
+    conditions : ConditionReader
+    areas : mapping of name to AreaKind
+    levels : mapping of name to DescribedLevel
+    """
+
+    doc: DescriptionDocument
+    files: Mapping[str, DescribedFile]
+    conditions: ConditionReader
+    areas: Mapping[str, AreaKind]
+    levels: Mapping[str, DescribedLevel]
+
+    def read(self, name: str, told: dict[str, Any]) -> DescribedTable | None:
+        """Read one; None where there are faults."""
+        place = f"tables.{name}"
+        before = len(self.doc.faults)
+        self.doc.check_name(place, name)
+        optional = (
+            "title",
+            "where",
+            "limit",
+            "by",
+            "cells",
+            "overlapping",
+            "margins",
+            "sums",
+            "stated",
+            "groups",
+            "headings",
+        )
+        check_keys(place, told, ("counts", "budget"), self.doc.faults, optional=optional)
+        counts = told.get("counts")
+        if not isinstance(counts, str) or counts not in self.files or self.files[counts].ids_in:
+            known = nearest(str(counts), [file for file, of in self.files.items() if not of.ids_in])
+            self.doc.faults.append(f"{place}.counts: {counts!r} is none of the files{known}")
+            return None
+        chain = [counts]
+        while above := self.files[chain[-1]].parent:
+            chain.append(above)
+        title = told.get("title", name)
+        self.doc.is_text(f"{place}.title", title)
+        universe = self.conditions.where(f"{place}.where", told.get("where", {}), chain)
+        groups = {
+            code: self.conditions.where(f"{place}.groups.{code}", of, chain)
+            for code, of in read_table(f"{place}.groups", told.get("groups", {}), self.doc.faults).items()
+        }
+        strange = [code for code in groups if code not in self.doc.told.get("groups", {})]
+        self.doc.fault_each(f"{place}.groups", "is no group", map(repr, strange))
+        columns, labels, cells, sums = self._cells(place, told, chain)
+        budgets = self._budgets(place, told.get("budget"))
+        for level in budgets:
+            self._check_level(place, self.levels[level], chain, groups)
+        limit, stated = self._limit(place, told, chain), self._stated(place, told)
+        if len(self.doc.faults) > before:
+            return None
+        of = tuple(level for name, level in self.levels.items() if name in budgets)
+        shown = [(level.areas, code) for level in of for code in level.groups]
+        self.doc.fault_each(
+            f"{place}.budget",
+            "is published by two levels",
+            (f"group {code} of {areas}" for areas, code in dict.fromkeys(shown) if shown.count((areas, code)) > 1),
+        )
+        return DescribedTable(
+            name, title, counts, universe, limit, columns, labels, cells, sums, of, budgets, stated, groups
+        )  # fmt: skip
+
+    def _cells(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
+        if "by" in told and "cells" in told:
+            self.doc.faults.append(f"{place}: has by and cells; keep one")
+        if "by" in told:
+            return self._by(place, told, chain)
+        if "margins" in told:
+            self.doc.faults.append(f"{place}.margins: are of tables with by; name rows under sums")
+        headings = self._headings(place, told)
+        named = read_table(f"{place}.cells", told.get("cells", {"total": {}}), self.doc.faults)
+        labels = tuple((label,) for label in named)
+        self.doc.check_labels(place, named)
+        cells = tuple(self.conditions.where(f"{place}.cells.{label}", of, chain) for label, of in named.items())
+        sums = self._sums(place, told, {label: i for i, label in enumerate(named)}, headings)
+        return (headings.get(place.partition(".")[2], "CELL"),), labels, cells, tuple(sums)
+
+    def _headings(self, place: str, told: dict[str, Any]) -> dict[str, str]:
+        """What the columns of cells are called, by table."""
+        found = {}
+        for table, heading in read_table(f"{place}.headings", told.get("headings", {}), self.doc.faults).items():
+            if table not in {place.partition(".")[2], *told.get("sums", {})}:
+                self.doc.faults.append(f"{place}.headings: {table!r} is neither the table nor one of its sums")
+            if not (isinstance(heading, str) and NAME.fullmatch(heading) and heading not in RESERVED[:-1]):
+                self.doc.faults.append(f"{place}.headings.{table}: must be the name of a column of cells")
+            found[table] = str(heading)
+        return found
+
+    def _sums(
+        self, place: str, told: dict[str, Any], number: Mapping[str, int], headings: Mapping[str, str]
+    ) -> Iterator[Sums]:
+        for name, rows in read_table(f"{place}.sums", told.get("sums", {}), self.doc.faults).items():
+            made = []
+            self.doc.check_name(f"{place}.sums.{name}", name)
+            for label, parts in read_table(f"{place}.sums.{name}", rows, self.doc.faults).items():
+                if not isinstance(parts, list) or not parts or any(part not in number for part in parts):
+                    self.doc.faults.append(
+                        f"{place}.sums.{name}.{label}: must be a list of labels of cells of the table"
+                    )
+                elif len(set(parts)) < len(parts):
+                    self.doc.faults.append(f"{place}.sums.{name}.{label}: adds a cell twice")
+                else:
+                    made.append(((label,), tuple(number[part] for part in parts)))
+            self.doc.check_labels(f"{place}.sums.{name}", [label for (label,), _ in made])
+            yield Sums(name, (headings.get(name, "CELL"),), tuple(made))
+
+    def _by(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
+        nothing: Any = ((), (), (), ())
+        by = told["by"]
+        if not isinstance(by, list) or not by:
+            self.doc.faults.append(f"{place}.by: must be a list of columns and recodes")
+            return nothing
+        variables = [self.conditions.variable(f"{place}.by", name) for name in by]
+        if any(variable is None for variable in variables):
+            return nothing
+        chosen = [variable for variable in variables if variable is not None]
+        names = tuple(str(name).rpartition(".")[2] for name in by)
+        if len({name.upper() for name in names} | set(RESERVED)) < len(names) + len(RESERVED):
+            self.doc.faults.append(f"{place}.by: every column needs a name of its own, none of {', '.join(RESERVED)}")
+        for name, variable in zip(by, chosen, strict=True):
+            self.conditions.check_reach(f"{place}.by", variable.column, chain)
+            self.doc.check_labels(f"{place}.by: {name}", variable.classes)
+            sizes = sum(map(len, variable.classes.values()))
+            if sizes > len(frozenset().union(*variable.classes.values())) and told.get("overlapping") is not True:
+                self.doc.faults.append(f"{place}.by: classes of {name} overlap; say overlapping = true if they should")
+        number = 1
+        for variable in chosen:
+            number *= len(variable.classes)
+        if number > MOST_CELLS:
+            self.doc.faults.append(f"{place}.by: makes {number:,} cells, and at most {MOST_CELLS:,} are allowed")
+            return nothing
+        pairs = list(product(*(variable.classes.items() for variable in chosen)))
+        labels = tuple(tuple(label for label, _ in of) for of in pairs)
+        cells = tuple(
+            _all(Where(((v.column, values),)) for v, (_, values) in zip(chosen, of, strict=True)) for of in pairs
+        )
+        return names, labels, cells, tuple(self._margins(place, told, names, labels))
+
+    def _margins(
+        self, place: str, told: dict[str, Any], names: Sequence[str], labels: Sequence[tuple[str, ...]]
+    ) -> Iterator[Sums]:
+        if "sums" in told:
+            self.doc.faults.append(f"{place}.sums: are of tables with cells; name columns under margins")
+        for name, kept in read_table(f"{place}.margins", told.get("margins", {}), self.doc.faults).items():
+            self.doc.check_name(f"{place}.margins.{name}", name)
+            kept_names = [str(column).rpartition(".")[2] for column in kept] if isinstance(kept, list) else None
+            if kept_names is None or any(column not in names for column in kept_names):
+                self.doc.faults.append(f"{place}.margins.{name}: must be a list of some of {', '.join(names)}")
+                continue
+            places = [i for i, column in enumerate(names) if column in kept_names]
+            rows: dict[tuple[str, ...], list[int]] = {}
+            for cell, of in enumerate(labels):
+                rows.setdefault(tuple(of[i] for i in places) or ("total",), []).append(cell)
+            columns = tuple(names[i] for i in places) or ("CELL",)
+            yield Sums(name, columns, tuple((of, tuple(parts)) for of, parts in rows.items()))
+
+    def _budgets(self, place: str, told: object) -> dict[str, Budget]:
+        found = {}
+        for level, value in read_table(f"{place}.budget", told, self.doc.faults).items():
+            if level not in self.levels:
+                self.doc.faults.append(f"{place}.budget: {level!r} is no level{nearest(level, self.levels)}")
+            else:
+                found[level] = read_budget(f"{place}.budget.{level}", value, self.doc.faults)
+        return found
+
+    def _check_level(self, place: str, level: DescribedLevel, chain: Sequence[str], own: Collection[str]) -> None:
+        """That a table can read what tells areas and groups apart; ``own`` are groups with conditions of its own."""
+        if column := self.areas[level.areas].column:
+            self.conditions.check_reach(f"{place}.budget.{level.name}", column, chain)
+        for code in level.groups:
+            of = {} if (code,) == EVERYONE or code in own else self.doc.told["groups"][code]["where"]
+            for name in of:
+                column = (
+                    self.conditions.recodes[name].column
+                    if name in self.conditions.recodes
+                    else in_join(*name.split(".", 1))
+                )
+                self.conditions.check_reach(f"{place}.budget.{level.name} (group {code})", column, chain)
+
+    def _limit(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> RecordLimit | None:
+        if "limit" not in told:
+            return None
+        limit = read_table(f"{place}.limit", told["limit"], self.doc.faults)
+        check_keys(f"{place}.limit", limit, ("per", "most"), self.doc.faults)
+        per, most = limit.get("per"), limit.get("most")
+        if per not in chain[1:]:
+            above = f"one of {', '.join(chain[1:])}" if chain[1:] else f"a file above {chain[0]}, which has none"
+            self.doc.faults.append(f"{place}.limit.per: must be {above}")
+        if not (isinstance(most, Number) and most.isdecimal() and 0 < int(most) < 1_000_000):
+            self.doc.faults.append(f"{place}.limit.most: must be a whole number above 0")
+            return None
+        return RecordLimit(str(per), int(most))
+
+    def _stated(self, place: str, told: dict[str, Any]) -> Sensitivity | None:
+        if "stated" not in told:
+            return None
+        stated = read_table(f"{place}.stated", told["stated"], self.doc.faults)
+        check_keys(f"{place}.stated", stated, ("unbounded", "bounded"), self.doc.faults)
+        both = [self.doc.fraction(f"{place}.stated.{key}", stated.get(key)) for key in ("unbounded", "bounded")]
+        if both[0] is None or both[1] is None:
+            return None
+        return Sensitivity(unbounded=both[0], bounded=both[1])
+
+
+def _all(conditions: Iterator[Where]) -> Where:
+    found = Where()
+    for condition in conditions:
+        found &= condition
+    return found
