@@ -217,7 +217,7 @@ def test_nothing_but_the_plan_and_the_manifest_of_public_things_decides() -> Non
 
 
 def test_adaptive_plans_and_pure_privacy_have_curves_of_their_own() -> None:
-    adaptive = certificate({**manifest(US), "plan": {**US.as_json(), "product": "safetab-p"}})
+    adaptive = certificate({**manifest(US), "product": "safetab-p", "plan": {**US.as_json(), "product": "safetab-p"}})
     assert adaptive["attacker"]["kind"] == "zcdp"
     assert adaptive["spare"] == []
     assert "gaussian" not in adaptive["guarantee"][0]["promised"]["epsilon"][0]

@@ -41,6 +41,7 @@ def test_what_the_page_shows_is_a_description(farms: Path) -> None:
     assert {m.name for m in plan.measurements} == {
         *(f"stock/{level}" for level in ("country", "district", "district-by-kind")),
         "farms_kept/district",
+        *(f"{what}herds/{level}" for what in ("", "totals of ") for level in ("district", "region")),
     }
     # One more animal displaces one; at the level of groups all of a farm move, as its kind may change.
     assert plan["stock/district"].proven.unbounded == 2
@@ -134,7 +135,11 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
         {"farms.kind": "1"},
         "tables.farms_kept: no record can count in cell livestock",
     ),
-    "a margin of a stranger": (("tables", "stock", "margins", "stock_total"), ["kind"], "must be a list of some of"),
+    "a margin of a stranger": (
+        ("tables", "stock", "margins", "stock_total"),
+        ["kind"],
+        "'kind' is none of species, age_group",
+    ),
     "a sum of a stranger": (("tables", "farms_kept", "sums", "farms_all", "all"), ["x"], "must be a list of labels"),
     "a name twice": (("tables", "stock", "margins", "farms_kept"), [], "farms_kept is the name of two tables"),
     "a file that is not there": (

@@ -5,6 +5,7 @@ why it holds, is told in docs/certificate.md.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -57,6 +58,8 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
     plan = plan_in(manifest)
     refuse_unsound(manifest, plan)
     status = refuse_confidential(manifest, "the release")
+    product = PRODUCTS.of(manifest)
+    noise = _Noise(plan, product is None or product.is_adaptive(plan))
     totals = manifest["plan"]["totals"]
     unit = plan.privacy_unit
     symbol = plan.mechanism.budget_name
@@ -68,8 +71,8 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
                 {
                     "neighbours": kind,
                     "change": words.format(unit=unit),
-                    "promised": _stated(plan, promised),
-                    "proven_at_most": _stated(plan, proven),
+                    "promised": noise.stated(promised),
+                    "proven_at_most": noise.stated(proven),
                 }
             )
     own = next(g for g in guarantee if g["neighbours"] == plan.neighbours.value)
@@ -84,8 +87,8 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "neighbours": plan.neighbours.value,
         "own_change": own["change"],
         "guarantee": guarantee,
-        "attacker": _attacker(plan, guarantee),
-        "spare": _spare(plan, own),
+        "attacker": _attacker(noise, guarantee),
+        "spare": _spare(noise, own),
         "by_table": _shares(plan, {m.table: m.table for m in plan.measurements}, "table"),
         "by_level": _shares(plan, {m.level: m.level for m in plan.measurements}, "level"),
         "by_attribute": _by_attribute(plan, manifest),
@@ -136,34 +139,53 @@ def _read(text: str | None) -> Budget | None:
     return None if text is None else read_exact(text)
 
 
-def _stated(plan: Plan, loss: Budget) -> dict[str, Any]:
-    """A loss as numbers: rho with its epsilons, or epsilon."""
-    if plan.mechanism is Mechanism.PURE:
-        return number("epsilon", loss)
-    gaussian = _gaussian(plan, loss)
-    rows = []
-    for delta in DELTAS if loss != INFINITE else ():
-        row: dict[str, Any] = {
-            "delta": delta,
-            "bun_steinke": epsilon_bun_steinke(loss, delta),
-            "tight": epsilon_tight(loss, delta),
-        }
-        if gaussian is not None:
-            row["gaussian"] = gaussian.epsilon(delta)
-        rows.append(row)
-    return {**number("rho", loss), "epsilon": rows}
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """The noise of a plan, and whether some of its measurements are chosen by the results of others."""
 
+    plan: Plan
+    adaptive: bool
 
-def _gaussian(plan: Plan, loss: Budget) -> Gaussian | None:
-    """The plan as one shift of a normal law; None where it is adaptive, or noise is missing or too small."""
-    if plan.mechanism is Mechanism.PURE or _is_adaptive(plan) or not plan.is_finite or loss == INFINITE:
-        return None
-    return composed(loss, *_scale(plan))
+    def stated(self, loss: Budget) -> dict[str, Any]:
+        """A loss as numbers: rho with its epsilons, or epsilon."""
+        if self.plan.mechanism is Mechanism.PURE:
+            return number("epsilon", loss)
+        gaussian = self.gaussian(loss)
+        rows = []
+        for delta in DELTAS if loss != INFINITE else ():
+            row: dict[str, Any] = {
+                "delta": delta,
+                "bun_steinke": epsilon_bun_steinke(loss, delta),
+                "tight": epsilon_tight(loss, delta),
+            }
+            if gaussian is not None:
+                row["gaussian"] = gaussian.epsilon(delta)
+            rows.append(row)
+        return {**number("rho", loss), "epsilon": rows}
 
+    def gaussian(self, loss: Budget) -> Gaussian | None:
+        """One shift of a normal law; None where the plan is adaptive, or noise is missing or too small."""
+        is_shift = self.plan.mechanism is Mechanism.ZCDP and not self.adaptive
+        if not is_shift or not self.plan.is_finite or loss == INFINITE:
+            return None
+        return composed(loss, *_scale(self.plan))
 
-def _is_adaptive(plan: Plan) -> bool:
-    """Whether some of its measurements are chosen by the results of others."""
-    return plan.product in PRODUCTS and PRODUCTS[plan.product].adaptive
+    def missed(self, loss: Budget, type_1: float) -> dict[str, float]:
+        """The least error of type II that is proven, with what brackets it for Gaussian noise."""
+        if self.plan.mechanism is Mechanism.PURE:
+            return {"type_2": pure_missed(float(loss), type_1)}
+        gaussian = self.gaussian(loss)
+        if gaussian is None:
+            return {"type_2": zcdp_missed(loss, type_1)}
+        low, middle, high = gaussian.missed(type_1)
+        return {"type_2": low, "type_2_continuous": middle, "type_2_at_most": high}
+
+    def guess(self, loss: Budget) -> float:
+        """How often, at most, the best guess between two equally likely databases is right; at random it is half."""
+        if self.plan.mechanism is Mechanism.PURE:
+            return pure_guess(float(loss))
+        gaussian = self.gaussian(loss)
+        return zcdp_guess(loss) if gaussian is None else gaussian.guess
 
 
 def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
@@ -172,57 +194,38 @@ def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
     return min(variances), _MOST_RATIO * sum((m.calibration for m in plan.measurements), Fraction(0))
 
 
-def _attacker(plan: Plan, guarantee: list[dict[str, Any]]) -> dict[str, Any]:
+def _attacker(noise: _Noise, guarantee: list[dict[str, Any]]) -> dict[str, Any]:
     """What the best test can achieve, for every kind of neighbours and by the smallest loss proven."""
     curves = []
     for row in guarantee:
         stated = row["proven_at_most"]
-        loss = read_exact(stated[plan.mechanism.budget_name])
+        loss = read_exact(stated[noise.plan.mechanism.budget_name])
         if loss == INFINITE:
             continue
-        points = [{"type_1": a, **_missed(plan, loss, a)} for a in TYPE_1]
+        points = [{"type_1": a, **noise.missed(loss, a)} for a in TYPE_1]
         curves.append(
             {
                 "neighbours": row["neighbours"],
                 "change": row["change"],
-                "best_guess": _guess(plan, loss),
+                "best_guess": noise.guess(loss),
                 "points": points,
             }
         )
-    if plan.mechanism is Mechanism.PURE:
+    if noise.plan.mechanism is Mechanism.PURE:
         kind = "pure"
     else:
         kind = "zcdp" if not curves or "type_2_continuous" not in curves[0]["points"][0] else "gaussian"
     return {"kind": kind, "curves": curves}
 
 
-def _missed(plan: Plan, loss: Budget, type_1: float) -> dict[str, float]:
-    """The least error of type II that is proven, with what brackets it for Gaussian noise."""
-    if plan.mechanism is Mechanism.PURE:
-        return {"type_2": pure_missed(float(loss), type_1)}
-    gaussian = _gaussian(plan, loss)
-    if gaussian is None:
-        return {"type_2": zcdp_missed(loss, type_1)}
-    low, middle, high = gaussian.missed(type_1)
-    return {"type_2": low, "type_2_continuous": middle, "type_2_at_most": high}
-
-
-def _guess(plan: Plan, loss: Budget) -> float:
-    """How often, at most, the best guess between two equally likely databases is right; at random it is half."""
-    if plan.mechanism is Mechanism.PURE:
-        return pure_guess(float(loss))
-    gaussian = _gaussian(plan, loss)
-    return zcdp_guess(loss) if gaussian is None else gaussian.guess
-
-
-def _spare(plan: Plan, own: Mapping[str, Any]) -> list[dict[str, float]]:
+def _spare(noise: _Noise, own: Mapping[str, Any]) -> list[dict[str, float]]:
     """Which share of the variance the exact accounting of Gaussian noise would save, by delta."""
-    if plan.mechanism is Mechanism.PURE:
+    if noise.plan.mechanism is Mechanism.PURE:
         return []
     loss = read_exact(own["promised"]["rho"])
-    if _gaussian(plan, loss) is None:
+    if noise.gaussian(loss) is None:
         return []
-    least, counts = _scale(plan)
+    least, counts = _scale(noise.plan)
     return [
         {
             "delta": delta,

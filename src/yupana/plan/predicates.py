@@ -23,6 +23,11 @@ class Where:
         """Whether a record, as a mapping of columns to numbers, satisfies this."""
         return all(record[column] in values for column, values in self.columns)
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether any record can satisfy this."""
+        return all(values for _, values in self.columns)
+
     def on(self, columns: frozenset[str]) -> "Where":
         """The part of this that speaks of the given columns."""
         return Where(tuple((column, values) for column, values in self.columns if column in columns))

@@ -177,9 +177,8 @@ class Product(Protocol[C]):
         """The configuration with other budgets, named as by `entries`."""
         ...
 
-    @property
-    def adaptive(self) -> bool:
-        """Whether some measurements are chosen by the results of others."""
+    def is_adaptive(self, plan: Plan) -> bool:
+        """Whether some measurements of a plan are chosen by the results of others."""
         ...
 
     def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:

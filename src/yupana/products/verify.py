@@ -47,7 +47,9 @@ class Codes:
     region_type : callable
         Of a level, as plans name it, the kind of its areas.
     groups : callable, optional
-        Of a family and a level the groups that are published, if public files are not needed to tell.
+        Of a family and a level the groups that are measured, if public files are not needed to tell.
+    may_lack : frozenset of str
+        Names of families of which small groups may be left out.
     most_combined : int
         Most coterminous areas that may be combined.
     """
@@ -55,6 +57,7 @@ class Codes:
     written: str
     region_type: Callable[[str], str]
     groups: Callable[[Family, str], Iterable[Key]] | None = None
+    may_lack: frozenset[str] = frozenset()
     most_combined: int = 1
 
 
@@ -279,11 +282,10 @@ class _Checks:
         yield self._whole(table, groups, len(marginals))
         for i, other in enumerate(others):
             yield _summed_in(other, f"_s{i}", table, groups, keys)
-        if self.release.plan is not None and (due := self._due_groups(family, self.release.plan)):
+        if self.release.plan is not None and (due := self._due(name, self.release.plan)):
             yield (
-                (f"{name}: every group of the plan is there", f"{name}: no group is there but those of the plan"),
-                f"SELECT (SELECT count(*) FROM (SELECT {keys} FROM {due} EXCEPT SELECT {keys} FROM {groups})),"
-                f" (SELECT count(*) FROM (SELECT {keys} FROM {groups} EXCEPT SELECT {keys} FROM {due}))",
+                (f"{name}: no group is there but those of the plan",),
+                f"SELECT count(*) FROM (SELECT {keys} FROM {groups} EXCEPT SELECT {keys} FROM {due})",
             )
 
     def _gather(self, family: Family, table: Table, weights: Mapping[str, Mapping[Cell, int]]) -> str:
@@ -332,8 +334,19 @@ class _Checks:
         return tuple(texts), f"SELECT {_listed(f'count_if({each})' for each in broken)} FROM {groups}"
 
     def _choices(self, family: Family) -> Iterator[Check]:
-        """That a group is in the tables of one choice."""
+        """That a group is in the tables of one choice, and every group of the plan in some."""
         keys, tables = _names(family.keys), list(self._deciding(family))
+        plan, here = self.release.plan, [name for name in family.tables if name in self.release.tables]
+        due = plan and self._due_groups(family, plan)
+        if due and family.name not in self.codes.may_lack:
+            # Of a family of one choice each table shows them all; of several, all tables together.
+            together = [here] if len(here) == len(family.tables) else []
+            for some in [[name] for name in here] if len(family.choices) == 1 else together:
+                shown = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups of {name}')}" for name in some)
+                yield (
+                    (f"{', '.join(some)}: every group of the plan is there",),
+                    f"SELECT count(*) FROM (SELECT {keys} FROM {due} EXCEPT SELECT {keys} FROM ({shown}))",
+                )
         if len(tables) > 1:
             groups = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups of {table}')}" for table in tables)
             yield (
@@ -376,7 +389,7 @@ class _Checks:
             chosen = (f"SELECT {keys}, {n} AS _choice FROM {named(f'groups of {own}')}" for own, n in deciding.items())
             joins += f" LEFT JOIN (SELECT DISTINCT * FROM ({' UNION ALL '.join(chosen)})) USING ({keys})"
             picked[0] = "coalesce(_choice, -1) AS _choice"
-        if due := self._due_groups(family, plan):
+        if due := self._due(name, plan):
             joins += f" LEFT JOIN {due} USING ({keys})"
             picked[1] = "coalesce(_place, -1) AS _place"
         picked += ["NOISE_DISTRIBUTION AS _law"] if says_law else []
@@ -405,6 +418,11 @@ class _Checks:
             (f"{name}: {texts}", f"{name}: margins of error are those of the noise of the plan"),
             f"SELECT {apart.format(fits)}, {apart.format(fits_too)}",
         )
+
+    def _due(self, table: str, plan: Mapping[str, Any]) -> str | None:
+        """The groups that a table may show, of all its families; see `_due_groups`."""
+        due = [self._due_groups(family, plan) for family in self.families if table in family.tables]
+        return f"({' UNION ALL '.join(f'SELECT * FROM {of}' for of in due)})" if all(due) else None
 
     def _due_groups(self, family: Family, plan: Mapping[str, Any]) -> str | None:
         """The groups of a family that its plan measures, and the place of the measurement, where the plan tells."""

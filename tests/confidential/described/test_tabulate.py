@@ -14,10 +14,13 @@ from described_worlds import World, make_world, save
 
 import yupana
 from yupana.confidential.described.counter import DescribedCounter
+from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import open_described
 from yupana.files.column_map import ColumnMap
+from yupana.plan.ledger import Ledger
+from yupana.privacy.entropy import SystemEntropy
 from yupana.products.described.product import TABLES, without_noise
-from yupana.products.described.tables import noisy_groups, published_tables
+from yupana.products.described.tables import published_tables
 
 Rows = list[dict[str, Any]]
 
@@ -29,7 +32,7 @@ def counted(description: Path, data: Path) -> dict[str, Rows]:
     counter = DescribedCounter()
     with open_described(config, data, None, ColumnMap()) as records:
         exact = counter.count(records, config, plan)
-    tables = published_tables(config, plan, noisy_groups(config, plan, exact.by_measurement))
+    tables = published_tables(config, plan, measure_tables(exact.by_level, config, Ledger(plan), SystemEntropy()))
     return {table.name: _rows(table.columns) for table in tables}
 
 

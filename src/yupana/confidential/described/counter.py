@@ -1,6 +1,6 @@
 """The counter of described tables: from record files to noisy counts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from yupana.arrays import Ints
+from yupana.confidential.accuracy import Seen, observe_at_the_door
 from yupana.confidential.counter import Counter, Observed, Told, input_checksums
+from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, open_described
 from yupana.confidential.described.tabulate import tabulate
 from yupana.confidential.request import RunRequest
@@ -19,7 +21,8 @@ from yupana.privacy.sealed import Sealed
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
 from yupana.products.described.product import SYSTEM, TABLES, without_noise
-from yupana.products.described.tables import noisy_groups, published_tables
+from yupana.products.described.tables import published_tables, total_name
+from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.release.check import describe
 from yupana.release.rows import write_all
@@ -28,13 +31,13 @@ from yupana.release.tables import ReleaseTable, table_of
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DescribedCounts(Sealed):
-    """Exact counts by measurement, and how many records the limit of each table left out."""
+    """Exact counts by ``table/level``, and how many records the limit of each table left out."""
 
-    by_measurement: Mapping[str, Ints]
+    by_level: Mapping[str, Ints]
     left_out: Mapping[str, int]
 
 
-class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, Mapping[str, Ints]]):
+class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, list[Groups]]):
     """Counts every cell of every area and group that a description names."""
 
     stages = ("counting", "adding noise", "")
@@ -67,31 +70,28 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, M
     def count(
         self, records: DescribedRecords, config: Description, plan: Plan, *, bounded: bool = True, keep: bool = False
     ) -> DescribedCounts:
-        """Count what the plan measures."""
-        del keep
+        """Count what has a budget."""
+        del plan, keep
         records.require_valid()
         wanted: dict[str, Sequence[DescribedLevel]] = {}
-        names = {m.name for m in plan.measurements}
         for table in config.tables:
-            if of := [level for level in table.levels if f"{table.name}/{level.name}" in names]:
+            if of := [level for level in table.levels if table.budgets[level.name]]:
                 wanted[table.name] = of
         found = tabulate(records.db, config, wanted, limited=bounded)
-        return DescribedCounts(found.by_measurement, found.left_out)
+        return DescribedCounts(found.by_level, found.left_out)
 
     def measure(
         self, exact: DescribedCounts, config: Description, ledger: Ledger, request: RunRequest, clock: Stopwatch
-    ) -> Mapping[str, Ints]:
+    ) -> list[Groups]:
         """Pass every measurement through the door, in the plan's order."""
-        del config, clock
-        return {
-            m.name: ledger.measure(m, exact.by_measurement[m.name], request.entropy) for m in ledger.plan.measurements
-        }
+        del clock
+        return list(measure_tables(exact.by_level, config, ledger, request.entropy))
 
     def tell(
         self,
         records: DescribedRecords,
         exact: DescribedCounts,
-        measured: Mapping[str, Ints],
+        measured: list[Groups],
         config: Description,
         request: RunRequest,
     ) -> Told:
@@ -111,14 +111,14 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, M
         self,
         folder: Path,
         records: DescribedRecords,
-        measured: Mapping[str, Ints],
+        measured: list[Groups],
         config: Description,
         plan: Plan,
         request: RunRequest,
     ) -> dict[str, dict[str, Any]]:
         """Every table that was measured, and those that add up its cells."""
         del records
-        tables = published_tables(config, plan, noisy_groups(config, plan, measured))
+        tables = published_tables(config, plan, measured)
         paths = write_all(folder, tables, request.fmt)
         return {
             paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
@@ -130,21 +130,47 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, M
         with self.open(config, data, request, Stopwatch(request.announce)) as records:
             records.require_valid()
             request.announce("counting")
-            exact, whole = (
-                self.count(records, config, plan, bounded=bounded).by_measurement for bounded in (True, False)
-            )
+            exact, whole = (self.count(records, config, plan, bounded=bounded).by_level for bounded in (True, False))
         request.announce(f"adding noise, {trials} times")
-        drawn: dict[str, list[Ints]] = {m.name: [] for m in plan.measurements}
-        for _ in range(trials):
-            ledger = Ledger(plan)
-            for m in plan.measurements:
-                drawn[m.name].append(ledger.measure(m, exact[m.name], request.entropy) - exact[m.name])
-        errors = [
-            MeasurementErrors(m, exact[m.name], exact[m.name] - whole[m.name], np.stack(drawn[m.name]))
-            for m in plan.measurements
-        ]
+        choosing = [f"{total_name(table)}/{level.name}" for table in config.tables for level in table.levels]
+        entropy = request.entropy
+        seen = (
+            (trial, found)
+            for trial in range(trials)
+            for found in observe_at_the_door(
+                exact,
+                whole,
+                plan,
+                lambda counts, ledger: measure_tables(counts, config, ledger, entropy),
+                lambda counts, ledger: measure_tables(counts, config, ledger, entropy, leave_out=False),
+                choosing,
+            )
+        )
+        errors = list(_errors(seen))
         rows = summarize(config, plan, errors)
         return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
+
+
+def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
+    """What was seen of each measurement and step, over all trials."""
+    parts: dict[tuple[str, int], list[tuple[int, Seen]]] = {}
+    for trial, found in seen:
+        parts.setdefault((found.noisy.measurement.name, found.noisy.choice), []).append((trial, found))
+    for of in parts.values():
+        shown = [found.shown for _, found in of]
+        truth = [found.truth.counts[places] for (_, found), places in zip(of, shown, strict=True)]
+        whole = [found.whole.counts[places] for (_, found), places in zip(of, shown, strict=True)]
+        noisy = [found.noisy for _, found in of]
+        yield MeasurementErrors(
+            measurement=noisy[0].measurement,
+            table=noisy[0].family.choices[noisy[0].choice].own,
+            trial=np.concatenate([np.full(len(n.counts), trial) for (trial, _), n in zip(of, noisy, strict=True)]),
+            area=np.concatenate([n.area.places for n in noisy]),
+            group=np.concatenate([n.iteration.places for n in noisy]),
+            truth=np.concatenate(truth),
+            left_out=np.concatenate(truth) - np.concatenate(whole),
+            noise=np.concatenate([n.counts for n in noisy]) - np.concatenate(truth),
+        )
 
 
 def _limits(config: Description) -> dict[str, dict[str, Any]]:

@@ -52,12 +52,12 @@ class Tabulated:
 
     Attributes
     ----------
-    by_measurement : mapping of name to int64 array, shape (areas by groups of the level, cells)
+    by_level : mapping of ``table/level`` to int64 array, shape (areas by groups of the level, cells)
     left_out : mapping of table to int
         Records of the universe that its limit left out.
     """
 
-    by_measurement: Mapping[str, Ints]
+    by_level: Mapping[str, Ints]
     left_out: Mapping[str, int]
 
 

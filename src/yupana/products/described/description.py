@@ -151,6 +151,37 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """How finely a population group is counted: as finely as a first noisy total, or a published one, allows.
+
+    Attributes
+    ----------
+    steps : tuple of tuple of str
+        The coarsest first: of each the tables that show a group. The first of them shows what is measured.
+    thresholds : mapping of level to tuple of int
+        By name of the level: a group gets the step whose threshold is the last that its total reaches.
+    share : Fraction
+        Of each budget, spent on the total.
+    coarsest : frozenset of str
+        Codes of groups that always get the first step. No total is spent on them: they have the whole budget.
+    leave_out : mapping of level to Fraction
+        By name: the chance with which the count of an empty group is left out after the first step; others have none.
+    """
+
+    steps: tuple[tuple[str, ...], ...]
+    thresholds: Mapping[str, tuple[int, ...]]
+    share: Fraction
+    coarsest: frozenset[str] = frozenset()
+    leave_out: Mapping[str, Fraction] = field(default_factory=dict)
+
+    def budgets(self, budget: Budget) -> tuple[Budget, Budget]:
+        """What the total has of a budget, and what the cells have."""
+        if not isinstance(budget, Fraction):
+            return budget, budget
+        return budget * self.share, budget * (1 - self.share)
+
+
+@dataclass(frozen=True, slots=True)
 class DescribedTable:
     """A table that is measured.
 
@@ -178,6 +209,8 @@ class DescribedTable:
         Larger sensitivities than the derived ones, to which noise is scaled.
     groups : mapping of code to Where
         Groups that have other conditions in this table than elsewhere.
+    detail : Detail or None
+        None where every group is counted in every cell.
     """
 
     name: str
@@ -193,6 +226,7 @@ class DescribedTable:
     budgets: Mapping[str, Budget]
     stated: Sensitivity | None = None
     groups: Mapping[str, Where] = field(default_factory=dict)
+    detail: Detail | None = None
 
     @property
     def has_groups(self) -> bool:

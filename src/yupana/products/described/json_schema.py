@@ -27,6 +27,23 @@ def _file(description: str, *columns: str) -> Schema:
     return table(description, {"file": _TEXT, **dict.fromkeys(columns, _TEXT)}, optional)
 
 
+def _detail() -> Schema:
+    numbers: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
+    by_level: Schema = {"type": "object", "additionalProperties": numbers}
+    chances: Schema = {"type": "object", "additionalProperties": NUMBER}
+    return table(
+        "how finely each group is counted, by a noisy total that is not published",
+        {
+            "steps": said("tables that show a group, the coarsest first", {"type": "array", "items": _TEXTS}),
+            "thresholds": said("totals from which a group gets the next step", {"anyOf": [numbers, by_level]}),
+            "share": said("of each budget, spent on the total", NUMBER),
+            "coarsest": said("groups that always get the first step", {"type": "array", "items": _TEXT}),
+            "leave_out": said("by level, the chance with which the count of an empty group is left out", chances),
+        },
+        ("coarsest", "leave_out"),
+    )
+
+
 def schema() -> Schema:
     """The schema of a description."""
     labels: Schema = {"type": "object", "additionalProperties": _TEXT}
@@ -72,7 +89,8 @@ def schema() -> Schema:
         },
         ("column", "from", "first", "of", "code", "labels"),
     )
-    sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _TEXTS}}
+    parts: Schema = {"anyOf": [_TEXTS, _CONDITION]}
+    sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": parts}}
     ids = table(
         "a column whose values tell units apart", {"file": _TEXT, "column": _TEXT, "record": _TEXT}, ("record",)
     )
@@ -97,13 +115,18 @@ def schema() -> Schema:
                 "groups with conditions of their own", {"type": "object", "additionalProperties": _CONDITION}
             ),
             "headings": said(
-                "by table, the column that names its cells", {"type": "object", "additionalProperties": _TEXT}
+                "by table, the columns that name its cells",
+                {"type": "object", "additionalProperties": {"anyOf": [_TEXT, _TEXTS]}},
             ),
+            "detail": _detail(),
             "overlapping": said("whether cells may overlap", {"type": "boolean"}),
             "budget": said("by level", {"type": "object", "additionalProperties": BUDGET}),
             "stated": table("larger sensitivities than derived", {"unbounded": NUMBER, "bounded": NUMBER}),
         },
-        ("title", "where", "limit", "by", "margins", "cells", "sums", "groups", "headings", "overlapping", "stated"),
+        (
+            *("title", "where", "limit", "by", "margins", "cells", "sums", "groups", "headings", "detail"),
+            *("overlapping", "stated"),
+        ),
     )
     return root(
         "tables of a description",

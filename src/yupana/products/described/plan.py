@@ -1,13 +1,16 @@
 """From a description to the plan of a run: no data needed. Public."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 from yupana.errors import ConfigError
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
+from yupana.privacy.exact import Budget
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.stability import overlap, sensitivity, stability
+from yupana.products.described.tables import coarsest_name, families_of, groups_of, total_name
 
 
 def make_plan(
@@ -17,10 +20,10 @@ def make_plan(
     confidence: Fraction | None = None,
     margins: Margins = "exact",
 ) -> Plan:
-    """Plan a run: one measurement per table and level with a budget above zero, composed sequentially.
+    """Plan a run: what each table and level with a budget above zero measures, composed sequentially.
 
     The run satisfies rho-zCDP (epsilon-DP under pure DP) under the neighbours of the description, with rho the sum of
-    the budgets (docs/tables-privacy.md, theorem 3).
+    the budgets (docs/tables-privacy.md, theorems 3 and 4).
 
     Parameters
     ----------
@@ -40,10 +43,11 @@ def make_plan(
         confidence=confidence or description.confidence,
         mechanism=description.mechanism,
         measurements=tuple(
-            _measurement(description, table, level, budget, accounting)
+            measurement
             for table in description.tables
             for level in table.levels
             if (budget := table.budgets[level.name]) > 0
+            for measurement in _measurements(description, table, level, budget, accounting)
         ),
         margins=margins,
     )
@@ -79,23 +83,37 @@ def calibration(description: Description, scale: Sensitivity) -> Fraction:
     return scale.unbounded if description.neighbours is Neighbours.UNBOUNDED else scale.bounded
 
 
-def _measurement(
-    description: Description,
-    table: DescribedTable,
-    level: DescribedLevel,
-    budget: Fraction | float,
-    accounting: Accounting,
-) -> Measurement:
+def _measurements(
+    description: Description, table: DescribedTable, level: DescribedLevel, budget: Budget, accounting: Accounting
+) -> Iterator[Measurement]:
+    """One measurement; of a table with detail the totals that decide it, and the counts of groups that have none."""
     derived = proven(description, table, level)
     scale = scales(table, level, derived, accounting)
-    return Measurement(
-        name=f"{table.name}/{level.name}",
-        table=table.name,
-        level=level.name,
-        cells=len(table.cells),
-        mechanism=description.mechanism,
-        calibration=calibration(description, scale),
-        sensitivity=scale,
-        proven=derived,
-        budget=budget,
-    )
+
+    def measure(what: str, cells: int, part: Budget, branch: str = "") -> Measurement:
+        return Measurement(
+            name=f"{what}/{level.name}",
+            table=what,
+            level=level.name,
+            cells=cells,
+            mechanism=description.mechanism,
+            calibration=calibration(description, scale),
+            sensitivity=scale,
+            proven=derived,
+            budget=part,
+            composition=f"{table.name} {level.name}:{branch}" if branch else "",
+        )
+
+    if table.detail is None:
+        yield measure(table.name, len(table.cells), budget)
+        return
+    for_total, for_cells = table.detail.budgets(budget)
+    # A record is in so many groups of both kinds together; so the two do not add (theorem 4).
+    both = groups_of(table, level, coarsest=True) and groups_of(table, level, coarsest=False)
+    if groups_of(table, level, coarsest=True):
+        coarsest = families_of(table)[1].measured
+        yield measure(coarsest_name(table), coarsest, budget, "coarsest" if both else "")
+    if groups_of(table, level, coarsest=False):
+        branch = "chosen" if both else ""
+        yield measure(total_name(table), 1, for_total, branch)
+        yield measure(table.name, len(table.cells), for_cells, branch)

@@ -23,7 +23,7 @@ from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import overlap, sensitivity, stability
-from yupana.products.described.tables import families, published_groups
+from yupana.products.described.tables import TOTALS_OF, families, groups_of, published_groups
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.tables import Family
 from yupana.products.verify import Codes, verify_tables
@@ -38,7 +38,6 @@ class DescribedProduct(Product[Description]):
     key: Final = SYSTEM
     words: Final = Words(title="Tables of a description")
     confidence: Final = Fraction(9, 10)
-    adaptive: Final = False
     built_in: Final[Mapping[str, BuiltIn]] = {
         "people-and-homes": BuiltIn("an example, for the files of a synthetic census"),
         "s-dhc-2020-us": BuiltIn("the S-DHC of 2020 (PHSafe) of the United States"),
@@ -99,6 +98,7 @@ class DescribedProduct(Product[Description]):
             f"{table.name}/{level.name}": Entry(
                 table.budgets[level.name],
                 calibration(config, scales(table, level, proven(config, table, level), accounting)),
+                _share_of_cells(table, level),
             )
             for table in config.tables
             for level in table.levels
@@ -112,6 +112,10 @@ class DescribedProduct(Product[Description]):
         """Nothing: what one attribute costs is not derived yet."""
         del plan, parameters
         return {}
+
+    def is_adaptive(self, plan: Plan) -> bool:
+        """Where a table has detail that a noisy total decides."""
+        return any(m.table.startswith(TOTALS_OF) for m in plan.measurements)
 
     def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
         """None: the plan is compared with the description that the manifest holds."""
@@ -175,11 +179,23 @@ class DescribedProduct(Product[Description]):
         """Compare every row of every table with the plan."""
         try:
             config = described_in(manifest)
-            codes = Codes("true", partial(_area_of, config), partial(published_groups, config))
+            codes = Codes(
+                "true", partial(_area_of, config), partial(published_groups, config), may_lack=_may_lack(config)
+            )
             wrong, unchecked = verify_tables(release, manifest, families(config), codes)
         except (KeyError, TypeError, ValueError):
             return Checked(("the manifest does not hold a plan of a description",))
         return Checked(tuple(wrong), tuple(unchecked))
+
+
+def _share_of_cells(table: DescribedTable, level: DescribedLevel) -> Fraction:
+    """Which share of a budget the published cells have that have least of it."""
+    shared = table.detail and groups_of(table, level, coarsest=False)
+    return 1 - table.detail.share if table.detail and shared else Fraction(1)
+
+
+def _may_lack(config: Description) -> frozenset[str]:
+    return frozenset(table.name for table in config.tables if table.detail and table.detail.leave_out)
 
 
 def _derived(config: Description, table: DescribedTable, level: DescribedLevel) -> dict[str, Any]:

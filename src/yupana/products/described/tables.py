@@ -1,62 +1,113 @@
-"""The published tables of a description, from noisy counts. Public: nothing here sees a record."""
+"""The published tables of a description: which there are, and the groups that they show. Public: it sees no record."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
+from typing import Final
 
-import numpy as np
-
-from yupana.arrays import Ints
+from yupana.errors import ConfigError
 from yupana.plan.plan import Plan
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.tables import Cell, Choice, Family, Groups, Table, lay_out
 from yupana.products.verify import Key
-from yupana.release.rows import Coded, RowTable
+from yupana.release.rows import RowTable
+
+TOTALS_OF: Final = "totals of "
+"""How plans call what decides the detail of a table; no table's own name has a space."""
 
 _NUMBERS = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE")
 
 
 def families(description: Description) -> tuple[Family, ...]:
     """What is published: of each table that is measured its cells, and the tables that add them up."""
-    return tuple(_family(table) for table in description.tables if any(table.budgets.values()))
+    measured = [table for table in description.tables if any(table.budgets.values())]
+    return tuple(family for table in measured for family in families_of(table))
 
 
-def _family(of: DescribedTable) -> Family:
-    alone = tuple(Cell(labels, (i,)) for i, labels in enumerate(of.labels))
-    sums = (Table(s.name, s.columns, tuple(Cell(labels, parts) for labels, parts in s.rows)) for s in of.sums)
-    choice = Choice(tuple(range(len(alone))), (Table(of.name, of.columns, alone), *sums))
+def families_of(of: DescribedTable) -> tuple[Family, ...]:
+    """The family of a table; where some groups always get the coarsest step of it, theirs stands by itself.
+
+    Raises
+    ------
+    ConfigError
+        If a step does not show cells that hold each cell of the table once.
+    """
     keys = ("REGION_ID", "REGION_TYPE", *(["ITERATION_CODE"] if of.has_groups else []))
-    return Family(of.name, keys, (choice,), _NUMBERS)
+    shown = {table.name: table for table in _shown(of)}
+    if of.detail is None:
+        return (Family(of.name, keys, (Choice(tuple(range(len(of.labels))), tuple(shown.values())),), _NUMBERS),)
+    try:
+        choices = tuple(_choice([shown[name] for name in step], len(of.cells)) for step in of.detail.steps)
+    except ValueError as error:
+        raise ConfigError(f"tables.{of.name}.detail.steps: {error}") from None
+    if choices[-1].measured != len(of.cells):
+        raise ConfigError(f"tables.{of.name}.detail.steps: the last must show every cell of the table by itself")
+    every = Family(of.name, keys, choices, _NUMBERS)
+    if not of.detail.coarsest:
+        return (every,)
+    alone = Choice(tuple(range(choices[0].measured)), choices[0].tables)
+    return every, Family(coarsest_name(of), keys, (alone,), _NUMBERS)
 
 
-def groups(description: Description, level: DescribedLevel) -> Iterator[tuple[str, str]]:
-    """The areas and groups of a level, in the order of its counts."""
-    return product(description.areas[level.areas].codes, level.groups)
+def total_name(of: DescribedTable) -> str:
+    """What plans call the totals that decide the detail of a table; they are not published."""
+    return f"{TOTALS_OF}{of.name}"
+
+
+def coarsest_name(of: DescribedTable) -> str:
+    """What plans call the counts of groups that always get the coarsest step of a table."""
+    return f"coarsest of {of.name}"
+
+
+def _shown(of: DescribedTable) -> Iterator[Table]:
+    """The table itself and those that add up its cells."""
+    yield Table(of.name, of.columns, tuple(Cell(labels, (i,)) for i, labels in enumerate(of.labels)))
+    for sums in of.sums:
+        yield Table(sums.name, sums.columns, tuple(Cell(labels, parts) for labels, parts in sums.rows))
+
+
+def _choice(tables: Sequence[Table], cells: int) -> Choice:
+    """A step: the smallest rows of its first table are measured, and all its tables add them up.
+
+    Raises
+    ------
+    ValueError
+        If these rows do not hold each cell once, or a row of a table is no sum of them.
+    """
+    first = tables[0]
+    parts = list(dict.fromkeys(frozenset(cell.parts) for cell in first.cells))
+    smallest = [row for row in parts if not any(other < row for other in parts)]
+    if sorted(cell for row in smallest for cell in row) != list(range(cells)):
+        raise ValueError(f"the smallest rows of {first.name} must hold each cell of the table once")
+    finest = {cell: place for place, row in enumerate(smallest) for cell in row}
+    return Choice(
+        tuple(finest[cell] for cell in range(cells)), tuple(_coarser(table, finest, smallest) for table in tables)
+    )
+
+
+def _coarser(table: Table, finest: dict[int, int], measured: Sequence[frozenset[int]]) -> Table:
+    rows = []
+    for cell in table.cells:
+        parts = tuple(sorted({finest[part] for part in cell.parts}))
+        if sum(len(measured[part]) for part in parts) != len(cell.parts):
+            raise ValueError(f"row {' × '.join(map(str, cell.labels))} of {table.name} is no sum of measured cells")
+        rows.append(Cell(cell.labels, parts))
+    return Table(table.name, table.columns, tuple(rows))
 
 
 def published_groups(description: Description, family: Family, level: str) -> Iterator[Key]:
     """What the key columns of a family say of each group of a level."""
-    table = next(table for table in description.tables if table.name == family.name)
-    of = next(of for of in table.levels if of.name == level)
-    for area, group in groups(description, of):
-        yield (area, of.areas, group)[: len(family.keys)]
+    for table in description.tables:
+        for of in table.levels:
+            if of.name == level and family.name in {table.name, coarsest_name(table)}:
+                shown = groups_of(table, of, coarsest=family.name != table.name)
+                for area, group in product(description.areas[of.areas].codes, shown):
+                    yield (area, of.areas, group)[: len(family.keys)]
 
 
-def noisy_groups(description: Description, plan: Plan, noisy: Mapping[str, Ints]) -> Iterator[Groups]:
-    """The population groups of a plan, measurement by measurement.
-
-    Parameters
-    ----------
-    description : Description
-    plan : Plan
-    noisy : mapping of measurement name to int64 array, shape (areas by groups of the level, cells)
-    """
-    of = {family.name: family for family in families(description)}
-    levels = {(table.name, level.name): level for table in description.tables for level in table.levels}
-    for m in plan.measurements:
-        level = levels[m.table, m.level]
-        codes = description.areas[level.areas].codes
-        area, group = np.divmod(np.arange(len(codes) * len(level.groups)), len(level.groups))
-        yield Groups(of[m.table], 0, level.areas, Coded(codes, area), Coded(level.groups, group), noisy[m.name], m)
+def groups_of(table: DescribedTable, level: DescribedLevel, *, coarsest: bool) -> list[str]:
+    """The groups of a level that always get the coarsest step of a table, or all others."""
+    always = table.detail.coarsest if table.detail else frozenset()
+    return [code for code in level.groups if (code in always) == coarsest]
 
 
 def published_tables(description: Description, plan: Plan, groups: Iterable[Groups]) -> list[RowTable]:

@@ -64,7 +64,6 @@ class PhsafeProduct(Product[PhsafeConfig]):
     key: Final = "phsafe"
     words: Final = WORDS
     confidence: Final = DEFAULT_CONFIDENCE
-    adaptive: Final = False
     built_in: Final[Mapping[str, BuiltIn]] = {
         "s-dhc-2020-us": BuiltIn("the United States"),
         "s-dhc-2020-pr": BuiltIn("Puerto Rico"),
@@ -122,6 +121,11 @@ class PhsafeProduct(Product[PhsafeConfig]):
     def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
         """Of the tables and iterations that read a column of the attribute."""
         return losses_by_attribute(plan, parameters)
+
+    def is_adaptive(self, plan: Plan) -> bool:
+        """No: every cell is measured."""
+        del plan
+        return False
 
     def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
         """Tables, levels and thresholds that are none."""

@@ -152,7 +152,8 @@ class SafetabProduct(Product[Parameters[K]]):
     """What both products do alike."""
 
     confidence: Final = Fraction(95, 100)
-    adaptive: bool = False
+    chooses: bool = False
+    """Whether a noisy total chooses the table of a group."""
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
     privacy_unit: str
@@ -236,6 +237,11 @@ class SafetabProduct(Product[Parameters[K]]):
             for name in self.attributes
         }
 
+    def is_adaptive(self, plan: Plan) -> bool:
+        """Of persons: their first stage chooses."""
+        del plan
+        return self.chooses
+
     def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
         """None: what a plan of SafeTab may hold is told by the code files."""
         del plan, parameters
@@ -276,7 +282,7 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
     privacy_unit = "person record"
     places = _LEVELS
     families: Final = FAMILIES["safetab-p"]
-    adaptive = True
+    chooses = True
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {CELLS_OF_PERSONS.name: ("Sex", "Age")}
     words: Final = _WORDS_P
 

@@ -31,7 +31,6 @@ class TopdownProduct(Product[Configuration]):
     words: Final = Words(title="TopDown")
     confidence: Final = DEFAULT_CONFIDENCE
     families: Final = ()
-    adaptive: Final = False
     built_in: Final[Mapping[str, BuiltIn]] = {
         "pl94-2020-us": BuiltIn("TopDown, persons", "topdown"),
         "pl94-2020-pr": BuiltIn("Puerto Rico, persons", "topdown-pr"),
@@ -100,6 +99,11 @@ class TopdownProduct(Product[Configuration]):
         """Of the queries that can tell values of the attribute apart."""
         schema = parameters.get("schema", {})
         return {name: plan.loss_of([m for m in plan.measurements if _asks(m.table, name, schema)]) for name in schema}
+
+    def is_adaptive(self, plan: Plan) -> bool:
+        """No: what is measured is known beforehand."""
+        del plan
+        return False
 
     def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
         """Any plan can be one of TopDown."""

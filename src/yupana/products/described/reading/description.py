@@ -21,6 +21,7 @@ from yupana.products.described.reading.document import NAME, DescriptionDocument
 from yupana.products.described.reading.records import RecordReader
 from yupana.products.described.reading.tables import TableReader
 from yupana.products.described.stability import overlap, stability
+from yupana.products.described.tables import families_of
 
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
 _OPTIONAL: Final = (
@@ -113,6 +114,7 @@ def _check(doc: DescriptionDocument, made: Description) -> None:
     """What follows from everything together: sensitivities, and cells that nothing can count in."""
     for table in made.tables:
         _check_cells(doc, made, table)
+        _check_detail(doc, table)
         for level in table.levels:
             try:
                 stability(made, table, level)
@@ -120,6 +122,20 @@ def _check(doc: DescriptionDocument, made: Description) -> None:
                 doc.faults.extend([str(error)] if str(error) not in doc.faults else [])
     if not any(budget for table in made.tables for budget in table.budgets.values()):
         doc.faults.append("tables: every budget is 0, so nothing would be measured")
+
+
+def _check_detail(doc: DescriptionDocument, table: DescribedTable) -> None:
+    """That the steps of a table are of one and the same cells."""
+    try:
+        coarsest = families_of(table)[0].choices[0]
+    except ConfigError as error:
+        doc.faults.append(str(error))
+        return
+    place = f"tables.{table.name}.detail"
+    if table.detail and table.detail.leave_out and coarsest.measured > 1:
+        doc.faults.append(f"{place}.leave_out: needs a first step of one cell, the total that is left out")
+    if table.detail and doc.told["tables"][table.name].get("overlapping") is True:
+        doc.faults.append(f"{place}: needs cells that do not overlap")
 
 
 def _check_cells(doc: DescriptionDocument, made: Description, table: DescribedTable) -> None:

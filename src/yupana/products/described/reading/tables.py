@@ -16,11 +16,12 @@ from yupana.products.described.description import (
     DescribedFile,
     DescribedLevel,
     DescribedTable,
+    Detail,
     RecordLimit,
     Sums,
     in_join,
 )
-from yupana.products.described.reading.conditions import ConditionReader
+from yupana.products.described.reading.conditions import Classified, ConditionReader
 from yupana.products.described.reading.document import NAME, DescriptionDocument
 
 MOST_CELLS: Final = 100_000
@@ -73,6 +74,7 @@ class TableReader:
             "stated",
             "groups",
             "headings",
+            "detail",
         )
         check_keys(place, told, ("counts", "budget"), self.doc.faults, optional=optional)
         counts = told.get("counts")
@@ -97,6 +99,8 @@ class TableReader:
         for level in budgets:
             self._check_level(place, self.levels[level], chain, groups)
         limit, stated = self._limit(place, told, chain), self._stated(place, told)
+        names = [name, *(sums.name for sums in sums)]
+        detail = self._detail(f"{place}.detail", told["detail"], names, budgets) if "detail" in told else None
         if len(self.doc.faults) > before:
             return None
         of = tuple(level for name, level in self.levels.items() if name in budgets)
@@ -107,7 +111,7 @@ class TableReader:
             (f"group {code} of {areas}" for areas, code in dict.fromkeys(shown) if shown.count((areas, code)) > 1),
         )
         return DescribedTable(
-            name, title, counts, universe, limit, columns, labels, cells, sums, of, budgets, stated, groups
+            name, title, counts, universe, limit, columns, labels, cells, sums, of, budgets, stated, groups, detail
         )  # fmt: skip
 
     def _cells(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
@@ -122,37 +126,58 @@ class TableReader:
         labels = tuple((label,) for label in named)
         self.doc.check_labels(place, named)
         cells = tuple(self.conditions.where(f"{place}.cells.{label}", of, chain) for label, of in named.items())
-        sums = self._sums(place, told, {label: i for i, label in enumerate(named)}, headings)
-        return (headings.get(place.partition(".")[2], "CELL"),), labels, cells, tuple(sums)
+        sums = self._sums(place, told, {label: i for i, label in enumerate(named)}, cells, headings)
+        return headings.get(place.partition(".")[2], ("CELL",)), labels, cells, tuple(sums)
 
-    def _headings(self, place: str, told: dict[str, Any]) -> dict[str, str]:
+    def _headings(self, place: str, told: dict[str, Any]) -> dict[str, tuple[str, ...]]:
         """What the columns of cells are called, by table."""
         found = {}
         for table, heading in read_table(f"{place}.headings", told.get("headings", {}), self.doc.faults).items():
             if table not in {place.partition(".")[2], *told.get("sums", {})}:
                 self.doc.faults.append(f"{place}.headings: {table!r} is neither the table nor one of its sums")
-            if not (isinstance(heading, str) and NAME.fullmatch(heading) and heading not in RESERVED[:-1]):
+            several = heading if isinstance(heading, list) and table != place.partition(".")[2] else [heading]
+            names = [name for name in several if isinstance(name, str) and NAME.fullmatch(name)]
+            if len(set(names)) < len(several) or set(names) & set(RESERVED[:-1]):
                 self.doc.faults.append(f"{place}.headings.{table}: must be the name of a column of cells")
-            found[table] = str(heading)
+            found[table] = tuple(names)
         return found
 
     def _sums(
-        self, place: str, told: dict[str, Any], number: Mapping[str, int], headings: Mapping[str, str]
+        self,
+        place: str,
+        told: dict[str, Any],
+        number: Mapping[str, int],
+        cells: Sequence[Where],
+        headings: Mapping[str, tuple[str, ...]],
     ) -> Iterator[Sums]:
+        """Tables whose rows add up cells; where a table has several columns of cells, | stands between its labels."""
         for name, rows in read_table(f"{place}.sums", told.get("sums", {}), self.doc.faults).items():
             made = []
             self.doc.check_name(f"{place}.sums.{name}", name)
+            columns = headings.get(name, ("CELL",))
             for label, parts in read_table(f"{place}.sums.{name}", rows, self.doc.faults).items():
-                if not isinstance(parts, list) or not parts or any(part not in number for part in parts):
-                    self.doc.faults.append(
-                        f"{place}.sums.{name}.{label}: must be a list of labels of cells of the table"
-                    )
-                elif len(set(parts)) < len(parts):
-                    self.doc.faults.append(f"{place}.sums.{name}.{label}: adds a cell twice")
-                else:
-                    made.append(((label,), tuple(number[part] for part in parts)))
-            self.doc.check_labels(f"{place}.sums.{name}", [label for (label,), _ in made])
-            yield Sums(name, (headings.get(name, "CELL"),), tuple(made))
+                labels = tuple(label.split("|")) if len(columns) != 1 else (label,)
+                if len(labels) != len(columns):
+                    text = f"must have {len(columns)} labels with | between them"
+                    self.doc.faults.append(f"{place}.sums.{name}.{label}: {text}")
+                self.doc.check_labels(f"{place}.sums.{name}", labels)
+                made.append((labels, self._parts(f"{place}.sums.{name}.{label}", parts, number, cells)))
+            yield Sums(name, columns, tuple(made))
+
+    def _parts(self, place: str, told: object, number: Mapping[str, int], cells: Sequence[Where]) -> tuple[int, ...]:
+        """The cells that a row adds up: a list of their labels, or all that a condition holds."""
+        if isinstance(told, dict):
+            condition = self.conditions.where(place, told)
+            within = tuple(i for i, cell in enumerate(cells) if cell & condition == cell)
+            if not within or any((cells[i] & condition).is_possible for i in range(len(cells)) if i not in within):
+                self.doc.faults.append(f"{place}: must hold some cells of the table, each whole or not at all")
+            return within
+        if not isinstance(told, list) or not told or any(part not in number for part in told):
+            self.doc.faults.append(f"{place}: must be a list of labels of cells of the table, or a condition")
+            return ()
+        if len(set(told)) < len(told):
+            self.doc.faults.append(f"{place}: adds a cell twice")
+        return tuple(number[part] for part in told)
 
     def _by(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
         nothing: Any = ((), (), (), ())
@@ -184,25 +209,52 @@ class TableReader:
         cells = tuple(
             _all(Where(((v.column, values),)) for v, (_, values) in zip(chosen, of, strict=True)) for of in pairs
         )
-        return names, labels, cells, tuple(self._margins(place, told, names, labels))
+        margins = self._margins(place, told, dict(zip(names, chosen, strict=True)), labels)
+        return names, labels, cells, tuple(margins)
 
     def _margins(
-        self, place: str, told: dict[str, Any], names: Sequence[str], labels: Sequence[tuple[str, ...]]
+        self, place: str, told: dict[str, Any], variables: Mapping[str, Classified], labels: Sequence[tuple[str, ...]]
     ) -> Iterator[Sums]:
+        """Tables that keep some of the columns of cells, as they are or in coarser classes."""
         if "sums" in told:
             self.doc.faults.append(f"{place}.sums: are of tables with cells; name columns under margins")
         for name, kept in read_table(f"{place}.margins", told.get("margins", {}), self.doc.faults).items():
             self.doc.check_name(f"{place}.margins.{name}", name)
-            kept_names = [str(column).rpartition(".")[2] for column in kept] if isinstance(kept, list) else None
-            if kept_names is None or any(column not in names for column in kept_names):
-                self.doc.faults.append(f"{place}.margins.{name}: must be a list of some of {', '.join(names)}")
+            if not isinstance(kept, list):
+                self.doc.faults.append(f"{place}.margins.{name}: must be a list of some of {', '.join(variables)}")
                 continue
-            places = [i for i, column in enumerate(names) if column in kept_names]
+            called = [str(column).rpartition(".")[2] for column in kept]
+            if len(set(called)) < len(called):
+                self.doc.faults.append(f"{place}.margins.{name}: names a column twice")
+            kept_classes = [self._coarser(f"{place}.margins.{name}", column, variables) for column in called]
+            order = sorted(range(len(called)), key=lambda i: kept_classes[i][0])
             rows: dict[tuple[str, ...], list[int]] = {}
             for cell, of in enumerate(labels):
-                rows.setdefault(tuple(of[i] for i in places) or ("total",), []).append(cell)
-            columns = tuple(names[i] for i in places) or ("CELL",)
+                row = tuple(kept_classes[i][1].get(of[kept_classes[i][0]], "") for i in order)
+                rows.setdefault(row or ("total",), []).append(cell)
+            columns = tuple(called[i] for i in order) or ("CELL",)
             yield Sums(name, columns, tuple((of, tuple(parts)) for of, parts in rows.items()))
+
+    def _coarser(self, place: str, name: str, variables: Mapping[str, Classified]) -> tuple[int, dict[str, str]]:
+        """Which column of cells a margin keeps, and the class that it shows of each class of that."""
+        names = list(variables)
+        if name in variables:
+            return names.index(name), {label: label for label in variables[name].classes}
+        recode = self.conditions.recodes.get(name)
+        if recode is None or recode.column not in {of.column for of in variables.values()}:
+            self.doc.faults.append(f"{place}: {name!r} is none of {', '.join(names)}, nor a recode of one of them")
+            return 0, {}
+        finer = next(of for of in names if variables[of].column == recode.column)
+        within = {
+            label: [coarse for coarse, wide in recode.classes.items() if values <= wide]
+            for label, values in variables[finer].classes.items()
+        }
+        lost = [label for label, of in within.items() if len(of) != 1]
+        self.doc.fault_each(f"{place}: {name}", f"is a class of {finer} that lies in no one class:", map(repr, lost))
+        covered = frozenset().union(*variables[finer].classes.values())
+        wide = [coarse for coarse, values in recode.classes.items() if not values <= covered]
+        self.doc.fault_each(f"{place}: {name}", f"is a class with values that are in none of {finer}:", map(repr, wide))
+        return names.index(finer), {label: of[0] for label, of in within.items() if of}
 
     def _budgets(self, place: str, told: object) -> dict[str, Budget]:
         found = {}
@@ -226,6 +278,61 @@ class TableReader:
                     else in_join(*name.split(".", 1))
                 )
                 self.conditions.check_reach(f"{place}.budget.{level.name} (group {code})", column, chain)
+
+    def _detail(self, place: str, told: object, names: Sequence[str], levels: Collection[str]) -> Detail | None:
+        """How finely groups are counted; ``names`` are the table's and its sums', ``levels`` those with a budget."""
+        before = len(self.doc.faults)
+        told = read_table(place, told, self.doc.faults)
+        optional = ("coarsest", "leave_out")
+        check_keys(place, told, ("steps", "thresholds", "share"), self.doc.faults, optional=optional)
+        steps = self._steps(f"{place}.steps", told.get("steps"), names)
+        thresholds = self._thresholds(f"{place}.thresholds", told.get("thresholds"), len(steps) - 1, levels)
+        share = self.doc.fraction(f"{place}.share", told.get("share"))
+        coarsest = told.get("coarsest", [])
+        known = {code for level in levels for code in self.levels[level].groups}
+        if not isinstance(coarsest, list) or any(code not in known for code in coarsest):
+            self.doc.faults.append(f"{place}.coarsest: must be a list of groups of the levels of the table")
+        leave_out = {}
+        for level, chance in read_table(f"{place}.leave_out", told.get("leave_out", {}), self.doc.faults).items():
+            if level not in levels:
+                self.doc.faults.append(f"{place}.leave_out: {level!r} is no level of the table{nearest(level, levels)}")
+            leave_out[level] = self.doc.fraction(f"{place}.leave_out.{level}", chance)
+        shares = [(f"{place}.share", share), *((f"{place}.leave_out.{level}", of) for level, of in leave_out.items())]
+        self.doc.faults.extend(f"{at}: must be below 1" for at, of in shares if of is not None and of >= 1)
+        if len(self.doc.faults) > before or share is None:
+            return None
+        return Detail(
+            steps, thresholds, share, frozenset(coarsest), {level: of for level, of in leave_out.items() if of}
+        )
+
+    def _steps(self, place: str, told: object, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        if not isinstance(told, list) or len(told) < 2 or not all(isinstance(step, list) and step for step in told):
+            self.doc.faults.append(f"{place}: must be a list of at least two lists of tables, the coarsest first")
+            return ()
+        shown = [table for step in told for table in step]
+        strange = [table for table in shown if table not in names]
+        self.doc.fault_each(place, f"is none of {', '.join(names)}", map(repr, strange))
+        lost = [name for name in names[1:] if name not in shown]
+        self.doc.fault_each(place, "is shown in no step", lost)
+        return tuple(tuple(step) for step in told)
+
+    def _thresholds(self, place: str, told: object, number: int, levels: Collection[str]) -> dict[str, tuple[int, ...]]:
+        """By level; one list is for all of them."""
+        by_level = told if isinstance(told, dict) else dict.fromkeys(levels, told)
+        lost = [level for level in levels if level not in by_level]
+        self.doc.fault_each(place, "no list for level", lost)
+        strange = [level for level in by_level if level not in levels]
+        self.doc.fault_each(place, "is no level of the table", map(repr, strange))
+        found = {}
+        for level, of in by_level.items():
+            numbers = (
+                tuple(int(n) for n in of if isinstance(n, Number) and n.isdecimal()) if isinstance(of, list) else ()
+            )
+            if len(numbers) != number or list(numbers) != sorted(set(numbers)):
+                text = f"must be {number} ascending whole numbers, one for each step but the first"
+                self.doc.faults.append(f"{place}.{level}: {text}")
+            found[level] = numbers
+        return found
 
     def _limit(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> RecordLimit | None:
         if "limit" not in told:
