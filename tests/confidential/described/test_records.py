@@ -141,3 +141,12 @@ def test_keys_that_are_null_are_counted(tmp_path: Path) -> None:
         "my-people.parquet: key: home must have a value; 1 record; row 2",
         "my-people.parquet: link: home is no home id of homes; 1 record; row 1",
     ]
+
+
+def test_a_separator_in_quotes_is_no_field_too_many(tmp_path: Path) -> None:
+    told = json.loads(json.dumps(FAMILY))
+    told["files"]["my-people"]["columns"] = {"employed": {"codes": WORDS, "missing": "unknown"}}
+    (tmp_path / "homes.csv").write_text('home id,where\n"h,7""1",N\n', encoding="utf-8")
+    for fields, expected in (("", []), (",", ["my-people.csv: row_shape: has too many fields; 1 record; line 2"])):
+        (tmp_path / "my-people.csv").write_text(f'id,home,employed\n"p,81","h,7""1",{fields}\n', encoding="utf-8")
+        assert [str(one) for one in yupana.validate("tables", told, tmp_path)] == expected
