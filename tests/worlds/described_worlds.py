@@ -45,11 +45,11 @@ def make_world(seed: int) -> World:
     rng = random.Random(seed)  # noqa: S311 (no noise)
     while True:
         document = _document(rng)
-        if accepted := _accepted(document):
-            return World(accepted, _records(rng, accepted))
+        if told := accepted(document):
+            return World(told, _records(rng, told))
 
 
-def _accepted(document: dict[str, Any]) -> dict[str, Any] | None:
+def accepted(document: dict[str, Any]) -> dict[str, Any] | None:
     """The document without the tables that have no sensitivity."""
     while document["tables"]:
         faults: list[str] = []
