@@ -134,7 +134,7 @@ def test_what_is_kept_does_not_depend_on_memory(tmp_path: Path, monkeypatch: pyt
     rows = [(str(rng.randrange(500)), rng.choice("AB")) for _ in range(2000)]
     (one := tmp_path / "one").mkdir()
     whole = counted(rows, one, 1)
-    monkeypatch.setattr("yupana.confidential.described.tabulate.memory_limit", lambda _: 100_000)
+    monkeypatch.setattr("yupana.confidential.tabulate.one_of_each.memory_limit", lambda _: 100_000)
     (two := tmp_path / "two").mkdir()
     assert counted(rows, two, 1) == whole
     assert sum(whole.values()) == len({patient for patient, _ in rows})
@@ -156,3 +156,29 @@ def test_areas_of_records_that_are_kept_are_theirs(tmp_path: Path) -> None:
     assert found == Counter((town, ward) for _, ward, town in rows)
     log = json.loads((tmp_path / "out.confidential.log").read_text())
     assert log["records_left_out_by_limits"] == {"wards": 60}
+
+
+def test_tables_that_are_counted_apart_keep_the_same_record_of_each_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a number of the record then, and these are chosen together."""
+    told = document(1)
+    told["files"]["visits"]["columns"] |= {name: {"codes": [*"abc"]} for name in ("x", "y")}
+    table = told["tables"]["wards"]
+    told["tables"] = {name: {**table, "by": [f"visits.{name}"]} for name in ("ward", "x", "y")}
+    told["tables"]["xy"] = {**table, "by": ["visits.x", "visits.y"]}
+    rng = Random(4)  # noqa: S311 (records of nobody)
+    rows = [(rng.randrange(50), rng.choice("AB"), rng.choice("abc"), rng.choice("abc")) for _ in range(300)]
+    (folder := tmp_path / "in").mkdir()
+    text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+    (folder / "visits.csv").write_text("patient,ward,x,y\n" + text)
+    (folder / "SYNTHETIC").touch()
+    found = []
+    for few in (1 << 17, 1):
+        monkeypatch.setattr("yupana.confidential.tabulate.batches._FEW", few)
+        made = yupana.exact("tables", told, folder, tmp_path / str(few))
+        found.append([made.path(name).read_bytes() for name in told["tables"]])
+    assert found[0] == found[1]
+    with made.path("xy").open() as file:
+        cells = list(csv.DictReader(file, delimiter="|"))
+    assert sum(int(cell["COUNT"]) for cell in cells) == len({row[0] for row in rows})

@@ -33,6 +33,19 @@ class Where:
         return Where(tuple((column, values) for column, values in self.columns if column in columns))
 
 
+def as_sql(predicate: Where) -> str:
+    """A condition in SQL, its columns by the names that they have there."""
+    return " AND ".join(_test(column, sorted(values)) for column, values in predicate.columns) or "true"
+
+
+def _test(column: str, values: list[int]) -> str:
+    if not values:
+        return "false"
+    if len(values) == values[-1] - values[0] + 1:
+        return f"{column} BETWEEN {values[0]} AND {values[-1]}"
+    return f"{column} IN ({', '.join(map(str, values))})"
+
+
 def where(**columns: Values) -> Where:
     """Build a `Where`: ``where(RTYPE="3", QAGE=range(18), HHT2="01 02")``."""
     return Where(tuple(sorted((column, _numbers(values)) for column, values in columns.items())))

@@ -24,7 +24,7 @@ def counted(description: Description, forests: Forests, forest: list[Node]) -> M
         with open_described(description, Path(folder), None, ColumnMap()) as records:
             records.require_valid()
             wanted = {table.name: table.levels for table in description.tables}
-            return tabulate(records.db, description, wanted, limited=True).by_measurement
+            return tabulate(records.db, description, wanted, limited=True).by_level
 
 
 def search(seed: int, neighbours: int) -> list[float]:

@@ -17,6 +17,7 @@ from yupana.confidential.described.counter import DescribedCounter
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import open_described
 from yupana.files.column_map import ColumnMap
+from yupana.plan import classes
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.described.product import TABLES, without_noise
@@ -65,6 +66,49 @@ def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int
     for seed in range(first, first + 10):
         world = make_world(seed)
         assert counted(*save(world, tmp_path / str(seed), seed, form)) == published(world.document, world.records), seed
+
+
+def test_worlds_are_counted_alike_by_many_numbers_of_a_record_and_a_few_rows_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("yupana.confidential.tabulate.batches._FEW", 1)
+    monkeypatch.setattr("yupana.confidential.tabulate.batches._AT_ONCE", 7)
+    for seed in range(200, 206):
+        world = make_world(seed)
+        assert counted(*save(world, tmp_path / str(seed), seed)) == published(world.document, world.records), seed
+
+
+def test_groups_that_are_too_many_together_are_counted_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = [str(number) for number in range(6)]
+    columns = {name: {"codes": codes} for name in "abc"}
+    document = {
+        "name": "groups",
+        "unit": "persons",
+        "files": {"persons": {"columns": columns}},
+        "areas": {"all": {}, "a": {"column": "persons.a"}},
+        "groups": {name: {"where": {f"persons.{name}": codes[:3]}} for name in "abc"},
+        "levels": {"by": {"areas": "a", "groups": [*"abc"]}},
+        "tables": {"t": {"counts": "persons", "by": ["persons.a"], "budget": {"by": 1}}},
+    }
+    records = {"persons": [{"a": str(i % 6), "b": str(i // 2 % 6), "c": str(i // 3 % 6)} for i in range(90)]}
+    expected = published(document, records)
+    saved = save(World(document, records), tmp_path)
+    monkeypatch.setattr("yupana.confidential.tabulate.batches._FEW", 1)
+    # Cells are told apart by 6 values of a, and the groups b and c by 2 each.
+    monkeypatch.setattr(classes, "_MOST_COMBINATIONS", 12)
+    assert counted(*saved) == expected
+    plan = yupana.plan("tables", saved[0])
+    # By all groups times all cells, which is more than by any record.
+    assert plan["t/by"].sensitivity.unbounded == 18
+    config = TABLES.read(saved[0])
+    monkeypatch.setattr(classes, "_MOST_COMBINATIONS", 11)
+    with (
+        open_described(config, saved[1], None, ColumnMap()) as opened,
+        pytest.raises(yupana.ConfigError, match="of t some cell and group together tell too many combinations"),
+    ):
+        DescribedCounter().count(opened, config, TABLES.plan(config))
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

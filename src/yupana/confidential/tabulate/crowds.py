@@ -6,8 +6,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.tabulate.joined import as_sql
-from yupana.plan.predicates import Where
+from yupana.plan.predicates import Where, as_sql
 
 Int64Array = NDArray[np.int64]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from yupana.files.columns import PERSONS, UNITS, RecordFile
 from yupana.plan.classes import Classes, classify
-from yupana.plan.predicates import Where
+from yupana.plan.predicates import Where, as_sql
 
 Int64Array = NDArray[np.int64]
 
@@ -231,9 +231,3 @@ def _count_dropped(
         )
         for name, pair in numbered.items()
     }
-
-
-def as_sql(predicate: Where) -> str:
-    """A predicate on columns of codes as a condition in SQL."""
-    tests = [f"{column} IN ({', '.join(map(str, sorted(values)))})" for column, values in predicate.columns]
-    return " AND ".join(tests) or "true"
