@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError
+from yupana.files.codes import read_codes
 from yupana.files.delimited import read_header
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
-from yupana.products.described.codes import read_codes
 from yupana.products.described.product import TABLES, described
 from yupana.products.described.reading.document import NAME
 from yupana.products.described.reading.records import MOST_VALUES

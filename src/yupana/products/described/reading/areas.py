@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from yupana.errors import nearest
+from yupana.files.codes import read_pairs
 from yupana.files.document import Number, check_keys, is_text, read_table
 from yupana.plan.predicates import Where
-from yupana.products.described.codes import read_pairs
 from yupana.products.described.description import EVERYONE, AreaKind, DescribedLevel, in_join
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.document import DescriptionDocument

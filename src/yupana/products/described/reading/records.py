@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from yupana.errors import nearest
+from yupana.files.codes import read_codes
 from yupana.files.columns import Column
 from yupana.files.document import Number, check_keys, is_text, read_table
-from yupana.products.described.codes import read_codes
 from yupana.products.described.description import DescribedColumn, DescribedFile
 from yupana.products.described.reading.document import DescriptionDocument
 

@@ -1,4 +1,4 @@
-"""Lists of codes: in a description, or in a public file that it names. Public."""
+"""Lists of codes and of what each lies in: in a configuration, or in a public file that it names. Public."""
 
 import csv
 from collections.abc import Iterator
