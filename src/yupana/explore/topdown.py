@@ -137,9 +137,14 @@ def finite_configuration(source: str) -> Configuration:
     Raises
     ------
     ConfigError
-        If it cannot be read, or its budget is infinite.
+        If it cannot be read, its budget is infinite, or it has areas of its own.
     """
     configuration = TOPDOWN.read(source)
+    if configuration.areas is not None:
+        raise ConfigError(
+            f"config {source}: has areas of its own, and the explorer compares spines of the Census Bureau's blocks; "
+            "yupana topdown plan shows its margins"
+        )
     if configuration.budget == INFINITE:
         raise ConfigError(f"config {source}: its budget is infinite, and without noise there is nothing to explore")
     return configuration

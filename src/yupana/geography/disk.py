@@ -38,17 +38,20 @@ def write_blocks(folder: Path, spine: Spine) -> int:
     order = np.argsort(spine.blocks)
     upper = [(level, spine.tree.ancestors(i)[order]) for i, level in enumerate(spine.levels[:-1])]
     names = [level.labels() for level, _ in upper]
-    blocks = spine.blocks[order]
+    blocks, codes = spine.blocks[order], spine.levels[-1].names
 
     def rows(start: int, stop: int) -> Rows:
-        written = [f"{block:016d}" for block in blocks[start:stop].tolist()]
+        here = blocks[start:stop].tolist()
+        written = [codes[block] for block in here] if codes else [f"{block:016d}" for block in here]
         units = [
             list(map(labels.__getitem__, unit[start:stop].tolist()))
             for labels, (_, unit) in zip(names, upper, strict=True)
         ]
-        return zip(written, *units, written, strict=True)
+        return zip(written, *units, *([written] * repeated), strict=True)
 
-    _write(folder / BLOCKS, ("block", *spine.tree.names), len(blocks), rows)
+    # The last column repeats the first, but where both would be called the same.
+    repeated = spine.tree.names[-1] != "block"
+    _write(folder / BLOCKS, ("block", *spine.tree.names)[: None if repeated else -1], len(blocks), rows)
     return len(blocks)
 
 
@@ -125,12 +128,20 @@ class WrittenSpine:
     labels : tuple of tuple of str
         Identifiers of the units of each geolevel but the blocks, in the order of the tree.
     block : ndarray of int64
-        The 16 digits of the blocks in the order of the tree, of shape (blocks,).
+        The 16 digits of the blocks in the order of the tree, or their places in `names`, of shape (blocks,).
+    names : tuple of str
+        Codes of the blocks that are any texts, in order; empty where they are digits.
     """
 
     tree: Tree
     labels: tuple[tuple[str, ...], ...]
     block: Ints
+    names: tuple[str, ...] = ()
+
+    def block_labels(self) -> list[str]:
+        """The codes of the blocks, in the order of the tree."""
+        block = self.block.tolist()
+        return [self.names[i] for i in block] if self.names else [f"{digits:016d}" for digits in block]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,8 +221,16 @@ def _one_of(choices: tuple[Any, ...], value: object) -> Any:  # noqa: ANN401  (o
     return choices[choices.index(value)]
 
 
-def read_spine(folder: Path, levels: tuple[str, ...]) -> WrittenSpine:
+def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False) -> WrittenSpine:
     """Read which geounits the blocks lie in.
+
+    Parameters
+    ----------
+    folder : Path
+    levels : tuple of str
+        Geolevels from the root to the blocks.
+    any_codes : bool
+        Whether codes of blocks are any texts, else 16 digits.
 
     Raises
     ------
@@ -219,7 +238,14 @@ def read_spine(folder: Path, levels: tuple[str, ...]) -> WrittenSpine:
         If blocks.csv does not hold a hierarchy with a single root.
     """
     with open_delimited(folder / BLOCKS, ("block", *levels[:-1])) as file:
-        block = file.digits("block", 16)
+        names: tuple[str, ...] = ()
+        if any_codes:
+            codes = file.texts("block", nines=True)
+            block, names = codes.index.astype(np.int64), codes.labels
+            if (block < 0).any():
+                raise InputError(f"{file.path}, column block: a block has no code")
+        else:
+            block = file.digits("block", 16)
         if repeated := first_repeated(block):
             raise file.fault(repeated[1], "block", "the block is listed twice")
         columns = [file.texts(level, nines=True) for level in levels[:-1]]
@@ -237,7 +263,7 @@ def read_spine(folder: Path, levels: tuple[str, ...]) -> WrittenSpine:
         tuple(column.labels[i] for i in key[first].tolist())
         for column, key, first in zip(columns, keys, firsts, strict=False)
     ]
-    return WrittenSpine(tree, tuple(labels), block[order])
+    return WrittenSpine(tree, tuple(labels), block[order], names)
 
 
 def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
@@ -298,12 +324,13 @@ def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) 
 
 def _positions(rows: DelimitedFile, spine: WrittenSpine, level: int) -> Ints:
     """The position in the tree of each geounit of a geolevel, or -1 where blocks.csv does not know it."""
-    if level == len(spine.tree.names) - 1:
+    if level == len(spine.tree.names) - 1 and not spine.names:
         order = np.argsort(spine.block)
         at = positions(rows.digits("geounit", 16), spine.block[order])
         return np.where(at < 0, -1, order[at])
     unit = rows.texts("geounit", nines=True)
-    place = {label: i for i, label in enumerate(spine.labels[level])}
+    labels = spine.labels[level] if level < len(spine.labels) else spine.block_labels()
+    place = {label: i for i, label in enumerate(labels)}
     of_label = np.array([place.get(label, -1) for label in unit.labels], dtype=np.int64)
     return np.append(of_label, -1)[unit.index]
 

@@ -28,6 +28,8 @@ class Geolevel:
         Positions in the shares of the spine.
     bypassed : ndarray of bool
         Whether the unit has given up its share to the unit above.
+    names : tuple of str
+        Identifiers that are any texts, by the number in `code`; empty where they are digits.
     """
 
     name: str
@@ -36,9 +38,12 @@ class Geolevel:
     part: Indices
     share: Indices
     bypassed: Flags
+    names: tuple[str, ...] = ()
 
     def labels(self, start: int = 0, stop: int | None = None) -> list[str]:
         """The identifiers of the units from `start` up to `stop`, unique within the geolevel."""
+        if self.names:
+            return [self.names[code] for code in self.code[start:stop].tolist()]
         if self.width == 0:
             return [self.name] * len(self.code[start:stop])
         names = [f"{code:0{self.width}d}" for code in self.code[start:stop].tolist()]
@@ -57,7 +62,7 @@ class Spine:
     ----------
     tree : Tree
     levels : tuple of Geolevel
-        In the order of the tree. The codes of the last are the 16 digits of the blocks.
+        In the order of the tree. The codes of the last are the 16 digits of the blocks, or their places in `names`.
     shares : tuple of Fraction
         The distinct shares that occur; few, whatever the number of units.
     """
@@ -68,7 +73,7 @@ class Spine:
 
     @property
     def blocks(self) -> Ints:
-        """The 16 digits of the blocks as numbers, of shape (blocks,)."""
+        """The 16 digits of the blocks as numbers, or their places among codes of any form, of shape (blocks,)."""
         return self.levels[-1].code
 
 

@@ -44,6 +44,23 @@ def states(description: str, codes: Sequence[str]) -> Schema:
     return said(description, {"type": "array", "items": items, "minItems": 1, "uniqueItems": True})
 
 
+TEXT: Final[Schema] = {"type": "string", "minLength": 1}
+
+
+def public_file(description: str, *columns: str) -> Schema:
+    """A public file and those of its columns that are read; that of labels may be left out."""
+    optional = tuple(column for column in columns if column == "label")
+    return table(description, {"file": TEXT, **dict.fromkeys(columns, TEXT)}, optional)
+
+
+PAIRS: Final[Schema] = {
+    "anyOf": [
+        public_file("a public file of codes and areas", "code", "area"),
+        {"type": "object", "additionalProperties": {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}},
+    ]
+}
+"""What each code lies in."""
+
 READER: Final = said("kept for the Census Bureau's files; the data folder decides", {"enum": ["csv", "cef"]})
 MECHANISM: Final = said(
     "zcdp: discrete Gaussian noise, budgets are rho; puredp: geometric noise, budgets are epsilon",

@@ -194,7 +194,7 @@ def _compare_topdown(release: Path, manifest: Mapping[str, Any], plan: Plan) -> 
         "schema": {a.name: list(a.labels) for a in configuration.schema.attributes},
         "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
         "geolevels": list(configuration.levels),
-        "spine": configuration.spine.kind,
+        "spine": configuration.spine_kind,
         "estimator": manifest[OPTIONS].get("estimator"),
     }
     measured = _measured(release, configuration)

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import ConfigError
+from yupana.geography.hierarchy import Hierarchy
 from yupana.geography.settings import Kind, SpineSettings
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism
@@ -34,6 +35,9 @@ class Passes:
     estimate: tuple[tuple[Query, ...], ...]
     round: tuple[tuple[Query, ...], ...]
 
+
+OF_AREAS: Final = "areas"
+"""The kind of a spine that a configuration gives as a table of units and parents."""
 
 Estimator = Literal["topdown", "full-information"]
 
@@ -70,6 +74,8 @@ class Configuration:
         Combinations that no record can have: a level for each attribute, None for all of them.
     spine : SpineSettings
         How the spine is built; its levels are the geolevels and its shares those of the budget.
+    areas : Hierarchy or None
+        What the spine is, where it is not built of the Census Bureau's blocks.
     """
 
     product: str
@@ -84,6 +90,7 @@ class Configuration:
     group_quarters: str | None
     structural_zeros: tuple[tuple[int | None, ...], ...]
     spine: SpineSettings
+    areas: Hierarchy | None = None
 
     def __repr__(self) -> str:
         queries = sum(len(of) for of in self.queries.values())
@@ -98,6 +105,11 @@ class Configuration:
     def levels(self) -> tuple[str, ...]:
         """Geolevels from the root down."""
         return self.spine.levels
+
+    @property
+    def spine_kind(self) -> str:
+        """What the spine is: areas of the configuration, or how it is built of blocks."""
+        return self.spine.kind if self.areas is None else OF_AREAS
 
     @property
     def shares(self) -> Mapping[str, Fraction]:
@@ -147,6 +159,11 @@ class Configuration:
         ConfigError
             If its geolevels or queries do not allow it.
         """
+        if self.areas is not None:
+            raise ConfigError(
+                f"--spine {kind}: is made of the Census Bureau's blocks, and [areas] of the configuration says what "
+                "the spine is"
+            )
         if faults := unfit_for(kind, self.queries):
             raise ConfigError("\n".join(faults))
         return replace(self, spine=replace(self.spine, kind=kind))

@@ -12,7 +12,7 @@ from yupana.arrays import Ints
 from yupana.files.delimited import positions
 from yupana.geography.areas import NO_AREA
 from yupana.geography.blocks import NO_ENTITY, Reference
-from yupana.geography.spine import Spine
+from yupana.geography.spine import Geolevel, Spine
 from yupana.release.lines import ROWS_AT_ONCE, Texts, digits, join, texts, whole, write_header, write_lines
 from yupana.release.rows import Coded, RowTable, write_rows
 from yupana.release.tables import Format
@@ -141,9 +141,14 @@ def write_counts(folder: Path, spine: Spine, schema: Schema, histogram: Histogra
     rows: dict[str, int] = {}
     for number, counts in sum_to_levels(histogram, spine):
         level = spine.levels[number]
-        labels = texts(level.labels()) if level.part.any() or not level.width else digits(level.code, level.width)
+        labels = _labels(level)
         rows |= _write_histogram(folder, f"{COUNTS}/{level.name}", labels, schema, counts, fmt)
     return rows
+
+
+def _labels(level: Geolevel) -> Texts:
+    """The identifiers of a geolevel's units."""
+    return texts(level.labels()) if level.part.any() or not level.width else digits(level.code, level.width)
 
 
 def write_tabulation(
@@ -201,9 +206,9 @@ Records = Callable[[Ints, Cells, int], list[Texts]]
 """Columns of records: the position of the block of each, its cell, and the number of the first record, from 0."""
 
 
-def plain_records(blocks: Ints, schema: Schema) -> tuple[tuple[str, ...], Records]:
+def plain_records(spine: Spine, schema: Schema) -> tuple[tuple[str, ...], Records]:
     """The columns of records of any schema, block and attributes, and what writes them."""
-    labels = digits(blocks, 16)
+    labels = _labels(spine.levels[-1])
 
     def columns(block: Ints, cells: Cells, _first: int) -> list[Texts]:
         written, which = cell_texts(schema, cells)

@@ -22,8 +22,10 @@ def on_given(configuration: Configuration, settings: SpineSettings, folder: Path
     Raises
     ------
     ConfigError
-        If the spine has another mechanism or other geolevels.
+        If the spine has another mechanism or other geolevels, or the configuration has areas of its own.
     """
+    if configuration.areas is not None:
+        raise ConfigError(f"--spine {folder}: [areas] of the configuration says what the spine is")
     if settings.mechanism != configuration.mechanism.value:
         raise ConfigError(
             f"--spine {folder}: the spine was built for mechanism {settings.mechanism!r}, and the configuration has "

@@ -87,9 +87,9 @@ def kept_areas(configuration: Configuration, spine: Spine) -> Kept | None:
     """Find what the invariants of a configuration bind on a spine; None without invariants.
 
     An invariant is the total of a published area, the blocks whose digits begin alike, whatever units a spine is made
-    of. Areas nest, so those of the lowest geolevel with an invariant decide. Of the totals of units they make known
-    those of the sets in which units and areas that share a block are joined, and nothing else (docs/topdown-privacy.md,
-    theorem 3).
+    of; where the configuration has areas of its own, of one of these. Areas nest, so those of the lowest geolevel with
+    an invariant decide. Of the totals of units they make known those of the sets in which units and areas that share a
+    block are joined, and nothing else (docs/topdown-privacy.md, theorem 3).
 
     Raises
     ------
@@ -100,7 +100,12 @@ def kept_areas(configuration: Configuration, spine: Spine) -> Kept | None:
     if not named:
         return None
     name = spine.levels[named[-1]].name
-    codes, area = np.unique(spine.blocks // 10 ** (16 - DIGITS[name]), return_inverse=True)
+    if configuration.areas is None:
+        codes, area = np.unique(spine.blocks // 10 ** (16 - DIGITS[name]), return_inverse=True)
+    else:
+        # Areas of the configuration are the units of the spine themselves.
+        area = spine.tree.ancestors(named[-1]).astype(np.int64)
+        codes = np.arange(spine.tree.units(named[-1]))
     sets: dict[int, Sets] = {}
     for number in range(len(spine.levels)):
         sets[number] = _sets(spine, number, area, sets.get(number - 1))

@@ -1,9 +1,10 @@
 """TopDown's histogram of blocks, text or Parquet: a row for a block and a cell of the schema, with its count."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import duckdb
+import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.records.database import numbers
@@ -30,11 +31,15 @@ UNKNOWN_BLOCK: Final = (
     "block is not among those of the spine: not in the geography, or left out because nothing stands there"
 )
 
+_CODES: Final = "codes_of_blocks"
+
 _INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _MOST: Final = 999_999_999
 
 
-def open_histogram(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
+def open_histogram(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, codes: Sequence[str] = ()
+) -> list[Finding]:
     """Open a histogram and check its values one by one.
 
     Columns may stand in any order. A level is written as its number, from 0, or as its label; as its label only where
@@ -45,6 +50,8 @@ def open_histogram(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema
     db : duckdb.DuckDBPyConnection
     source : Source
     schema : Schema
+    codes : sequence of str
+        All codes that a block can have, if they are any texts; a block is then its place among them. Else 16 digits.
 
     Returns
     -------
@@ -54,11 +61,16 @@ def open_histogram(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema
     """
     if findings := check_readable(source):
         return findings
-    findings = _open_text(db, source, schema) if source.header else _open_parquet(db, source, schema)
+    if codes:
+        db.register("codes_now", {"place": np.arange(len(codes)), "code": np.array(codes, dtype=object)})
+        db.execute(f"CREATE TYPE {_CODES} AS ENUM (SELECT code FROM codes_now ORDER BY place)")
+        db.unregister("codes_now")
+    block = _block_of_codes if codes else _block
+    findings = _open_text(db, source, schema, block) if source.header else _open_parquet(db, source, schema, block)
     if findings:
         return findings
     try:
-        return _check_values(db, source, schema)
+        return _check_values(db, source, schema, any_codes=bool(codes))
     except STOPS:
         raise
     except duckdb.Error:
@@ -84,7 +96,11 @@ def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Fin
     return place_finding(db, source, Finding("unique_cell", "", text, count), "histogram", broken)
 
 
-def _open_text(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
+_Block = Callable[[str, str], str]
+"""SQL for the number of a block, NULL for none, from its field and the type of that."""
+
+
+def _open_text(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, block: _Block) -> list[Finding]:
     path = source.paths[0]
     if (found := ascii_header(path)) is None:
         return [Finding("is_text", path.name, NO_HEADER)]
@@ -93,11 +109,11 @@ def _open_text(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) ->
         return findings
     # Names of attributes are the user's, and may be words of the database.
     names = [f"f{place}" for place in range(len(header))]
-    typed = _typed(schema, {name: (field, "VARCHAR") for name, field in zip(header, names, strict=True)})
+    typed = _typed(schema, {name: (field, "VARCHAR") for name, field in zip(header, names, strict=True)}, block)
     return load_text(db, path, "cells", found.separator, names, typed)
 
 
-def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
+def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, block: _Block) -> list[Finding]:
     findings: list[Finding] = []
     kinds: dict[str, str] = {}
     for path, name in zip(source.paths, source.names, strict=True):
@@ -123,7 +139,7 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
     record = "file_row_number + 1"
     if len(source.paths) > 1:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
-    typed = _typed(schema, {name: (named(name), kind) for name, kind in kinds.items()})
+    typed = _typed(schema, {name: (named(name), kind) for name, kind in kinds.items()}, block)
     db.execute(f"CREATE VIEW cells AS SELECT {typed}, {record} AS record FROM {parquet_rows(source.paths)}")
     return []
 
@@ -145,9 +161,9 @@ def _check_header(file: str, header: Sequence[str], schema: Schema) -> list[Find
     return findings
 
 
-def _typed(schema: Schema, fields: Mapping[str, tuple[str, str]]) -> str:
+def _typed(schema: Schema, fields: Mapping[str, tuple[str, str]], block: _Block) -> str:
     """SQL for all columns as numbers, NULL where a value breaks the column's rule."""
-    columns = [f"{_block(*fields['block'])} AS block", f"{_count(*fields['count'])} AS count"]
+    columns = [f"{block(*fields['block'])} AS block", f"{_count(*fields['count'])} AS count"]
     levels = (f"{_level(*fields[a.name], a)} AS a{place}" for place, a in enumerate(schema.attributes))
     return ", ".join([*columns, *levels])
 
@@ -156,6 +172,11 @@ def _block(field: str, kind: str) -> str:
     if kind != "VARCHAR":
         return f"CASE WHEN {field} BETWEEN 0 AND {10**16 - 1} THEN {field}::BIGINT END"
     return f"CASE WHEN regexp_full_match({field}, '[0-9]{{16}}') THEN TRY_CAST({field} AS BIGINT) END"
+
+
+def _block_of_codes(field: str, kind: str) -> str:
+    text = field if kind == "VARCHAR" else f"{field}::VARCHAR"
+    return f"enum_code(TRY_CAST({text} AS {_CODES}))::BIGINT"
 
 
 def _count(field: str, kind: str) -> str:
@@ -183,9 +204,11 @@ def has_numbers(attribute: Attribute) -> bool:
     return any(label.isascii() and label.isdecimal() for label in numbered)
 
 
-def _check_values(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> list[Finding]:
+def _check_values(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, *, any_codes: bool) -> list[Finding]:
     rules = {
-        "block": "block must be a code of 16 digits: state, county, tract, block group, block",
+        "block": "block must be a unit of the last of areas.levels"
+        if any_codes
+        else "block must be a code of 16 digits: state, county, tract, block group, block",
         "count": f"count must be a whole number from 0 to {_MOST:,}",
     }
     for place, attribute in enumerate(schema.attributes):

@@ -69,16 +69,24 @@ class BlockCounts(Sealed):
     Attributes
     ----------
     blocks : ndarray of int64, shape (blocks,)
-        Their 16 digits as numbers, in the order asked for.
+        Their 16 digits as numbers, or their places among ``codes``, in the order asked for.
     histogram : Histogram
         A unit for each block.
     files : mapping of str to Source
         What was read, for the confidential log.
+    codes : tuple of str
+        All codes of blocks, if they are any texts; else they are digits.
     """
 
     blocks: Ints
     histogram: Histogram
     files: Mapping[str, Source]
+    codes: tuple[str, ...] = ()
+
+    def name(self, unit: int) -> str:
+        """The code of a block by its place."""
+        block = int(self.blocks[unit])
+        return self.codes[block] if self.codes else f"{block:016d}"
 
 
 def read_block_counts(
@@ -87,6 +95,7 @@ def read_block_counts(
     blocks: Ints,
     facilities: Ints | None = None,
     *,
+    codes: tuple[str, ...] = (),
     memory: int | None = None,
     columns: ColumnMap = BUREAU,
 ) -> BlockCounts:
@@ -102,6 +111,8 @@ def read_block_counts(
     facilities : ndarray of int64, shape (blocks, 8), optional
         Housing units and facilities by major type in each of these blocks (`read_facilities`). Where microdata do not
         tell the type of group quarters, it is read off these.
+    codes : tuple of str
+        All codes of blocks, if they are any texts; a block is then its place among them, and only a histogram is read.
     memory : int, optional
         Bytes to get along with.
     columns : ColumnMap
@@ -113,13 +124,13 @@ def read_block_counts(
         If the records break a rule, or have a block that is not among those given.
     """
     require_folder(folder)
-    if not forms(folder, HISTOGRAM):
+    if not forms(folder, HISTOGRAM) and not codes:
         return _count_microdata(folder, schema, blocks, facilities, memory, columns)
     if columns.names:
         raise no_names(folder)
     if is_cef(folder, (HISTOGRAM,)) or any(forms(folder, schema) for schema in FILES):
         raise InputError(f"{folder} holds a histogram and microdata; leave one of them")
-    return _read_histogram(folder, schema, blocks, memory)
+    return _read_histogram(folder, schema, blocks, codes, memory)
 
 
 def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facilities: Ints) -> None:
@@ -158,7 +169,7 @@ def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facili
     broken = {text: np.flatnonzero(wrong.any(axis=1)) for text, wrong in rules.items() if wrong.any()}
     if broken:
         lines = [
-            f"  {len(at):,} block{'s' * (len(at) > 1)}, such as {counts.blocks[at[0]]:016d}: the block {text}"
+            f"  {len(at):,} block{'s' * (len(at) > 1)}, such as {counts.name(at[0])}: the block {text}"
             for text, at in broken.items()
         ]
         raise InputError(
@@ -190,16 +201,18 @@ def check_structural_zeros(counts: BlockCounts, impossible: NDArray[np.bool_]) -
     if len(wrong):
         raise InputError(
             "the records contradict structural_zeros (confidential: it tells of records):\n"
-            f"  {len(wrong):,} block{'s' * (len(wrong) > 1)}, such as {counts.blocks[wrong[0]]:016d}: the block has "
+            f"  {len(wrong):,} block{'s' * (len(wrong) > 1)}, such as {counts.name(wrong[0])}: the block has "
             "records in a combination that no record can have\n"
             "correct the records, or leave the combination out of structural_zeros in [constraints]"
         )
 
 
-def _read_histogram(folder: Path, schema: Schema, blocks: Ints, memory: int | None) -> BlockCounts:
+def _read_histogram(
+    folder: Path, schema: Schema, blocks: Ints, codes: tuple[str, ...], memory: int | None
+) -> BlockCounts:
     source, findings = find_source(folder, HISTOGRAM)
     with private_database(memory) as db:
-        if source is None or (findings := open_histogram(db, source, schema)):
+        if source is None or (findings := open_histogram(db, source, schema, codes)):
             raise refusal(findings)
         require_none(find_strangers(db, source, blocks))
         unit, cell, count = _fetch(db, "SELECT block, cell, count FROM histogram")
@@ -210,7 +223,7 @@ def _read_histogram(folder: Path, schema: Schema, blocks: Ints, memory: int | No
             if bool((key[order][1:] == key[order][:-1]).any()):
                 require_none(place_repetitions(db, source))
             unit, cell, count = unit[order], cell[order], count[order]
-    return BlockCounts(blocks, count_entries(unit, cell, count, len(blocks)), {HISTOGRAM.name: source})
+    return BlockCounts(blocks, count_entries(unit, cell, count, len(blocks)), {HISTOGRAM.name: source}, codes)
 
 
 def _count_microdata(

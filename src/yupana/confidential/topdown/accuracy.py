@@ -163,7 +163,8 @@ def observe_runs(configuration: Configuration, data: Path, number: int, request:
             found = estimate(configuration, world, spending, Ledger(spending.plan), checkpoint, of_trial, clock)
         released.append(found.descent.counts[-1])
     clock.start("comparing")
-    areas = area_sets(world.spine, published_areas(world.reference, world.spine.blocks))
+    published = [] if world.reference is None else published_areas(world.reference, world.spine.blocks)
+    areas = area_sets(world.spine, published)
     rows = accuracy(world.exact[-1], released, _queries(configuration), areas)
     clock.stop()
     return rows

@@ -23,6 +23,7 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
+from yupana.products.topdown.product import areas_are_public
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
@@ -210,7 +211,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             "schema": {a.name: list(a.labels) for a in config.schema.attributes},
             "invariants": {level: [q.name for q in queries] for level, queries in config.invariants.items()},
             "geolevels": list(config.levels),
-            "spine": config.spine.kind,
+            "spine": config.spine_kind,
             "estimator": request.estimator,
         }
         others: dict[str, Any] = {"system": SYSTEM}
@@ -311,7 +312,7 @@ def _require_same(checkpoint: Checkpoint, begun: Mapping[str, object], account: 
 def _taken_as_public(config: Configuration, world: World) -> tuple[str, ...]:
     """What the guarantee does not protect, for the manifest."""
     return (
-        "the reference file: blocks and the areas they lie in",
+        areas_are_public(config),
         *(["the spine and its shares, from a folder"] if world.given else []),
         *(
             ["housing units and group-quarters facilities of every block (group_quarters.csv)"]

@@ -21,6 +21,7 @@ from yupana.geography.attributes import attributes_of, read_facilities
 from yupana.geography.blocks import Reference, read_reference
 from yupana.geography.build import make
 from yupana.geography.given import read_given
+from yupana.geography.hierarchy import Hierarchy, spine_of
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, ROOT, SCHOOLS
 from yupana.geography.spine import Spine, check_spine
 from yupana.privacy.sealed import Sealed
@@ -28,6 +29,7 @@ from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum
 from yupana.topdown.configuration import Configuration
+from yupana.topdown.disk import sum_to_levels
 from yupana.topdown.given import check_given
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import Kept, kept_areas
@@ -44,8 +46,9 @@ class World(Sealed):
 
     Attributes
     ----------
-    reference : Reference
-        All blocks, those that the spine leaves out because nobody can live there included.
+    reference : Reference or None
+        All blocks, those that the spine leaves out because nobody can live there included; None where the
+        configuration has areas of its own.
     spine : Spine
     given : dict of str to str
         SHA-256 of the files of a spine that was built before; empty if the run built its own.
@@ -59,7 +62,7 @@ class World(Sealed):
         Counts of each geolevel.
     """
 
-    reference: Reference
+    reference: Reference | None
     spine: Spine
     given: dict[str, str]
     kept: Kept | None
@@ -76,6 +79,8 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     ConfigError, InputError
         If they do not go together.
     """
+    if configuration.areas is not None:
+        return _of_areas(configuration, configuration.areas, data, request, clock)
     clock.start("reading the geography")
     settings = configuration.spine_for(request.estimator)
     needed = settings.classes if request.spine is None else ()
@@ -99,10 +104,28 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     check_structural_zeros(counts, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
         check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)
-    exact = [counts.histogram]
-    for level in range(len(spine.levels) - 1, 0, -1):
-        exact.append(exact[-1].sum_to(spine.tree.parents[level], spine.tree.units(level - 1)))
-    return World(reference, spine, given, kept, facilities, counts, tuple(reversed(exact)))
+    return World(reference, spine, given, kept, facilities, counts, _summed(spine, counts.histogram))
+
+
+def _of_areas(
+    configuration: Configuration, areas: Hierarchy, data: Path, request: RunRequest, clock: Stopwatch
+) -> World:
+    """What is known where the spine is the areas of the configuration."""
+    spine = spine_of(areas, configuration.spine.shares)
+    if wrong := check_spine(spine, np.arange(len(areas.blocks))):
+        raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
+    clock.start("reading and checking the records")
+    counts = read_block_counts(
+        data, configuration.schema, spine.blocks, codes=areas.blocks, memory=request.memory, columns=request.columns
+    )
+    check_structural_zeros(counts, configuration.impossible())
+    kept = kept_areas(configuration, spine)
+    return World(None, spine, {}, kept, None, counts, _summed(spine, counts.histogram))
+
+
+def _summed(spine: Spine, blocks: Histogram) -> tuple[Histogram, ...]:
+    """Counts of each geolevel, from the root down."""
+    return tuple(histogram for _, histogram in sum_to_levels(blocks, spine))[::-1]
 
 
 def _facilities(configuration: Configuration, data: Path, reference: Reference, classes: Container[str]) -> Ints | None:
@@ -203,6 +226,8 @@ def checksums(data: Path, world: World) -> dict[str, str]:
 
 def public_checksums(data: Path, world: World) -> dict[str, str]:
     """SHA-256 of a run's public files by name: reference file, housing units with facilities, a given spine."""
+    if world.reference is None:
+        return {}
     return {
         **{name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()},
         **{f"spine/{name}": digest for name, digest in world.given.items()},

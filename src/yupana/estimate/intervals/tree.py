@@ -24,6 +24,7 @@ from yupana.estimate.intervals.query import Condition, Selection
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.release.release import Release
+from yupana.topdown.configuration import OF_AREAS
 from yupana.topdown.queries import DETAILED, TOTAL, Attribute, Schema, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, summed
@@ -253,7 +254,7 @@ class TreeMeasurements:
         """Whether every published area of a geolevel is one unit: of areas in several only the sum is invariant."""
         width = _WIDTHS.get(self.levels[level])
         kind = self.release.manifest["parameters"]["spine"]
-        if width is None or (self.levels[level] == "Block_Group" and kind == "optimized"):
+        if width is None or kind == OF_AREAS or (self.levels[level] == "Block_Group" and kind == "optimized"):
             return True
         first = np.searchsorted(self.spine.tree.ancestors(level), np.arange(self.spine.tree.units(level)))
         area = self.spine.block[first] // 10 ** (16 - width)
@@ -273,8 +274,9 @@ def open_tree(release: Release, noisy: Release) -> TreeMeasurements:
     if f"{SPINE}/blocks.csv" not in release.files.values():
         raise OutputError(f"{release.folder} has no {SPINE}/blocks.csv; name the release whose measurements these are")
     release.file(f"{SPINE}/blocks.csv")
-    spine = read_spine(release.folder / SPINE, levels)
-    labels = (*spine.labels, [f"{block:016d}" for block in spine.block.tolist()])
+    any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
+    spine = read_spine(release.folder / SPINE, levels, any_codes=any_codes)
+    labels = (*spine.labels, spine.block_labels())
     return TreeMeasurements(release, noisy, schema, levels, spine, labels)
 
 

@@ -1,11 +1,10 @@
 """What a description of tables may hold, as JSON Schema."""
 
-from yupana.products.json_schema import BUDGET, MECHANISM, NUMBER, Schema, root, said, table
+from yupana.products.json_schema import BUDGET, MECHANISM, NUMBER, PAIRS, TEXT, Schema, public_file, root, said, table
 
-_TEXT: Schema = {"type": "string", "minLength": 1}
-_TEXTS: Schema = {"type": "array", "items": _TEXT, "minItems": 1}
+_TEXTS: Schema = {"type": "array", "items": TEXT, "minItems": 1}
 _NAME: Schema = {"pattern": "^[A-Za-z][A-Za-z0-9_-]{0,62}$"}
-_VALUE: Schema = {"anyOf": [_TEXT, {"type": "integer"}]}
+_VALUE: Schema = {"anyOf": [TEXT, {"type": "integer"}]}
 _CONDITION: Schema = {
     "description": "for each column or recode a value, or several; whole numbers may be ranges such as '0-17'",
     "type": "object",
@@ -22,11 +21,6 @@ def _each(description: str, schema: Schema) -> Schema:
     }
 
 
-def _file(description: str, *columns: str) -> Schema:
-    optional = tuple(column for column in columns if column == "label")
-    return table(description, {"file": _TEXT, **dict.fromkeys(columns, _TEXT)}, optional)
-
-
 def _detail() -> Schema:
     numbers: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
     by_level: Schema = {"type": "object", "additionalProperties": numbers}
@@ -37,7 +31,7 @@ def _detail() -> Schema:
             "steps": said("tables that show a group, the coarsest first", {"type": "array", "items": _TEXTS}),
             "thresholds": said("totals from which a group gets the next step", {"anyOf": [numbers, by_level]}),
             "share": said("of each budget, spent on the total", NUMBER),
-            "coarsest": said("groups that always get the first step", {"type": "array", "items": _TEXT}),
+            "coarsest": said("groups that always get the first step", {"type": "array", "items": TEXT}),
             "leave_out": said("by level, the chance with which the count of an empty group is left out", chances),
         },
         ("coarsest", "leave_out"),
@@ -46,15 +40,15 @@ def _detail() -> Schema:
 
 def schema() -> Schema:
     """The schema of a description."""
-    labels: Schema = {"type": "object", "additionalProperties": _TEXT}
-    codes: Schema = {"anyOf": [_TEXTS, labels, _file("a public file with the codes", "code", "label")]}
+    labels: Schema = {"type": "object", "additionalProperties": TEXT}
+    codes: Schema = {"anyOf": [_TEXTS, labels, public_file("a public file with the codes", "code", "label")]}
     whole: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
     column = table(
         "a column that tables may read: codes, or a range of whole numbers",
         {
             "codes": said("all values there are: a list, a table of codes and labels, or a file", codes),
             "whole": said("the least and the largest value", whole),
-            "missing": said("the code of a record without a value, which may then lack one", _TEXT),
+            "missing": said("the code of a record without a value, which may then lack one", TEXT),
             "fixed": said("whether no change of a unit below changes it", {"type": "boolean"}),
             "occurring": said("whether the codes are those that occur, declared to be public", {"type": "boolean"}),
         },
@@ -63,28 +57,22 @@ def schema() -> Schema:
     file = table(
         "a record file, by its name without ending",
         {
-            "record": said("what one record is called", _TEXT),
-            "key": said("the column that tells its records apart", _TEXT),
-            "parent": table("the record that each belongs to", {"file": _TEXT, "column": _TEXT}),
+            "record": said("what one record is called", TEXT),
+            "key": said("the column that tells its records apart", TEXT),
+            "parent": table("the record that each belongs to", {"file": TEXT, "column": TEXT}),
             "hashed": said("all columns, in the order in which the hash of a limit reads them", _TEXTS),
             "columns": {"type": "object", "additionalProperties": column},
         },
         ("record", "key", "parent", "hashed"),
     )
-    of: Schema = {
-        "anyOf": [
-            _file("a public file of codes and areas", "code", "area"),
-            {"type": "object", "additionalProperties": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}},
-        ]
-    }
     areas = table(
         "a kind of areas: every code of a column, its first characters, or what lies in it; without a column, one area",
         {
-            "column": _TEXT,
-            "from": said("a kind of areas before it, that these areas are made of", _TEXT),
+            "column": TEXT,
+            "from": said("a kind of areas before it, that these areas are made of", TEXT),
             "first": {"type": "integer", "minimum": 1},
-            "of": said("of each code the areas it lies in; they may overlap", of),
-            "code": said("of the one area there is", _TEXT),
+            "of": said("of each code the areas it lies in; they may overlap", PAIRS),
+            "code": said("of the one area there is", TEXT),
             "labels": labels,
         },
         ("column", "from", "first", "of", "code", "labels"),
@@ -92,18 +80,18 @@ def schema() -> Schema:
     parts: Schema = {"anyOf": [_TEXTS, _CONDITION]}
     sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": parts}}
     ids = table(
-        "a column whose values tell units apart", {"file": _TEXT, "column": _TEXT, "record": _TEXT}, ("record",)
+        "a column whose values tell units apart", {"file": TEXT, "column": TEXT, "record": TEXT}, ("record",)
     )
-    unit: Schema = {"anyOf": [_TEXT, ids]}
+    unit: Schema = {"anyOf": [TEXT, ids]}
     described = table(
         "a table that is measured",
         {
-            "title": _TEXT,
-            "counts": said("the file whose records are counted", _TEXT),
+            "title": TEXT,
+            "counts": said("the file whose records are counted", TEXT),
             "where": _CONDITION,
             "limit": table(
                 "how many records count at most of each record of a file above",
-                {"per": _TEXT, "most": {"type": "integer", "minimum": 1}},
+                {"per": TEXT, "most": {"type": "integer", "minimum": 1}},
             ),
             "by": said("columns and recodes whose classes make the cells", _TEXTS),
             "margins": said(
@@ -116,7 +104,7 @@ def schema() -> Schema:
             ),
             "headings": said(
                 "by table, the columns that name its cells",
-                {"type": "object", "additionalProperties": {"anyOf": [_TEXT, _TEXTS]}},
+                {"type": "object", "additionalProperties": {"anyOf": [TEXT, _TEXTS]}},
             ),
             "detail": _detail(),
             "overlapping": said("whether cells may overlap", {"type": "boolean"}),
@@ -132,7 +120,7 @@ def schema() -> Schema:
         "tables of a description",
         {
             "name": said("what manifests call it", {"type": "string", **_NAME}),
-            "title": _TEXT,
+            "title": TEXT,
             "unit": said("the file whose records are protected, each with all below it, or a column of ids", unit),
             "privacy_defn": MECHANISM,
             "neighbours": said("what one unit's change is", {"enum": ["add-remove", "replace"]}),
@@ -141,18 +129,18 @@ def schema() -> Schema:
             "files": _each("record files", file),
             "recodes": _each(
                 "classes of the values of a column",
-                table("", {"column": _TEXT, "classes": {"type": "object"}}),
+                table("", {"column": TEXT, "classes": {"type": "object"}}),
             ),
             "areas": _each("kinds of areas", areas),
             "groups": {
                 "description": "population groups, which may overlap",
                 "type": "object",
-                "additionalProperties": table("a group", {"label": _TEXT, "where": _CONDITION}, ("label",)),
+                "additionalProperties": table("a group", {"label": TEXT, "where": _CONDITION}, ("label",)),
             },
             "levels": {
                 "description": "areas by groups; every kind of areas is a level of its name, too",
                 "type": "object",
-                "additionalProperties": table("a level", {"areas": _TEXT, "groups": _TEXTS}, ("groups",)),
+                "additionalProperties": table("a level", {"areas": TEXT, "groups": _TEXTS}, ("groups",)),
             },
             "tables": _each("tables", described),
         },

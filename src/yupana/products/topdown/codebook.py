@@ -110,6 +110,8 @@ def described(config: Configuration, table: str) -> Described:
     if folder not in {"spine", "intervals"}:
         attributes = config.schema.attributes
         columns |= {a.name: Label(a.name, values={label: label for label in a.labels}) for a in attributes}
+    if config.areas is not None:
+        columns["block"] = Label("Block", "A code of the areas that the configuration gives.")
     if folder == TABLES:
         found = next(t for t in tables_of(config.schema) if t.name == name)
         columns |= {

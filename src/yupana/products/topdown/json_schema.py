@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from yupana.geography.areas import AREA_TYPES
 from yupana.geography.settings import LEVELS, PRODUCTIONS
-from yupana.products.json_schema import BUDGET, NUMBER, Schema, root, said, table
+from yupana.products.json_schema import BUDGET, NUMBER, PAIRS, Schema, root, said, table
 from yupana.topdown.reading.configuration import PRIVACY_UNITS
 
 _WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -36,7 +36,7 @@ def schema() -> Schema:
                 "the attributes, each a number of levels or their labels",
                 _named({"anyOf": [{**_WHOLE, "minimum": 1}, {"type": "array", "items": {"type": "string"}}]}),
             ),
-            "shares": {**_by_geolevel("what part each geolevel has; they sum to 1", NUMBER), "required": ["Block"]},
+            "shares": _by_geolevel("what part each geolevel has; they sum to 1", NUMBER),
             "queries": _by_geolevel(
                 "what is measured at a geolevel, and its part; they sum to 1. A query names the attributes it keeps "
                 "(race*hispanic), or is total or detailed",
@@ -70,8 +70,21 @@ def schema() -> Schema:
                 ("group_quarters", "structural_zeros"),
             ),
             "spine": _spine(),
+            "areas": table(
+                "what the spine is, in place of the Census Bureau's blocks",
+                {
+                    "levels": said(
+                        "geolevels from the root down, the last those of the blocks",
+                        {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True},
+                    ),
+                    "of": said("of each unit the one it lies in, or a public file that says so", PAIRS),
+                },
+            ),
         },
-        ("privacy_unit", "mechanism", "rho", "epsilon", "invariants", "passes", "recodes", "constraints", "spine"),
+        (
+            *("privacy_unit", "mechanism", "rho", "epsilon", "invariants", "passes", "recodes", "constraints"),
+            *("spine", "areas"),
+        ),
     )
     pure = {"properties": {"mechanism": {"const": "pure"}}, "required": ["mechanism"]}
     return {**described, "if": pure, "then": {"required": ["epsilon"]}, "else": {"required": ["rho"]}}
@@ -102,4 +115,5 @@ def _named(schema: Schema) -> Schema:
 
 
 def _by_geolevel(description: str, schema: Schema) -> Schema:
-    return table(description, dict.fromkeys(LEVELS, schema), LEVELS)
+    """By geolevels of the Census Bureau's blocks, which editors offer, or of areas."""
+    return {**table(description, dict.fromkeys(LEVELS, schema), LEVELS), "additionalProperties": schema}

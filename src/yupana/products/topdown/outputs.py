@@ -26,7 +26,7 @@ from yupana.topdown.queries import Schema
 def write_outputs(
     folder: Path,
     spine: Spine,
-    reference: Reference,
+    reference: Reference | None,
     schema: Schema,
     histogram: Histogram,
     *,
@@ -40,8 +40,9 @@ def write_outputs(
     folder : Path
         Where the release is made.
     spine : Spine
-    reference : Reference
-        The blocks of the spine, and others perhaps, with their published geography.
+    reference : Reference or None
+        The blocks of the spine, and others perhaps, with their published geography; None where the units of the spine
+        are what is published.
     schema : Schema
     histogram : Histogram
         Final counts of the blocks of the spine, in its order.
@@ -55,8 +56,10 @@ def write_outputs(
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    areas = published_areas(reference, spine.blocks)
     rows = write_counts(folder, spine, schema, histogram, fmt)
+    if reference is None:
+        return rows | write_microdata(folder, histogram, *plain_records(spine, schema))
+    areas = published_areas(reference, spine.blocks)
     rows |= write_tabulation(folder, schema, histogram, areas, fmt)
     if counts_persons(schema):
         rows |= write_microdata(folder, histogram, *person_records(spine.blocks, schema))
@@ -64,7 +67,7 @@ def write_outputs(
         records = histogram if facilities is None else with_quarters(histogram, facilities)
         rows |= write_microdata(folder, records, *unit_records(spine.blocks))
     else:
-        rows |= write_microdata(folder, histogram, *plain_records(spine.blocks, schema))
+        rows |= write_microdata(folder, histogram, *plain_records(spine, schema))
     return rows | write_tables(folder, schema, histogram, areas)
 
 

@@ -17,7 +17,7 @@ from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
-from yupana.topdown.configuration import Configuration
+from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, semantics_of, with_budgets
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.reading.configuration import path_of, production_configuration, read_configuration
@@ -120,7 +120,7 @@ class TopdownProduct(Product[Configuration]):
     def taken_as_public(self, config: Configuration) -> tuple[str, ...]:
         """Blocks, invariants and structural zeros; what the data add is told by the run, which reads them."""
         return (
-            "the reference file: blocks and the areas they lie in",
+            areas_are_public(config),
             *(f"invariant: total of every {level}" for level in config.invariants),
             *(["structural zeros of the configuration"] if config.structural_zeros else []),
         )
@@ -146,10 +146,18 @@ class TopdownProduct(Product[Configuration]):
         try:
             attributes = manifest["parameters"]["schema"].items()
             schema = Schema(tuple(Attribute(name, tuple(labels)) for name, labels in attributes))
-            wrong = verify_release(release, schema, manifest["parameters"]["geolevels"])
+            told = manifest["parameters"]
+            wrong = verify_release(release, schema, told["geolevels"], any_codes=told["spine"] == OF_AREAS)
         except (KeyError, ValueError, IndexError):
             wrong = ["the manifest does not hold the schema and geolevels of TopDown"]
         return Checked(tuple(wrong), against=against)
+
+
+def areas_are_public(config: Configuration) -> str:
+    """What the guarantee takes as public of areas, in words."""
+    if config.areas is None:
+        return "the reference file: blocks and the areas they lie in"
+    return "the areas of the configuration: blocks and what they lie in"
 
 
 def _asks(query: str, attribute: str, schema: Mapping[str, Any]) -> bool:

@@ -43,7 +43,7 @@ class _FaultError(Exception):
     """A file that does not hold what it should; the text says so."""
 
 
-def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[str]:
+def verify_release(folder: Path, schema: Schema, levels: Sequence[str], *, any_codes: bool = False) -> list[str]:
     """Compare the files of a release with each other.
 
     Parameters
@@ -52,6 +52,9 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[
     schema : Schema
     levels : sequence of str
         Geolevels from the root to the blocks.
+    any_codes : bool
+        Whether the configuration had areas of its own: blocks then have codes of any form, and what is published are
+        the units of the spine.
 
     Returns
     -------
@@ -60,9 +63,13 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[
     """
     with open_database() as db:
         try:
-            spine = read_spine(folder / "spine", tuple(levels))
+            spine = read_spine(folder / "spine", tuple(levels), any_codes=any_codes)
             codes, place = _sorted(spine.block)
-            sorted_counts = _counts_by_code(db, folder, f"{COUNTS}/{levels[-1]}", schema, codes, 16)
+            of_blocks = f"{COUNTS}/{levels[-1]}"
+            if any_codes:
+                sorted_counts = _counts_by_label(db, folder, of_blocks, schema, spine.names)
+            else:
+                sorted_counts = _counts_by_code(db, folder, of_blocks, schema, codes, 16)
         except (InputError, _FaultError) as error:
             return [str(error)]
         wrong: list[str] = []
@@ -76,10 +83,12 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str]) -> list[
         blocks = sorted_counts.sum_to(place, len(place))
         for level in range(len(levels) - 1):
             check(_check_level, db, folder, schema, spine, level, blocks)
+        check(_check_records, db, folder, schema, codes, sorted_counts, spine.names)
+        if any_codes:
+            return wrong
         kinds: dict[str, tuple[Ints, Histogram]] = {}
         for name in (*_NESTED, *_OTHERS):
             check(_check_tabulation, db, folder, schema, name, (codes, sorted_counts), kinds)
-        check(_check_records, db, folder, schema, codes, sorted_counts)
         if len(kinds) == len(_NESTED) + len(_OTHERS):
             listed: dict[str, Ints] = {}
             for table in tables_of(schema):
@@ -96,14 +105,28 @@ def _sorted(block: Ints) -> tuple[Ints, Ints]:
 def _check_level(
     db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, spine: WrittenSpine, level: int, blocks: Histogram
 ) -> None:
-    name = spine.tree.names[level]
-    labels = spine.labels[level]
-    db.register("labels_now", {"label": np.array(labels, dtype=object), "unit": np.arange(len(labels))})
+    name = f"{COUNTS}/{spine.tree.names[level]}"
+    counts = _counts_by_label(db, folder, name, schema, spine.labels[level])
+    _agree(counts, blocks.sum_to(spine.tree.ancestors(level), spine.tree.units(level)), name)
+
+
+def _counts_by_label(
+    db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, labels: Sequence[str]
+) -> Histogram:
+    """Counts of units that are named by texts, in the order of these."""
+    source = f"{_source(db, folder, name, schema)} {_join_labels(db, labels, 'geounit')}"
+    return _histogram(db, name, source, _PLACE, schema, len(labels))
+
+
+_PLACE: Final = '"its place"'
+
+
+def _join_labels(db: duckdb.DuckDBPyConnection, labels: Sequence[str], column: str) -> str:
+    """SQL that joins the place of each text of a column among labels; no attribute has a name with a space."""
+    db.register("labels_now", {"a label": np.array(labels, dtype=object), "its place": np.arange(len(labels))})
     db.execute("CREATE OR REPLACE TABLE labels AS SELECT * FROM labels_now")
     db.unregister("labels_now")
-    source = f"{_source(db, folder, f'{COUNTS}/{name}', schema)} LEFT JOIN labels ON label = geounit"
-    counts = _histogram(db, f"{COUNTS}/{name}", source, "unit", schema, len(labels))
-    _agree(counts, blocks.sum_to(spine.tree.ancestors(level), len(labels)), f"{COUNTS}/{name}")
+    return f'LEFT JOIN labels ON "a label" = {column}'
 
 
 def _check_tabulation(
@@ -142,11 +165,13 @@ def _by_cell(counts: Histogram, schema: Schema) -> Ints:
     return summed
 
 
-def _check_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, codes: Ints, blocks: Histogram) -> None:
-    """Count the records by block and cell."""
+def _check_records(
+    db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, codes: Ints, blocks: Histogram, names: Sequence[str]
+) -> None:
+    """Count the records by block and cell; ``names`` are codes of blocks that are any texts."""
     block = "TABBLKST || TABBLKCOU || TABTRACTCE || TABBLKGRPCE || TABBLK"
     where, odd = "true", "false"
-    if counts_persons(schema):
+    if counts_persons(schema) and not names:
         columns: Sequence[str] = PERSON_COLUMNS
         levels = {
             "hhgq": "TRY_CAST(GQTYPE_PL AS INTEGER)",
@@ -155,7 +180,7 @@ def _check_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, 
             "cenrace": "TRY_CAST(CENRACE AS INTEGER) - 1",
         }
         odd = "RTYPE <> CASE GQTYPE_PL WHEN '0' THEN '3' ELSE '5' END"
-    elif counts_units(schema):
+    elif counts_units(schema) and not names:
         columns = UNIT_COLUMNS
         levels = {"h1": "CASE HH_STATUS WHEN '2' THEN 0 WHEN '1' THEN 1 END"}
         where, odd = "RTYPE = '2'", "RTYPE <> '2' AND NOT (RTYPE = '4' AND HH_STATUS = '0')"
@@ -163,6 +188,8 @@ def _check_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, 
         block, columns = "block", ("block", *schema.names)
         levels = _levels(schema)
     source = _open_records(folder, columns)
+    if names:
+        block, source = _PLACE, f"{source} {_join_labels(db, names, 'block')}"
     known = " AND ".join(f"{levels[a.name]} BETWEEN 0 AND {a.size - 1}" for a in schema.attributes)
     cell = f"CASE WHEN {known} THEN {_cell(schema, levels)} END"
     query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,

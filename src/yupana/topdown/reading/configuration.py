@@ -13,6 +13,7 @@ from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
 from yupana.topdown.queries import TOTAL, query_named
+from yupana.topdown.reading.areas import read_areas
 from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares, renormalised
 from yupana.topdown.reading.schema import read_constraints, read_recodes, read_schema
 from yupana.topdown.reading.spine import read_spine
@@ -24,7 +25,18 @@ PRIVACY_UNITS: Final = ("person record", "housing unit")
 
 _REQUIRED: Final = ("product", "schema", "shares", "queries")
 _OPTIONAL: Final = (
-    *("privacy_unit", "mechanism", "rho", "epsilon", "invariants", "passes", "recodes", "constraints", "spine"),
+    *(
+        "privacy_unit",
+        "mechanism",
+        "rho",
+        "epsilon",
+        "invariants",
+        "passes",
+        "recodes",
+        "constraints",
+        "spine",
+        "areas",
+    ),
 )
 SMALLEST_BUDGET: Final = Fraction(1, 10**15)
 """Of a measurement: the noise of a smaller one would not fit 64 bits."""
@@ -49,7 +61,7 @@ def read_configuration(name: str | Path, changes: Changes = UNCHANGED, *, renorm
     """
     path = path_of(name)
     document, faults = read_configuration_in(path, "topdown", changes)
-    configuration = _parse(renormalised(document) if renormalise else document, faults)
+    configuration = parse_configuration(renormalised(document) if renormalise else document, path.parent, faults)
     if configuration is None or faults:
         raise refuse(path, faults)
     return configuration
@@ -66,7 +78,18 @@ def path_of(name: str | Path) -> Path:
     return located(name, "yupana.topdown", BUILT_IN)
 
 
-def _parse(document: object, faults: list[str]) -> Configuration | None:
+def parse_configuration(document: object, folder: Path, faults: list[str]) -> Configuration | None:
+    """Read a document; None, with faults, where it is in doubt what it says.
+
+    Parameters
+    ----------
+    document : object
+        As `yupana.files.document.read_document` gives it.
+    folder : Path
+        Which names of files are relative to.
+    faults : list of str
+        Faults found are added.
+    """
     if not isinstance(document, dict):
         faults.append("the top level must be a table with the keys " + ", ".join(_REQUIRED))
         return None
@@ -78,7 +101,8 @@ def _parse(document: object, faults: list[str]) -> Configuration | None:
     mechanism, budget = _budget(document, faults)
     # A key that is missing has been named; only what is there is read.
     schema = read_schema(document["schema"], faults) if "schema" in document else None
-    shares = read_shares(document["shares"], faults) if "shares" in document else None
+    levels, areas = read_areas(document, folder, faults)
+    shares = read_shares(document["shares"], levels, faults) if "shares" in document else None
     spine = read_spine(document.get("spine", {}), shares, mechanism, faults)
     # What is named by attributes and geolevels can be judged only where they are known.
     if schema is None or shares is None:
@@ -97,7 +121,7 @@ def _parse(document: object, faults: list[str]) -> Configuration | None:
     if not faults:
         faults += unfit_for(spine.kind, queries)
     return Configuration(
-        product, unit, mechanism, budget, invariants, schema, queries, passes, recodes, quarters, zeros, spine
+        product, unit, mechanism, budget, invariants, schema, queries, passes, recodes, quarters, zeros, spine, areas
     )
 
 

@@ -9,7 +9,6 @@ from yupana.topdown.queries import Query
 
 def configuration_document(configuration: Configuration) -> dict[str, Any]:
     """The configuration as JSON, every number exact and every default told."""
-    spine = configuration.spine
     return {
         "product": configuration.product,
         "privacy_unit": configuration.privacy_unit,
@@ -45,6 +44,16 @@ def configuration_document(configuration: Configuration) -> dict[str, Any]:
                 for levels in configuration.structural_zeros
             ],
         },
+        **_spine(configuration),
+    }
+
+
+def _spine(configuration: Configuration) -> dict[str, Any]:
+    """The areas of the configuration, or how the spine is built."""
+    spine, areas = configuration.spine, configuration.areas
+    if areas is not None:
+        return {"areas": {"levels": list(areas.levels), "of": areas.pairs}}
+    return {
         "spine": {
             "kind": spine.kind,
             "fanout_cutoff": spine.fanout_cutoff,

@@ -25,18 +25,30 @@ InOrder = tuple[tuple[Query, ...], ...]
 """Passes, each of some queries."""
 
 
-def read_shares(value: object, faults: list[str]) -> dict[str, Fraction] | None:
-    """The shares of the geolevels from the root down, whatever their order; None where a geolevel is in doubt."""
+def read_shares(value: object, levels: Sequence[str] | None, faults: list[str]) -> dict[str, Fraction] | None:
+    """The shares of the geolevels from the root down, whatever their order; None where a geolevel is in doubt.
+
+    Parameters
+    ----------
+    value : object
+        As read.
+    levels : sequence of str, or None
+        Those of areas that the configuration gives, each of which needs a share; None of the Census Bureau's.
+    faults : list of str
+        Faults found are added.
+    """
     table = read_table("shares", value, faults)
-    strangers = [level for level in table if level not in LEVELS]
+    known = LEVELS if levels is None else levels
+    strangers = [level for level in table if level not in known]
     faults += [
-        f"shares: {level!r} is no geolevel; there are {', '.join(LEVELS)}{nearest(level, LEVELS)}"
-        for level in strangers
+        f"shares: {level!r} is no geolevel; there are {', '.join(known)}{nearest(level, known)}" for level in strangers
     ]
-    if isinstance(value, dict) and "Block" not in table:
-        faults.append("shares: Block is missing; every spine ends with the blocks")
-    read = {level: _share(f"shares.{level}", table[level], faults) for level in LEVELS if level in table}
-    if strangers or "Block" not in table:
+    missing = [level for level in known if level not in table and (levels is not None or level == "Block")]
+    if isinstance(value, dict):
+        why = "every spine ends with the blocks" if levels is None else "every geolevel of areas.levels has a share"
+        faults += [f"shares: {level} is missing; {why}" for level in missing]
+    read = {level: _share(f"shares.{level}", table[level], faults) for level in known if level in table}
+    if strangers or missing:
         return None
     _check_sum("shares", list(read.values()), faults)
     return {level: share or Fraction(0) for level, share in read.items()}
