@@ -1,0 +1,1 @@
+"""Methods of disclosure control that are not differentially private, on plain numbers. Public: no record is seen."""
