@@ -133,7 +133,7 @@ def test_words_name_what_is_in_the_plan(case: Case) -> None:
 
 
 def test_promises_are_json(case: Case) -> None:
-    assert json.dumps(case.product.promises(case.config, 1e-10))
+    assert json.dumps(case.product.promises(case.config, case.product.plan(case.config), 1e-10))
 
 
 def test_what_is_public_is_told_in_words(case: Case) -> None:

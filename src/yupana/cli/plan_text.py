@@ -104,7 +104,18 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
         for name, of in derived.items():
             bound = "" if of["exact_overlap"] else ", and the overlap of its cells is a bound only"
             lines.append(f"{name:32} {of['unbounded']:>8} {of['bounded']:>8}  {of['because']}{bound}")
-    return lines
+    return lines + criteria_text(more.get("criteria", {}))
+
+
+def criteria_text(criteria: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Acceptance criteria with their verdicts; nothing where there are none."""
+    from yupana.products.described.criteria import verdicts
+
+    lines = []
+    for of in verdicts(criteria):
+        lines += [f"{of.name}: {of.says}", f"  predicted of the noise: {of.predicted}"]
+        lines += [f"  tested: {of.tested}"] if of.tested else []
+    return ["", "acceptance criteria (docs/tables-criteria.md):", *lines] if lines else []
 
 
 def _epsilon(described: Mapping[str, Any]) -> str:

@@ -236,8 +236,8 @@ def _plan(key: str, options: argparse.Namespace) -> None:
         case = replace(case, config=yupana.solve(key, case, targets=options.targets))
         more = {"configuration": case.product.document(case.config)}
     delta = float(options.delta) if options.delta is not None else DEFAULT_DELTA
-    more = case.product.promises(case.config, delta) | more
     plan = yupana.plan(key, case)
+    more = case.product.promises(case.config, plan, delta) | more
     production = case.production() if getattr(options, "diff", None) else None
     differences = [] if production is None else plan.differences(production)
     if options.json:

@@ -201,7 +201,7 @@ class Product(Protocol[C]):
         """What a plan and the parameters of a manifest have that no release of the product has."""
         ...
 
-    def promises(self, config: C, delta: float) -> dict[str, Any]:
+    def promises(self, config: C, plan: Plan, delta: float) -> dict[str, Any]:
         """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""
         ...
 

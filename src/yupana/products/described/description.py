@@ -17,6 +17,7 @@ from yupana.plan.measurement import Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours
 from yupana.plan.predicates import Where
 from yupana.privacy.exact import Budget
+from yupana.products.described.criterion import Criterion
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +264,8 @@ class Description:
         Key of the hash that orders records before a limit.
     document : mapping
         The description as it was read, with the lists of files it names in their place.
+    criteria : tuple of Criterion
+        How accurate some tables shall be.
     """
 
     name: str
@@ -278,6 +281,7 @@ class Description:
     tables: tuple[DescribedTable, ...]
     truncation_key: str
     document: Mapping[str, Any] = field(compare=False)
+    criteria: tuple[Criterion, ...] = ()
 
     def __repr__(self) -> str:
         measured = sum(budget != 0 for table in self.tables for budget in table.budgets.values())

@@ -38,6 +38,27 @@ def _detail() -> Schema:
     )
 
 
+def _criterion() -> Schema:
+    whole: Schema = {"type": "integer", "minimum": 1}
+    labels: Schema = {"type": "object", "additionalProperties": {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]}}
+    return table(
+        "errors of a table that shall be small",
+        {
+            "table": said("a table, or one of its margins or sums", _TEXT),
+            "level": said("one that the table has a budget for", _TEXT),
+            "rows": said("what rows say in some columns; all rows if it is not there", labels),
+            "at_least": said("the smallest true count of a row", whole),
+            "at_most": said("the largest true count of a row", {"type": "integer", "minimum": 0}),
+            "fewest": said("how many rows of that size there are at least, as is known without looking", whole),
+            "error": said("a share of the true count, or records", {"enum": ["relative", "absolute"]}),
+            "quantile": said("which of the errors: 0.5 is the median, 1 the largest", NUMBER),
+            "most": said("how large it may be", NUMBER),
+            "chance": said("with which it shall hold; the confidence of the description if it is not there", NUMBER),
+        },
+        ("rows", "at_least", "at_most", "fewest", "chance"),
+    )
+
+
 def schema() -> Schema:
     """The schema of a description."""
     labels: Schema = {"type": "object", "additionalProperties": TEXT}
@@ -143,6 +164,17 @@ def schema() -> Schema:
                 "additionalProperties": table("a level", {"areas": TEXT, "groups": _TEXTS}, ("groups",)),
             },
             "tables": _each("tables", described),
+            "criteria": _each("how accurate tables shall be", _criterion()),
         },
-        ("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
+        (
+            "title",
+            "privacy_defn",
+            "neighbours",
+            "confidence",
+            "truncation_key",
+            "recodes",
+            "groups",
+            "levels",
+            "criteria",
+        ),
     )

@@ -17,6 +17,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import exact_number
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
+from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.json_schema import schema
 from yupana.products.described.lines import with_lines
@@ -122,15 +123,19 @@ class DescribedProduct(Product[Description]):
         del plan, parameters
         return []
 
-    def promises(self, config: Description, delta: float) -> dict[str, Any]:
-        """Of each measurement what is derived and why; ``exact_overlap`` is false where the overlap is a bound only."""
+    def promises(self, config: Description, plan: Plan, delta: float) -> dict[str, Any]:
+        """Of each measurement what is derived and why, and of each criterion what is predicted.
+
+        ``exact_overlap`` is false where the overlap is a bound only.
+        """
         del delta
         return {
+            "criteria": predictions(config, plan),
             "derived": {
                 f"{table.name}/{level.name}": _derived(config, table, level)
                 for table in config.tables
                 for level in table.levels
-            }
+            },
         }
 
     def taken_as_public(self, config: Description) -> tuple[str, ...]:

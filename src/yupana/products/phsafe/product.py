@@ -131,9 +131,9 @@ class PhsafeProduct(Product[PhsafeConfig]):
         """Tables, levels and thresholds that are none."""
         return faults_of(plan, parameters)
 
-    def promises(self, config: PhsafeConfig, delta: float) -> dict[str, Any]:
+    def promises(self, config: PhsafeConfig, plan: Plan, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
-        del config, delta
+        del config, plan, delta
         return {}
 
     def taken_as_public(self, config: PhsafeConfig) -> tuple[str, ...]:

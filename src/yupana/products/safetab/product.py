@@ -247,9 +247,9 @@ class SafetabProduct(Product[Parameters[K]]):
         del plan, parameters
         return []
 
-    def promises(self, config: Parameters[K], delta: float) -> dict[str, Any]:
+    def promises(self, config: Parameters[K], plan: Plan, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
-        del config, delta
+        del config, plan, delta
         return {}
 
     def described(self, config: Parameters[K], plan: Plan, table: str) -> Described:

@@ -110,8 +110,9 @@ class TopdownProduct(Product[Configuration]):
         del plan, parameters
         return []
 
-    def promises(self, config: Configuration, delta: float) -> dict[str, Any]:
+    def promises(self, config: Configuration, plan: Plan, delta: float) -> dict[str, Any]:
         """Which totals are kept exactly, and what single attributes and moves within a geounit cost."""
+        del plan
         return {
             "invariants": {level: [query.name for query in queries] for level, queries in config.invariants.items()},
             "semantics": semantics_of(config).as_json(config.mechanism, delta),

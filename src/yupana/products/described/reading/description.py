@@ -3,6 +3,7 @@
 docs/tables.md tells what each key means.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from yupana.products.census import MECHANISMS
 from yupana.products.described.description import DescribedTable, Description
 from yupana.products.described.reading.areas import AreaReader, read_groups, read_levels
 from yupana.products.described.reading.conditions import ConditionReader
+from yupana.products.described.reading.criteria import CriteriaReader
 from yupana.products.described.reading.document import NAME, DescriptionDocument
 from yupana.products.described.reading.records import RecordReader
 from yupana.products.described.reading.tables import TableReader
@@ -25,7 +27,7 @@ from yupana.products.described.tables import families_of
 
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
 _OPTIONAL: Final = (
-    *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
+    *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels", "criteria"),
 )
 _NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
 
@@ -81,6 +83,7 @@ def _read(doc: DescriptionDocument) -> Description | None:
         tables=tuple(table for table in tables if table), document=doc.told,
     )  # fmt: skip
     _check(doc, made)
+    made = replace(made, criteria=CriteriaReader(doc, made).read())
     return None if doc.faults else made
 
 

@@ -1,0 +1,158 @@
+"""Whether a plan promises what a description's acceptance criteria ask for, whatever the records hold. Public.
+
+What is promised and why is proven in docs/tables-criteria.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.plan.plan import Plan, number
+from yupana.privacy.coverage import least_bound, noise_of
+from yupana.privacy.quantiles import share_outside
+from yupana.products.described.criterion import Criterion
+from yupana.products.described.description import Description
+from yupana.products.described.tables import families, groups
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CriterionRows:
+    """The rows of a table that a criterion is about, of whatever size.
+
+    Attributes
+    ----------
+    measurement : str
+        What they add up cells of.
+    groups : int array
+        Places of their areas by groups among those of the level.
+    parts : tuple of tuple of int
+        Of each row of such a group the measured cells it adds up.
+    """
+
+    measurement: str
+    groups: Ints
+    parts: tuple[tuple[int, ...], ...]
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.groups) * len(self.parts)
+
+    @property
+    def independent(self) -> bool:
+        """Whether no measured cell is in two of them, so that their noises are independent."""
+        cells = [cell for parts in self.parts for cell in parts]
+        return len(set(cells)) == len(cells)
+
+
+def rows_of(description: Description, criterion: Criterion) -> CriterionRows:
+    """Find the rows of a criterion, which the reader of descriptions has found to exist."""
+    family = next(family for family in families(description) if criterion.table in family.tables)
+    table = family.having(criterion.table)[-1][criterion.table]
+    levels = next(of.levels for of in description.tables if of.name == family.name)
+    level = next(of for of in levels if of.name == criterion.level)
+
+    def meant(columns: tuple[str, ...], labels: tuple[str | int, ...]) -> bool:
+        return all(
+            str(label) in criterion.rows.get(column, (str(label),))
+            for column, label in zip(columns, labels, strict=True)
+        )
+
+    keys = ("REGION_ID", "ITERATION_CODE")
+    of_groups = [place for place, key in enumerate(groups(description, level)) if meant(keys, key)]
+    parts = tuple(cell.parts for cell in table.cells if meant(table.columns, cell.labels))
+    return CriterionRows(f"{family.name}/{level.name}", np.array(of_groups, dtype=np.int64), parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a plan promises of a criterion, whatever the records hold: of the noise alone.
+
+    Attributes
+    ----------
+    rows : int
+        The most rows it can be about.
+    noise : int
+        How far the noise of each row may lie from 0; it does with so large a chance that the criterion holds.
+    promised : Fraction
+        The least `Criterion.most` with which it would hold for any records.
+    holds : bool
+        Whether it does; if not, it cannot be promised, and may hold nevertheless.
+    """
+
+    rows: int
+    noise: int
+    promised: Fraction
+    holds: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as a manifest tells it."""
+        return {"rows": self.rows, "noise": self.noise, **number("promised", self.promised), "holds": self.holds}
+
+
+def predict(description: Description, plan: Plan, criterion: Criterion) -> Prediction:
+    """What the plan promises of a criterion (docs/tables-criteria.md, theorem 1)."""
+    rows = rows_of(description, criterion)
+    outside = share_outside(
+        criterion.quantile,
+        criterion.chance,
+        criterion.fewest if criterion.by_size else rows.number,
+        rows.number,
+        independent=rows.independent,
+    )
+    law = plan[rows.measurement].law
+    noise = least_bound(noise_of([(law, max(map(len, rows.parts)))]), 1 - outside)
+    promised = Fraction(noise, criterion.at_least if criterion.relative else 1)
+    return Prediction(rows.number, noise, promised, promised <= criterion.most)
+
+
+def predictions(description: Description, plan: Plan) -> dict[str, dict[str, Any]]:
+    """Of every criterion by name what it says, and what the plan promises of it, ready for JSON."""
+    return {
+        criterion.name: {
+            "says": criterion.words,
+            "error": "relative" if criterion.relative else "absolute",
+            "predicted": predict(description, plan, criterion).as_json(),
+        }
+        for criterion in description.criteria
+    }
+
+
+class CriterionVerdict(NamedTuple):
+    """What is known of a criterion, in words; ``tested`` is empty where it was not."""
+
+    name: str
+    says: str
+    predicted: str
+    tested: str
+
+
+def verdicts(criteria: Mapping[str, Mapping[str, Any]]) -> list[CriterionVerdict]:
+    """Put in words what `predictions` tells, and what tests have added."""
+    return [CriterionVerdict(name, told["says"], _predicted(told), _tested(told)) for name, told in criteria.items()]
+
+
+def _predicted(told: Mapping[str, Any]) -> str:
+    predicted = told["predicted"]
+    promised = f"at most {_shown(told, predicted['promised_float'])}"
+    return (
+        f"holds for any records; {promised} is promised" if predicted["holds"] else f"cannot be promised; {promised} is"
+    )
+
+
+def _tested(told: Mapping[str, Any]) -> str:
+    tested = told.get("tested")
+    if tested is None:
+        return ""
+    found = f"{tested['rows']:,} rows, {tested['trials']:,} trial{'s' * (tested['trials'] > 1)}"
+    if tested["holds"] is None:
+        return f"not tested, as there are too few rows of the size; {found}"
+    return f"{'holds' if tested['holds'] else 'does not hold'}; {_shown(told, tested['value'])}, {found}"
+
+
+def _shown(told: Mapping[str, Any], value: float) -> str:
+    return f"{100 * value:.6g}%" if told["error"] == "relative" else f"{value:,g}"
