@@ -17,8 +17,8 @@ from release_maker import FAMILIES, Cell, World, fill, geography, leaves, measur
 from yupana.arrays import Floats
 from yupana.cli.main import main
 from yupana.estimate.coterminous.areas import coterminous_sets, read_blocks, read_live
-from yupana.estimate.coterminous.least_squares import estimate, non_negative, whole
-from yupana.estimate.coterminous.nested import TREES, Parents
+from yupana.estimate.coterminous.nested import TREES
+from yupana.products.least_squares import Parents, estimate, non_negative, whole
 from yupana.release.check import check_files
 from yupana.release.tables import Format
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from yupana.estimate.coterminous.least_squares import average, estimate
 from yupana.estimate.coterminous.nested import TREES
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.privacy.sampler import sample
+from yupana.products.least_squares import average, estimate
 
 pytestmark = pytest.mark.quality
 

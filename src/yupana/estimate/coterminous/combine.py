@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from yupana.arrays import Flags
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.coterminous.areas import Area, coterminous_sets, read_blocks, read_live
-from yupana.estimate.coterminous.least_squares import average, estimate, non_negative, whole
 from yupana.estimate.coterminous.nested import CELL_COLUMNS, COLUMNS, TREES, NestedCells
 from yupana.estimate.source import TableSource, open_source
 from yupana.estimate.suppression.zeros import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from yupana.plan.margin import z_value
+from yupana.products.least_squares import average, estimate, non_negative, whole
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES

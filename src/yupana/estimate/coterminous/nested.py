@@ -6,13 +6,10 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from yupana.products.least_squares import Parents
 from yupana.products.safetab.specification import FAMILIES, KEYS
 from yupana.products.tables import NUMBERS, Choice, Family
-
-Parents = tuple[NDArray[np.intp], ...]
-"""By depth from 1 on, the parent of each node: an index into the depth above. Children of a node are neighbours."""
 
 Block = frozenset[int]
 """Cells of the finest choice that some cell holds."""

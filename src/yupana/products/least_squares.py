@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats
-from yupana.estimate.coterminous.nested import Parents
+
+Parents = tuple[NDArray[np.intp], ...]
+"""By depth from 1 on, the parent of each node: an index into the depth above. Children of a node are neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
