@@ -366,3 +366,10 @@ def test_rows_of_sums_may_be_conditions() -> None:
 def test_exact_configuration_keeps_detail() -> None:
     config = described(document())
     assert without_noise(config).tables[0].detail == config.tables[0].detail
+
+
+def test_no_criterion_is_of_a_table_whose_noise_the_totals_decide() -> None:
+    criterion = {"table": "total", "level": "all", "error": "absolute", "quantile": 1, "most": 50}
+    for coarsest in ([], ["z"]):
+        with pytest.raises(ConfigError, match="its noise is not known beforehand"):
+            yupana.plan("tables", {**document(coarsest=coarsest), "criteria": {"near": criterion}})

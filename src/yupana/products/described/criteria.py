@@ -6,6 +6,7 @@ What is promised and why is proven in docs/tables-criteria.md.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from yupana.privacy.coverage import least_bound, noise_of
 from yupana.privacy.quantiles import share_outside
 from yupana.products.described.criterion import Criterion
 from yupana.products.described.description import Description
-from yupana.products.described.tables import families, groups
+from yupana.products.described.tables import families
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +64,8 @@ def rows_of(description: Description, criterion: Criterion) -> CriterionRows:
         )
 
     keys = ("REGION_ID", "ITERATION_CODE")
-    of_groups = [place for place, key in enumerate(groups(description, level)) if meant(keys, key)]
+    groups = product(description.areas[level.areas].codes, level.groups)
+    of_groups = [place for place, key in enumerate(groups) if meant(keys, key)]
     parts = tuple(cell.parts for cell in table.cells if meant(table.columns, cell.labels))
     return CriterionRows(f"{family.name}/{level.name}", np.array(of_groups, dtype=np.int64), parts)
 

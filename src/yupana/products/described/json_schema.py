@@ -44,8 +44,8 @@ def _criterion() -> Schema:
     return table(
         "errors of a table that shall be small",
         {
-            "table": said("a table, or one of its margins or sums", _TEXT),
-            "level": said("one that the table has a budget for", _TEXT),
+            "table": said("a table, or one of its margins or sums", TEXT),
+            "level": said("one that the table has a budget for", TEXT),
             "rows": said("what rows say in some columns; all rows if it is not there", labels),
             "at_least": said("the smallest true count of a row", whole),
             "at_most": said("the largest true count of a row", {"type": "integer", "minimum": 0}),
@@ -100,9 +100,7 @@ def schema() -> Schema:
     )
     parts: Schema = {"anyOf": [_TEXTS, _CONDITION]}
     sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": parts}}
-    ids = table(
-        "a column whose values tell units apart", {"file": TEXT, "column": TEXT, "record": TEXT}, ("record",)
-    )
+    ids = table("a column whose values tell units apart", {"file": TEXT, "column": TEXT, "record": TEXT}, ("record",))
     unit: Schema = {"anyOf": [TEXT, ids]}
     described = table(
         "a table that is measured",

@@ -115,7 +115,11 @@ class CriteriaReader:
                 known = nearest(str(told["table"]), of) or f"; there are {', '.join(of)}"
                 self.doc.faults.append(f"{place}.table: {told['table']!r} is no table that is measured{known}")
             return wanted
-        table = next(table for table in self.of.tables if table.name == family.name)
+        table = next((table for table in self.of.tables if table.name == family.name), None)
+        if table is None or table.detail:
+            text = "is shown with detail that a noisy total decides, so that its noise is not known beforehand"
+            self.doc.faults.append(f"{place}.table: {told['table']} {text}")
+            return wanted
         levels = {level.name: level for level in table.levels if table.budgets[level.name]}
         level = levels.get(str(told.get("level")))
         if level is None:
