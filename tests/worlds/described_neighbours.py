@@ -130,6 +130,53 @@ def changed(
         yield from changed({**database, place: replace(record, values=values)}, document, above, may_vanish=False)
 
 
+def arranged(document: Mapping[str, Any], rng: Random) -> tuple[Database, tuple[str, str]]:
+    """A database made to be moved far, and the unit to take out: records alike, and others that they may displace.
+
+    The first lie below the unit or beside it and come first in the order of the limit; the others share some of the
+    records above the first.
+    """
+    (table,) = document["tables"].values()
+    of, unit, limit = table["counts"], document["unit"], table.get("limit", {"per": "", "most": 1})
+    made: Database = {}
+
+    def add(file: str, parent: str, values: tuple[str, ...], first: str = "0123456789abcdef") -> str:
+        while True:
+            record, name = Record(parent, values), f"{file}{rng.randrange(10**9)}"
+            if file != of or _order(name, record)[0] in first:
+                made[file, name] = record
+                return name
+
+    kinds = [_countable(document, rng) for _ in range(2)]
+    path = {"": ""}
+    for file in (file for file in PARENTS if file in {*chain(of)[1:], *chain(unit)}):
+        path[file] = add(file, path[PARENTS[file]], kinds[0][file], "01234567")
+    for _ in range(rng.choice([0, limit["most"] - 1, limit["most"]])):
+        add(of, path[PARENTS[of]], kinds[0][of], "01234567")
+    if limit["per"]:
+        between = chain(of)[1 : chain(of).index(limit["per"]) + 1]
+        parent = path[at := rng.choice(between)]
+        for file in reversed(between[: between.index(at)]):
+            parent = add(file, parent, kinds[1][file])
+        for _ in range(rng.choice([0, limit["most"], limit["most"]])):
+            add(of, parent, kinds[1][of], "89abcdef")
+    return made, (unit, path[unit])
+
+
+def _countable(document: Mapping[str, Any], rng: Random) -> dict[str, tuple[str, ...]]:
+    """Values for one record of every file, such that usually the universe holds one of the table's."""
+    (table,) = document["tables"].values()
+    found = {file: tuple(rng.choice(CODES) for _ in COLUMNS) for file in PARENTS}
+    wanted = table["where"] | rng.choice([*table["cells"].values(), {}])
+    return {
+        file: tuple(
+            wanted.get(f"{file}.{column}", value) if rng.random() < 0.8 else value
+            for column, value in zip(COLUMNS, values, strict=True)
+        )
+        for file, values in found.items()
+    }
+
+
 def one_more(database: Database, document: Mapping[str, Any], rng: Random) -> Database | None:
     """One unit more, with what belongs to it, at a random place whose ancestors are changed at random."""
     file = document["unit"]
@@ -190,15 +237,17 @@ def _kept(database: Database, table: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def _joined(database: Database, key: tuple[str, str]) -> dict[str, str]:
     """A record beside those above it: their columns, their ids by file, and its place in the order of a limit."""
-    record = database[key]
-    fields = "|".join([key[1], record.parent, *record.values])
-    row = {"order": hashlib.sha256(f"|{fields}|1".encode()).hexdigest()}
+    row = {"order": _order(key[1], database[key])}
     while key[0]:
         record = database[key]
         row[key[0]] = key[1]
         row |= {f"{key[0]}.{column}": value for column, value in zip(COLUMNS, record.values, strict=True)}
         key = PARENTS[key[0]], record.parent
     return row
+
+
+def _order(name: str, record: Record) -> str:
+    return hashlib.sha256("|".join(["", name, record.parent, *record.values, "1"]).encode()).hexdigest()
 
 
 def _holds(row: Mapping[str, str], condition: Mapping[str, str]) -> bool:

@@ -100,10 +100,16 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
         lines += ["", f"epsilon where one {plan.privacy_unit} changes less:"]
         lines += [f"{words:52} {_epsilon(loss):>12}" for words, loss in losses]
     if derived := more.get("derived"):
-        lines += ["", "derived sensitivities, unbounded and bounded, and why (docs/tables-privacy.md):"]
+        lines += [
+            "",
+            "derived sensitivities, unbounded and bounded, and why (docs/tables-privacy.md); some neighbours are so",
+            "far apart but where ≤ says that it is an upper bound alone:",
+        ]
         for name, of in derived.items():
-            bound = "" if of["exact_overlap"] else ", and the overlap of its cells is a bound only"
-            lines.append(f"{name:32} {of['unbounded']:>8} {of['bounded']:>8}  {of['because']}{bound}")
+            unbounded, bounded = (
+                ("" if of["attained"][kind] else "≤ ") + of[kind] for kind in ("unbounded", "bounded")
+            )
+            lines.append(f"{name:32} {unbounded:>10} {bounded:>10}  {of['because']}")
     return lines + criteria_text(more.get("criteria", {}))
 
 

@@ -44,11 +44,14 @@ class Classes:
         The class of each combination; class 0 satisfies no predicate.
     members : numpy.ndarray of bool, shape (predicates, classes)
         Which predicates a class satisfies.
+    sizes : tuple of int
+        How many atoms each column of ``terms`` has. Combinations are numbered with the last column running fastest.
     """
 
     terms: Mapping[str, str]
     class_of: NDArray[np.int64]
     members: NDArray[np.bool_]
+    sizes: tuple[int, ...]
 
     @property
     def combination(self) -> str:
@@ -91,7 +94,7 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
         column.name: f"{math.prod(sizes[place + 1 :])} * ({_atom_sql(column.name, values, atom_of)})"
         for place, (column, (values, atom_of, _)) in enumerate(zip(columns, atoms, strict=True))
     }
-    return Classes(terms, class_of[1:].astype(np.int64), members)
+    return Classes(terms, class_of[1:].astype(np.int64), members, tuple(sizes))
 
 
 def told_apart(file: RecordFile, predicates: Sequence[Where]) -> dict[str, NDArray[np.int64]]:

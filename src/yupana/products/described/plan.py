@@ -9,7 +9,7 @@ from yupana.plan.measurement import Accounting, Measurement, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.products.described.stability import overlap, sensitivity, stability
+from yupana.products.described.stability import derive
 from yupana.products.described.tables import coarsest_name, families_of, groups_of, total_name
 
 
@@ -74,8 +74,7 @@ def scales(table: DescribedTable, level: DescribedLevel, derived: Sensitivity, a
 
 def proven(description: Description, table: DescribedTable, level: DescribedLevel) -> Sensitivity:
     """The sensitivities of a table at a level that are derived."""
-    cells = overlap(description, table, level).cells
-    return sensitivity(stability(description, table, level), cells, description.mechanism)
+    return derive(description, table, level).sensitivity
 
 
 def calibration(description: Description, scale: Sensitivity) -> Fraction:

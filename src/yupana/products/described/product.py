@@ -23,7 +23,7 @@ from yupana.products.described.json_schema import schema
 from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales
 from yupana.products.described.reading.description import parse
-from yupana.products.described.stability import overlap, sensitivity, stability
+from yupana.products.described.stability import derive
 from yupana.products.described.tables import TOTALS_OF, families, groups_of, published_groups
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.tables import Family
@@ -126,7 +126,7 @@ class DescribedProduct(Product[Description]):
     def promises(self, config: Description, plan: Plan, delta: float) -> dict[str, Any]:
         """Of each measurement what is derived and why, and of each criterion what is predicted.
 
-        ``exact_overlap`` is false where the overlap is a bound only.
+        ``attained`` says for which neighbours some are known to be as far apart as is derived.
         """
         del delta
         return {
@@ -204,14 +204,13 @@ def _may_lack(config: Description) -> frozenset[str]:
 
 
 def _derived(config: Description, table: DescribedTable, level: DescribedLevel) -> dict[str, Any]:
-    stable, overlapping = stability(config, table, level), overlap(config, table, level)
-    found = sensitivity(stable, overlapping.cells, config.mechanism)
+    found = derive(config, table, level)
     return {
-        "unbounded": str(found.unbounded),
-        "bounded": str(found.bounded),
-        "because": stable.because,
-        "overlap": overlapping.cells,
-        "exact_overlap": overlapping.exact,
+        "unbounded": str(found.sensitivity.unbounded),
+        "bounded": str(found.sensitivity.bounded),
+        "because": found.because,
+        "overlap": found.overlap.number,
+        "attained": dict(found.attained),
     }
 
 

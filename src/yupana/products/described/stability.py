@@ -1,19 +1,54 @@
 """How far a table moves when one privacy unit changes: derived from links, limits and fixed columns.
 
-The theorem and its proof are in docs/tables-privacy.md. Public: nothing here sees a record.
+The theorems and their proofs are in docs/tables-privacy.md. Public: nothing here sees a record.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from yupana.errors import ConfigError
-from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.measurement import Mechanism, Sensitivity
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
+from yupana.products.described.footprints import Cells, Footprints, footprints
 
-Move = tuple[int, int]
-"""How many records appear in a table at most, and how many disappear."""
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Records that may appear in cells and disappear from others when one unit changes.
+
+    Attributes
+    ----------
+    records : int
+        At most so many appear, and so many disappear. Each that appears stands against one that disappears, or none.
+    shared : frozenset of str or None
+        Columns in which two that stand against each other agree; None if records only appear or only disappear.
+    attained : frozenset of str or None
+        Columns such that some neighbours move all of the records, from any values to any that agree in these; None
+        if that is not known of any.
+    alone : bool
+        Whether some neighbours move all of the records with none against them.
+    """
+
+    records: int
+    shared: frozenset[str] | None
+    attained: frozenset[str] | None
+    alone: bool
+
+    @property
+    def twice(self) -> "Move":
+        """What a replacement moves that moves so much twice, the second time the other way round."""
+        return replace(self, records=2 * self.records)
+
+    def cells(self, of: Footprints) -> Cells:
+        """How many cells one of the records, with the one against it, counts in otherwise than before."""
+        one = of.overlap
+        if self.shared is None:
+            return one
+        most = max(of.apart(self.shared), one, key=lambda cells: cells.number)
+        found = [of.apart(self.attained)] if self.attained is not None else []
+        found += [one] if self.alone else []
+        return Cells(most.number, any(cells.exact and cells.number == most.number for cells in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +57,39 @@ class Stability:
 
     Attributes
     ----------
-    unbounded : frozenset of Move
-        One unit is added or removed: what can happen, each the most of its kind.
-    bounded : frozenset of Move
-        One unit is replaced, its parent included.
+    unbounded : tuple of Move
+        One unit is added or removed: what can happen.
+    bounded : tuple of Move
+        One unit is replaced.
     because : str
         Why, in words.
     """
 
-    unbounded: frozenset[Move]
-    bounded: frozenset[Move]
+    unbounded: tuple[Move, ...]
+    bounded: tuple[Move, ...]
     because: str
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
-    """In how many cells of a level one record counts at most; ``exact`` unless only a bound could be computed."""
+class Derived:
+    """What follows for the sensitivities of a table at a level.
 
-    cells: int
-    exact: bool
+    Attributes
+    ----------
+    sensitivity : Sensitivity
+    attained : mapping
+        For ``unbounded`` and ``bounded`` neighbours, whether some are so far; else it is an upper bound that none
+        exceeds, and how far the farthest are is not known.
+    overlap : Cells
+        The most cells that one record counts in.
+    because : str
+        Why, in words.
+    """
+
+    sensitivity: Sensitivity
+    attained: dict[str, bool]
+    overlap: Cells
+    because: str
 
 
 def stability(description: Description, table: DescribedTable, level: DescribedLevel) -> Stability:
@@ -67,11 +116,7 @@ def stability(description: Description, table: DescribedTable, level: DescribedL
     top = changing[-1]
     if top == table.counts:
         because = f"the {record} that a {files[unit].record} belongs to may change, appear or vanish"
-        if top in sorting or table.limit is not None:
-            return _stability({(1, 1)}, {(1, 1)}, because)
-        if top in sifting:
-            return _stability({(1, 0), (0, 1)}, {(1, 0), (0, 1)}, because)
-        return _stability({(0, 1)}, {(1, 0)}, because)
+        return _of_one_record(description, table, sorting, sifting, because)
     if table.limit is None or table.limit.per not in chain[chain.index(top) :]:
         columns = ", ".join(sorted(_changing_columns(description, table, level, top)))
         raise ConfigError(
@@ -79,14 +124,43 @@ def stability(description: Description, table: DescribedTable, level: DescribedL
             f'of one {files[top].record}; limit how many count, as limit = {{ per = "{top}", most = 5 }}, or '
             "declare the column fixed if nothing below changes it"
         )
-    most = table.limit.most
-    because = f"all of at most {most} of one {files[table.limit.per].record} may move, as columns above them may change"
-    if sorting or table.limit.per != top or changing != [top]:
-        return _stability({(most, most)}, {(most, most)}, because)
-    # Read by the universe alone, and of the record that has the limit: all of its records count, or none.
-    own = most if table.counts != unit else 1
-    either = {(most, 0), (0, most)} | ({(own, own)} if unit in chain else set())
-    return _stability(either, either, because)
+    most, per = table.limit.most, table.limit.per
+    because = f"all of at most {most} of one {files[per].record} may move, as columns above them may change"
+    shared = _columns_of(description, chain[chain.index(per) :], but_changing=above_unit)
+    below = unit in chain and table.counts != unit
+    if not sorting and per == top and changing == [top]:
+        # Read by the universe alone, and of the record that has the limit: all of its records count, or none.
+        all_or_none = Move(most, None, None, alone=True)
+        own = (Move(most if below else 1, shared, shared, alone=False),) if unit in chain else ()
+        return Stability((all_or_none, *own), (all_or_none.twice, *(move.twice for move in own)), because)
+    moved = [file for file in chain[1:] if file in sifting]
+    beside = unit not in chain and table.counts not in above_unit
+    attained = shared
+    if not (below or any(file != per for file in moved) or (most == 1 and not beside)):
+        # The same records count before and after, but for one.
+        attained = _columns_of(description, chain, but_changing=[file for file in above_unit if file != table.counts])
+        shared = attained if beside else shared
+    move = Move(most, shared, attained, alone=bool(moved) or below or (most == 1 and not beside))
+    return Stability((move,), (replace(move.twice, alone=bool(moved)),), because)
+
+
+def _of_one_record(
+    description: Description, table: DescribedTable, sorting: Collection[str], sifting: Collection[str], because: str
+) -> Stability:
+    """Where a record that is counted is above the unit, and no other changes."""
+    chain = description.chain(table.counts)
+    if table.limit is not None:
+        shared = _columns_of(description, chain[chain.index(table.limit.per) :])
+    elif sorting:
+        shared = _columns_of(description, chain, but_changing=[table.counts])
+    else:
+        alone = Move(1, None, None, alone=True)
+        # A record that is gone stands against a new one; if the universe reads what may change, two may come in.
+        nothing = frozenset[str]()
+        replaced = (alone.twice,) if sifting else (Move(1, nothing, nothing, alone=True),)
+        return Stability((alone,), replaced, because)
+    move = Move(1, shared, shared, alone=True)
+    return Stability((move,), (replace(move.twice, alone=bool(sifting)),), because)
 
 
 def _of_own_records(
@@ -109,16 +183,25 @@ def _of_own_records(
             f"tables.{table.name}: one {of_unit} may have any number of {table.counts}; limit how many count, as "
             f'limit = {{ per = "{unit}", most = 5 }}'
         )
+    because = f"one {of_unit} brings at most {most} {record} records"
     if limit is not None and limit.per in above_unit:
-        text = f"one {of_unit} brings at most {most} {record} records, which displace as many of the same "
-        return _stability({(most, most)}, {(most, most)}, text + files[limit.per].record)
-    return _stability({(0, most)}, {(most, 0)}, f"one {of_unit} brings at most {most} {record} records")
+        shared = _columns_of(description, chain[chain.index(limit.per) :])
+        move = Move(most, shared, shared, alone=True)
+        text = f"{because}, which displace as many of the same {files[limit.per].record}"
+        return Stability((move,), (replace(move.twice, alone=False),), text)
+    nothing = frozenset[str]()
+    # Each unit has one record of its own file, perhaps outside the universe, and perhaps none of those below.
+    replaced = Move(most, nothing, nothing, alone=table.counts != unit or bool(_sifting(description, table)))
+    return Stability((Move(most, None, None, alone=True),), (replaced,), because)
 
 
-def _stability(removed: Collection[Move], added: Collection[Move], because: str) -> Stability:
-    """What a replacement moves is what a removal and then an addition move."""
-    replaced = {(a + c, b + d) for a, b in removed for c, d in added}
-    return Stability(frozenset((*removed, *added)), frozenset(replaced), because)
+def _columns_of(description: Description, files: Collection[str], but_changing: Collection[str] = ()) -> frozenset[str]:
+    """The columns of files, but for those that are not fixed of some."""
+    return frozenset(
+        name
+        for name, column in description.columns.items()
+        if column.file in files and (column.fixed or column.file not in but_changing)
+    )
 
 
 def _reads(
@@ -130,45 +213,65 @@ def _reads(
     def changing(names: Collection[str]) -> set[str]:
         return {columns[name].file for name in names if columns[name].file in above_unit and not columns[name].fixed}
 
-    return changing(_sorting(description, table, level)), changing({name for name, _ in table.universe.columns})
+    return changing(_sorting(description, table, level)), changing(_sifting(description, table))
+
+
+def _sifting(description: Description, table: DescribedTable) -> set[str]:
+    """The columns that decide whether a record is of the universe."""
+    domains = {name: column.column.domain for name, column in description.columns.items()}
+    return {name for name, values in table.universe.columns if not values.issuperset(domains[name])}
 
 
 def _sorting(description: Description, table: DescribedTable, level: DescribedLevel) -> set[str]:
-    """The columns that tell areas, groups and cells of a level apart."""
+    """The columns that tell areas, groups and cells of a level apart within the universe."""
     conditions = [*table.cells, *(description.group(table, code) for code in level.groups)]
-    area = description.areas[level.areas].column
-    return {name for where in conditions for name, _ in where.columns} | ({area} if area else set())
+    within = dict(table.universe.columns)
+
+    def values(name: str) -> Collection[int]:
+        return within.get(name, description.columns[name].column.domain)
+
+    found = {
+        name
+        for where in dict.fromkeys(conditions)
+        for name, wanted in where.columns
+        if not wanted.issuperset(values(name))
+    }
+    area = description.areas[level.areas]
+    if area.column and len({area.of[value] for value in values(area.column)}) > 1:
+        found.add(area.column)
+    return found
 
 
 def _changing_columns(description: Description, table: DescribedTable, level: DescribedLevel, file: str) -> set[str]:
     columns = description.columns
-    names = _sorting(description, table, level) | {name for name, _ in table.universe.columns}
+    names = _sorting(description, table, level) | _sifting(description, table)
     return {f"{file}.{columns[n].name}" for n in names if columns[n].file == file and not columns[n].fixed}
 
 
-def overlap(description: Description, table: DescribedTable, level: DescribedLevel) -> Overlap:
-    """The most cells of a level that one record of a table counts in, whatever its columns hold."""
-    areas = description.areas[level.areas].overlap
-    predicates = description.predicates(table)
-    try:
-        classes = classify(description.of_record(table), [p for code in level.groups for p in predicates[code]])
-    except TooManyClassesError:
-        return Overlap(areas * len(level.groups) * len(table.cells), exact=False)
-    return Overlap(areas * int(classes.members.sum(axis=0).max(initial=0)), exact=True)
+def derive(description: Description, table: DescribedTable, level: DescribedLevel) -> Derived:
+    """Derive the sensitivities of a table at a level (docs/tables-privacy.md, theorems 1 and 2).
 
+    Squared L2 under zCDP, L1 under pure differential privacy.
 
-def sensitivity(stable: Stability, cells: int, mechanism: Mechanism) -> Sensitivity:
-    """Distances from moves: squared L2 under zCDP, L1 under pure DP (docs/tables-privacy.md, theorem 2).
-
-    Parameters
-    ----------
-    stable : Stability
-    cells : int
-        The most that one record counts in.
-    mechanism : Mechanism
+    Raises
+    ------
+    ConfigError
+        If no bound holds, or nothing that is protected moves the table.
     """
+    stable, of = stability(description, table, level), footprints(description, table, level)
+    unbounded, bounded = (_farthest(moves, of, description.mechanism) for moves in (stable.unbounded, stable.bounded))
+    return Derived(
+        Sensitivity(unbounded=unbounded[0], bounded=bounded[0]),
+        {"unbounded": unbounded[1], "bounded": bounded[1]},
+        of.overlap,
+        stable.because,
+    )
 
-    def most(moves: Collection[Move]) -> Fraction:
-        return Fraction(max(cells * (a**mechanism.power + b**mechanism.power) for a, b in moves))
 
-    return Sensitivity(unbounded=most(stable.unbounded), bounded=most(stable.bounded))
+def _farthest(moves: Sequence[Move], of: Footprints, mechanism: Mechanism) -> tuple[Fraction, bool]:
+    """How far the moves go at most, and whether one of them goes so far."""
+    found = []
+    for move in moves:
+        cells = move.cells(of)
+        found.append((Fraction(move.records**mechanism.power * cells.number), cells.exact))
+    return max(found)

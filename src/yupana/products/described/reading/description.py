@@ -16,13 +16,14 @@ from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.plan import Neighbours
 from yupana.products.census import MECHANISMS
 from yupana.products.described.description import DescribedTable, Description
+from yupana.products.described.footprints import footprints
 from yupana.products.described.reading.areas import AreaReader, read_groups, read_levels
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.criteria import CriteriaReader
 from yupana.products.described.reading.document import NAME, DescriptionDocument
 from yupana.products.described.reading.records import RecordReader
 from yupana.products.described.reading.tables import TableReader
-from yupana.products.described.stability import overlap, stability
+from yupana.products.described.stability import stability
 from yupana.products.described.tables import families_of
 
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
@@ -153,7 +154,7 @@ def _check_cells(doc: DescriptionDocument, made: Description, table: DescribedTa
     doc.fault_each(
         f"{place}.budget",
         "is a level whose groups no record of the table can be of",
-        (level.name for level in table.levels if not overlap(made, table, level).cells),
+        (level.name for level in table.levels if not footprints(made, table, level).overlap.number),
     )
     told = doc.told["tables"][table.name]
     if members.sum(axis=0).max(initial=0) > 1 and told.get("overlapping") is not True:

@@ -1,0 +1,156 @@
+"""In which cells of a level a record of a table can count, and how far two records are apart. Public.
+
+docs/tables-privacy.md, theorem 2, tells what follows for sensitivities.
+"""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Flags, Ints
+from yupana.plan.classes import Classes, TooManyClassesError, classify
+from yupana.plan.predicates import Where
+from yupana.products.described.description import AreaKind, DescribedLevel, DescribedTable, Description
+
+_MOST_COMPARED: Final = 1 << 28
+"""Most products of a class, a class and a cell that are compared at once."""
+
+_MOST_SETS: Final = 1 << 10
+"""Most sets of classes, or of areas, that are gone through."""
+
+_HEAVIEST: Final = 64
+"""How many classes are compared first: usually two of them are as far apart as two can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A number of cells, ``exact`` unless it is an upper bound only."""
+
+    number: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Footprints:
+    """The sets of cells of a level (area by group by cell) that one record of a table's universe can count in.
+
+    Attributes
+    ----------
+    overlap : Cells
+        The most cells that one record counts in, whatever its columns hold.
+    kind : AreaKind
+    classes : Classes or None
+        Of combinations of values, by the groups, cells and number of areas that they count in; None if there are too
+        many combinations.
+    within : ndarray of bool, shape (classes,)
+        Which are of the universe.
+    members : ndarray of bool, shape (groups by cells, classes)
+    areas : ndarray of int64, shape (classes,)
+        How many areas the records of a class lie in.
+    common : ndarray of int64
+        How many areas two records have in common at least, by how many each lies in.
+    """
+
+    overlap: Cells
+    kind: AreaKind
+    classes: Classes | None
+    within: Flags
+    members: Flags
+    areas: Ints
+    common: Ints
+
+    def apart(self, shared: Collection[str]) -> Cells:
+        """The most cells that exactly one of two records of the universe counts in, which agree in some columns.
+
+        Parameters
+        ----------
+        shared : collection of str
+            The columns, as a join names them.
+        """
+        most = 2 * self.overlap.number
+        if self.classes is None:
+            return Cells(most, exact=False)
+        sizes = self.classes.sizes
+        same = [place for place, name in enumerate(self.classes.terms) if name in shared]
+        rows = np.moveaxis(self.classes.class_of.reshape(sizes), same, range(len(same)))
+        rows = rows.reshape(math.prod(sizes[place] for place in same), -1)
+        sets = np.unique(np.sort(rows, axis=1), axis=0)
+        if len(sets) > _MOST_SETS:
+            return Cells(most, exact=False)
+        best = Cells(0, exact=True)
+        for row in sets:
+            classes = np.unique(row)
+            found = self._farthest(classes[self.within[classes]], one_area=self.kind.column in {"", *shared})
+            best = max(best, found, key=lambda cells: (cells.number, cells.exact))
+            if best == Cells(most, exact=True):
+                break
+        return best
+
+    def _farthest(self, classes: Ints, *, one_area: bool) -> Cells:
+        """Of records of some classes that lie in the same areas, or in any."""
+        if not len(classes):
+            return Cells(0, exact=True)
+        weight = self.areas[classes] * self.members[:, classes].sum(axis=0)
+        heaviest, most = classes[np.argsort(-weight, kind="stable")], 2 * int(weight.max())
+        for some in (heaviest[:_HEAVIEST], heaviest):
+            if len(some) ** 2 * len(self.members) > _MOST_COMPARED:
+                break
+            of = self.members[:, some].astype(np.float32)
+            both = (of.T @ of).astype(np.int64)
+            areas = self.areas[some]
+            weight = areas * np.diag(both)
+            common = areas[:, None] if one_area else self.common[areas[:, None], areas]
+            far = weight[:, None] + weight - 2 * common * both
+            best = int(far.max())
+            # Records without a group and cell in common may lie in any areas; others in those that cells do not read.
+            exact = one_area or self._areas_are_free or not both[far == best].all()
+            if best == most or len(some) == len(classes):
+                return Cells(best, exact)
+        return Cells(most, exact=False)
+
+    @property
+    def _areas_are_free(self) -> bool:
+        """Whether records of every class may lie in each set of areas of one size."""
+        atoms = dict(zip(self.classes.terms, self.classes.sizes, strict=True)) if self.classes else {}
+        sizes = {len(inside) for inside in self.kind.of}
+        return atoms.get(self.kind.column, 1) == len(sizes) and len(set(self.kind.of)) <= _MOST_SETS
+
+
+def footprints(description: Description, table: DescribedTable, level: DescribedLevel) -> Footprints:
+    """Find the sets of cells of a level that records of a table can count in."""
+    kind, of_group = description.areas[level.areas], description.predicates(table)
+    predicates = [cell for code in level.groups for cell in of_group[code]]
+    sizes = sorted({len(inside) for inside in kind.of})
+    lie_in = [Where(((kind.column, frozenset(_lying_in(kind, size))),)) for size in sizes if len(sizes) > 1]
+    try:
+        classes = classify(description.of_record(table), [table.universe, *predicates, *lie_in])
+    except TooManyClassesError:
+        bound = Cells(kind.overlap * len(level.groups) * len(table.cells), exact=False)
+        nothing = np.zeros((0, 0), dtype=np.bool_)
+        return Footprints(bound, kind, None, nothing.ravel(), nothing, *np.zeros((2, 0), dtype=np.int64))
+    (within,), members, numbers = np.split(classes.members, [1, 1 + len(predicates)])
+    areas = np.array(sizes) @ numbers if lie_in else np.full(classes.count, sizes[0])
+    overlap = Cells(int((areas * members.sum(axis=0)).max(initial=0)), exact=True)
+    return Footprints(overlap, kind, classes, within, members, areas.astype(np.int64), _in_common(kind))
+
+
+def _lying_in(kind: AreaKind, number: int) -> list[int]:
+    """The values of a kind's column that lie in so many areas."""
+    return [value for value, inside in enumerate(kind.of) if len(inside) == number]
+
+
+def _in_common(kind: AreaKind) -> Ints:
+    """How many areas two records have in common at least, by how many each lies in; 0 where there are many sets."""
+    sets = dict.fromkeys(kind.of)
+    if len(sets) > _MOST_SETS:
+        return np.zeros((kind.overlap + 1, kind.overlap + 1), dtype=np.int64)
+    inside = np.zeros((len(sets), len(kind.codes)), dtype=np.float32)
+    for row, areas in zip(inside, sets, strict=True):
+        row[list(areas)] = 1
+    both = (inside @ inside.T).astype(np.int64)
+    found = np.full((kind.overlap + 1, kind.overlap + 1), kind.overlap, dtype=np.int64)
+    np.minimum.at(found, (np.diag(both)[:, None], np.diag(both)), both)
+    return found
