@@ -182,3 +182,27 @@ def test_tables_that_are_counted_apart_keep_the_same_record_of_each_id(
     with made.path("xy").open() as file:
         cells = list(csv.DictReader(file, delimiter="|"))
     assert sum(int(cell["COUNT"]) for cell in cells) == len({row[0] for row in rows})
+
+
+def test_a_limit_of_one_per_id_holds_for_records_below_those_that_have_ids(tmp_path: Path) -> None:
+    told = document(1)
+    told["files"]["visits"]["key"] = "id"
+    told["files"]["scans"] = {
+        "parent": {"file": "visits", "column": "visit"},
+        "columns": {"kind": {"codes": ["x", "y"]}},
+    }
+    told["tables"] = {
+        "scans": {
+            "counts": "scans",
+            "by": ["scans.kind"],
+            "limit": {"per": "patient", "most": 1},
+            "budget": {"all": "1"},
+        }
+    }
+    (folder := tmp_path / "in").mkdir()
+    (folder / "visits.csv").write_text("id,patient,ward\n" + "".join(f"{i},{i % 3},A\n" for i in range(12)))
+    (folder / "scans.csv").write_text("visit,kind\n" + "".join(f"{i},{'xy'[i % 2]}\n" for i in range(12)) * 2)
+    (folder / "SYNTHETIC").touch()
+    made = yupana.exact("tables", told, folder, tmp_path / "out")
+    rows = [row.split("|") for row in (made.folder / "scans.csv").read_text().splitlines()]
+    assert sum(int(row[rows[0].index("COUNT")]) for row in rows[1:]) == 3

@@ -108,7 +108,7 @@ def _linked_table(
     if table.limit and limited:
         per = description.files[table.limit.per]
         beneath = description.chain(table.counts).index(per.name) - 1
-        limit = LinkedLimit(beneath, table.limit.most, of_ids=bool(per.ids_in))
+        limit = LinkedLimit(beneath, table.limit.most, of_ids=per.ids_in == table.counts)
     return LinkedTable(
         name=f"{table.name}/{level.name}/{','.join(codes)}",
         universe=table.universe,
