@@ -103,6 +103,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
             }
             for m in plan.measurements
         ],
+        "criteria": dict(manifest.get("criteria", {})),
         "taken_as_public": list(manifest.get("taken_as_public", ())),
         "invariants": _invariants(manifest),
         "parameters": dict(manifest.get("parameters", {})),

@@ -293,16 +293,17 @@ def _accuracy(key: str, options: argparse.Namespace) -> None:
             print_json({"product": observed.product, "trials": options.trials, "rows": rows})
         else:
             say_confidential(options)
-            print_json(rows)
+            print_json({"rows": rows, **observed.told} if observed.told else rows)
         return
     from yupana.cli.accuracy_text import cells_text, counts_text, groups_text
+    from yupana.cli.plan_text import criteria_text
 
     if listing.estimators:
         lines = counts_text(observed.rows)
     else:
         say_confidential(options)
         lines = groups_text(observed.rows) if "codes" in listing.takes else cells_text(observed.rows)
-    print("\n".join(lines))
+    print("\n".join([*lines, *criteria_text(observed.told.get("criteria", {}))]))
 
 
 def _estimate(_: str, options: argparse.Namespace) -> None:

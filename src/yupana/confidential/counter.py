@@ -245,7 +245,7 @@ class Counter(ABC, Generic[C, R, E, M]):
         return self.measure(exact, config, ledger, request, clock)
 
     @abstractmethod
-    def tell(self, records: R, exact: E, measured: M, config: C, request: RunRequest) -> Told:
+    def tell(self, records: R, exact: E, measured: M, config: C, plan: Plan, request: RunRequest) -> Told:
         """What the run tells of itself, asked after everything was measured and before the records are closed."""
 
     @abstractmethod

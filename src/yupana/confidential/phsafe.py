@@ -143,10 +143,16 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
         return NoisyCounts(exact.states, measure(ledger, exact, request.entropy))
 
     def tell(
-        self, records: Census, exact: ExactCounts, measured: NoisyCounts, config: PhsafeConfig, request: RunRequest
+        self,
+        records: Census,
+        exact: ExactCounts,
+        measured: NoisyCounts,
+        config: PhsafeConfig,
+        plan: Plan,
+        request: RunRequest,
     ) -> Told:
         """Thresholds, states and policies; how many records there were, and what was left out."""
-        del request
+        del plan, request
 
         def rows(name: str) -> int:
             return numbers(records.db, f"SELECT count(*) FROM {name}")[0]

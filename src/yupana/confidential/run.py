@@ -138,7 +138,7 @@ def _make(product: Product[C], config: C, data: Path, out: Path, request: RunReq
             _begin(clock, counter.stages[1])
             ledger = Ledger(counter.planned(records, config, plan) if noisy else plan)
             measured = (counter.measure if noisy else counter.exact)(counts, config, ledger, request, clock)
-            told = counter.tell(records, counts, measured, config, request)
+            told = counter.tell(records, counts, measured, config, plan, request)
         clock.start("writing the release")
         recipe = Recipe(document, options_of(plan, request, told.options), public)
         tables = counter.write(draft, records, measured, config, plan, request)

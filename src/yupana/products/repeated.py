@@ -17,6 +17,7 @@ from yupana.plan.measurement import Accounting, Measurement, Sensitivity, of_hou
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.privacy.exact import Budget, read_exact
+from yupana.products.described.criteria import predictions
 from yupana.products.described.product import SYSTEM as DESCRIBED
 from yupana.products.described.product import TABLES
 from yupana.products.phsafe import configuration as phsafe_config
@@ -95,9 +96,8 @@ def _compare(release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Pat
         return _compare_topdown(release, manifest, plan)
     if manifest.get("system") == DESCRIBED:
         description = TABLES.read(release / MANIFEST)
-        return _differences(
-            manifest, plan, TABLES.plan(description, accounting=_accounting(plan), confidence=plan.confidence)
-        )
+        due_plan = TABLES.plan(description, accounting=_accounting(plan), confidence=plan.confidence)
+        return _unlike_criteria(manifest, predictions(description, due_plan)) + _differences(manifest, plan, due_plan)
     if manifest["product"] == "phsafe":
         config = phsafe_config.read_config(release / MANIFEST)
         wrong = _unlike(manifest, {"tau": dict(config.taus), "state_filter": list(config.states)})
@@ -126,6 +126,16 @@ def _compare_safetab(
     made_of = Parameters(config, iterations)
     due = product.plan(made_of, accounting=_accounting(plan), confidence=plan.confidence)
     return wrong + _differences(manifest, plan, due)
+
+
+def _unlike_criteria(manifest: Mapping[str, Any], due: Mapping[str, Any]) -> list[str]:
+    """Compare what is predicted; what was tested cannot be repeated without the records, and forbids a release."""
+    criteria = manifest.get("criteria", {})
+    told = {name: {key: value for key, value in of.items() if key != "tested"} for name, of in criteria.items()}
+    wrong = [] if _same(due, told) else ["the criteria are not what the plan of the configuration predicts"]
+    if any("tested" in of for of in criteria.values()) and not manifest.get("reasons"):
+        wrong.append("criteria were tested on true counts, and the manifest gives no reason against a release")
+    return wrong
 
 
 def _unlike_budgets(plan: Plan, due: Mapping[str, Budget]) -> list[str]:

@@ -94,6 +94,16 @@ def _flag(place: str, value: object) -> Iterator[str]:
         yield f"{place} must be true or false"
 
 
+def _verdict(place: str, value: object) -> Iterator[str]:
+    if value is not None:
+        yield from _flag(place, value)
+
+
+def _measured(place: str, value: object) -> Iterator[str]:
+    if value is not None:
+        yield from _number(place, value)
+
+
 def _anything(_place: str, _value: object) -> Iterator[str]:
     yield from ()
 
@@ -191,6 +201,15 @@ _SETTINGS: Final = partial(
 )
 _SOURCE: Final = partial(_object, {"manifest_sha256": _text, "plan": _plan, "states": _TEXTS}, {"created": _text})
 
+_CRITERION: Final = partial(
+    _object,
+    {
+        **dict.fromkeys(("says", "error"), _text),
+        "predicted": partial(_object, {"holds": _flag, "promised": _text, "promised_float": _number}, {}),
+    },
+    {"tested": partial(_object, {"rows": _whole, "trials": _whole, "holds": _verdict, "value": _measured}, {})},
+)
+
 _MANIFEST: Final = partial(
     _object,
     {"yupana": _text},
@@ -200,6 +219,7 @@ _MANIFEST: Final = partial(
         "tables": partial(_table, _DESCRIBED, names=_file_name),
         "reports": partial(_table, _DESCRIBED, names=_file_name),
         "plan": _plan,
+        "criteria": partial(_table, _CRITERION),
         "parameters": _PARAMETERS,
         "configuration": partial(_table, _anything),
         "options": partial(_table, _text),

@@ -8,6 +8,7 @@ from yupana.privacy.exact import read_exact
 from yupana.products import PRODUCTS
 from yupana.products.product import Words
 from yupana.report.charts import Mark
+from yupana.report.criteria import criteria_sections
 from yupana.report.html import Html, fill
 from yupana.report.numbers import loss, percent, power_of_ten, rounded
 from yupana.report.page import legend, read_page, render
@@ -66,6 +67,7 @@ def certificate_page(certificate: Certificate) -> str:
             else [],
             by_table=_part(certificate["by_table"], "Table", symbol, words.tables),
             by_level=_part(certificate["by_level"], "Level", symbol, words.levels),
+            criteria=criteria_sections(certificate["criteria"]),
             by_attribute=certificate["by_attribute"] and _part(certificate["by_attribute"], "Attribute", symbol, {}),
             spare=_spare(certificate["spare"]),
             software={"Software": list(certificate["software"]), "Version": list(certificate["software"].values())},

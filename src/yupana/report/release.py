@@ -10,6 +10,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.persons import DETAILED_ONLY
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.report.criteria import criteria_sections
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
 from yupana.report.groups import sizes_section
 from yupana.report.numbers import loss, rounded, whole
@@ -48,7 +49,7 @@ def write_release_report(
         epsilon=plan.mechanism.epsilon(plan.loss(), DEFAULT_DELTA)
         if plan.mechanism.budget_name == "rho" and plan.is_finite
         else None,
-        of_product=of_product,
+        of_product=(*of_product, *criteria_sections(manifest.get("criteria", {}))),
         compared=plan.is_finite and production is not None,
         differences={
             "Measurement": [d.measurement for d in differences],

@@ -11,6 +11,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door
 from yupana.confidential.counter import Counter, Observed, Told, input_checksums
+from yupana.confidential.described.criteria import TESTED, tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, open_described
 from yupana.confidential.described.tabulate import tabulate
@@ -18,6 +19,7 @@ from yupana.confidential.request import RunRequest
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed
+from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
 from yupana.products.described.product import SYSTEM, TABLES, without_noise
@@ -67,6 +69,10 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         with open_described(config, data, request.memory, request.columns) as records:
             yield records
 
+    def doubts(self, records: DescribedRecords, config: Description) -> list[str]:
+        """Of synthetic records, that criteria are tested on their true counts."""
+        return [TESTED] if config.criteria and records.is_synthetic else []
+
     def count(
         self, records: DescribedRecords, config: Description, plan: Plan, *, bounded: bool = True, keep: bool = False
     ) -> DescribedCounts:
@@ -93,18 +99,28 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         exact: DescribedCounts,
         measured: list[Groups],
         config: Description,
+        plan: Plan,
         request: RunRequest,
     ) -> Told:
-        """The unit and its neighbours; and for the log what limits left out."""
-        del measured, request
+        """The unit, criteria and what is promised of them; and for the log what limits left out.
+
+        Of synthetic records criteria are tested, too. Of others nothing here but the log depends on the exact counts.
+        """
+        del request
+        criteria = predictions(config, plan)
+        if criteria and records.is_synthetic:
+            limited = any(table.limit for table in config.tables)
+            whole = self.count(records, config, plan, bounded=False).by_level if limited else exact.by_level
+            noisy = {found.measurement.name: found.counts for found in measured}
+            criteria = tested(config, plan, whole, noisy)
         return Told(
             parameters={"unit": config.unit, "limits": _limits(config), "truncation_key": config.truncation_key},
             taken_as_public=TABLES.taken_as_public(config),
             log={
                 "records_left_out_by_limits": dict(exact.left_out),
-                "inputs": input_checksums(_folder(records), records.files),
+                "inputs": input_checksums(records.folder, records.files),
             },
-            others={"system": SYSTEM},
+            others={"system": SYSTEM, **({"criteria": criteria} if criteria else {})},
         )
 
     def write(
@@ -148,7 +164,11 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         )
         errors = list(_errors(seen))
         rows = summarize(config, plan, errors)
-        return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
+        asked = errors if config.criteria else []
+        truth = {e.measurement.name: (e.truth - e.left_out)[e.trial == 0] for e in asked}
+        noisy = {e.measurement.name: e.truth + e.noise for e in asked}
+        criteria = tested(config, plan, truth, noisy)
+        return Observed(plan.product, errors, rows, [_accuracy_table(rows)], {"criteria": criteria})
 
 
 def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
@@ -175,11 +195,6 @@ def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
 
 def _limits(config: Description) -> dict[str, dict[str, Any]]:
     return {table.name: {"per": table.limit.per, "most": table.limit.most} for table in config.tables if table.limit}
-
-
-def _folder(records: DescribedRecords) -> Path:
-    path = next(iter(records.files.values())).paths[0]
-    return path.parent
 
 
 def _accuracy_table(rows: list[DescribedAccuracy]) -> ReleaseTable:

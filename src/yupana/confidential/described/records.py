@@ -8,6 +8,7 @@ from typing import Final
 
 import duckdb
 
+from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.records.reader import (
@@ -35,14 +36,22 @@ class DescribedRecords(Sealed):
     Attributes
     ----------
     db : duckdb.DuckDBPyConnection
+    folder : Path
+        Where they lie.
     files : mapping of file to Source
     findings : tuple of Finding
         Rules that they break.
     """
 
     db: duckdb.DuckDBPyConnection
+    folder: Path
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether the folder is marked as made up."""
+        return is_synthetic(self.folder)
 
     def require_valid(self) -> None:
         """Refuse records that break a rule."""
@@ -83,7 +92,7 @@ def open_described(
         if intact:
             for file in description.record_files:
                 findings += _links(db, sources[file.name], description, file)
-        yield DescribedRecords(db, sources, tuple(findings))
+        yield DescribedRecords(db, folder, sources, tuple(findings))
 
 
 def _domains(db: duckdb.DuckDBPyConnection, source: Source, file: DescribedFile) -> list[Finding]:

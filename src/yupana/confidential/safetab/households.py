@@ -205,10 +205,11 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
         exact: HouseholdCounts,
         measured: list[RowTable],
         config: Parameters[HouseholdsConfig],
+        plan: Plan,
         request: RunRequest,
     ) -> Told:
         """States, passes, policies and totals; how many records each policy touches."""
-        del measured, request
+        del measured, plan, request
         settings, listed, source = config.config.settings, exact.listed, records.totals.source
         left_out = dict(listed.left_out)
         parameters = {

@@ -112,10 +112,11 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         exact: PersonCounts,
         measured: list[RowTable],
         config: Parameters[PersonsConfig],
+        plan: Plan,
         request: RunRequest,
     ) -> Told:
         """States, passes and policies; how many records each policy touches."""
-        del measured, request
+        del measured, plan, request
         settings = config.config.settings
         bare = {_BARE: _BARE_POLICY} if records.has_housing_units else {}
         parameters = {

@@ -202,10 +202,16 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         return Made(exact.world.exact[-1], None)
 
     def tell(
-        self, records: CountedBlocks, exact: CountedBlocks, measured: Made, config: Configuration, request: RunRequest
+        self,
+        records: CountedBlocks,
+        exact: CountedBlocks,
+        measured: Made,
+        config: Configuration,
+        plan: Plan,
+        request: RunRequest,
     ) -> Told:
         """The configuration, how nodes were solved, and which went through the failsafe; how many records there are."""
-        del exact
+        del exact, plan
         world = records.world
         parameters = {
             "schema": {a.name: list(a.labels) for a in config.schema.attributes},

@@ -1,0 +1,212 @@
+"""Acceptance criteria on records: tested where these are synthetic, and never published where they may be real."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import yupana
+from yupana.arrays import Ints
+from yupana.cli.main import main
+from yupana.confidential.accuracy import TruthLedger
+from yupana.confidential.described.criteria import TESTED
+from yupana.plan.ledger import Ledger
+from yupana.plan.measurement import Measurement
+from yupana.privacy.entropy import Entropy
+
+DOCUMENT: dict[str, Any] = {
+    "name": "homes",
+    "unit": "homes",
+    "files": {
+        "homes": {"key": "id", "columns": {"side": {"codes": ["N", "S"]}}},
+        "persons": {"parent": {"file": "homes", "column": "home"}, "columns": {"sex": {"codes": ["f", "m"]}}},
+    },
+    "areas": {"side": {"column": "homes.side"}, "land": {"code": "L"}},
+    "tables": {
+        "sexes": {
+            "counts": "persons",
+            "limit": {"per": "homes", "most": 3},
+            "by": ["persons.sex"],
+            "margins": {"total": []},
+            "budget": {"side": 2, "land": 2},
+        }
+    },
+    "criteria": {
+        "median": {
+            "table": "sexes",
+            "level": "side",
+            "error": "relative",
+            "quantile": 0.5,
+            "most": 0.1,
+            "at_least": 10,
+        },
+        "total": {"table": "total", "level": "land", "error": "absolute", "quantile": 1, "most": 12},
+        "huge": {"table": "total", "level": "land", "error": "absolute", "quantile": 1, "most": 1, "at_least": 1000},
+        "women-of-n": {
+            "table": "sexes",
+            "level": "side",
+            "rows": {"sex": "f", "REGION_ID": "N"},
+            "error": "absolute",
+            "quantile": 1,
+            "most": 3,
+            "chance": "1/2",
+        },
+    },
+}
+
+
+def write(folder: Path, homes: dict[str, int], *, synthetic: bool) -> Path:
+    """Homes with so many persons each, women and men in turn, by a name that begins with its side."""
+    folder.mkdir()
+    persons = [f"{home}|{'fm'[n % 2]}" for home, number in homes.items() for n in range(number)]
+    (folder / "homes.csv").write_text("\n".join(["id|side", *(f"{home}|{home[0]}" for home in homes)]) + "\n")
+    (folder / "persons.csv").write_text("\n".join(["home|sex", *persons]) + "\n")
+    if synthetic:
+        (folder / "SYNTHETIC").touch()
+    return folder
+
+
+HOMES = {**{f"N{i}": 3 for i in range(10)}, "S": 21, **{f"S{i}": 1 for i in range(4)}}
+"""True counts: N 20 f and 10 m, S 15 and 10; of the 21 persons of one home 3 are kept."""
+
+
+@pytest.fixture
+def description(tmp_path: Path) -> Path:
+    (tmp_path / "homes.json").write_text(json.dumps(DOCUMENT), encoding="utf-8")
+    return tmp_path / "homes.json"
+
+
+def scripted(*noise: int) -> Callable[[Ledger, Measurement, Ints, Entropy], Ints]:
+    """A door that adds one number to all counts of a trial."""
+    to_come: dict[str, list[int]] = {}
+
+    def measure(ledger: Ledger, m: Measurement, counts: Ints, _: Entropy) -> Ints:
+        ledger.charge(m)
+        if isinstance(ledger, TruthLedger):
+            return counts
+        return counts + to_come.setdefault(m.name, list(noise)).pop(0)
+
+    return measure
+
+
+def test_criteria_are_tested_on_the_whole_truth(
+    description: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write(tmp_path / "data", HOMES, synthetic=True)
+    monkeypatch.setattr(Ledger, "measure", scripted(1, 2, -8, 4))
+    told = yupana.accuracy("tables", description, data, trials=4).observed.told["criteria"]
+    # The four counts are 20, 10, 15 and 10; S has lost 9 women and 9 men to the limit. Of each home those are left out
+    # by hash, so the sexes that are kept vary, and the total does not: 55 true, 18 left out, twice the noise.
+    assert told["total"]["tested"] == {"rows": 1, "trials": 4, "value": 34.0, "holds": False}
+    assert told["women-of-n"]["tested"] == {"rows": 1, "trials": 4, "value": 2.0, "holds": True}
+    assert told["huge"]["tested"] == {"rows": 0, "trials": 4, "value": None, "holds": None}
+    # Of four relative errors the second: those of N are 0.05 and 0.1, 0.1 and 0.2, 0.4 and 0.8, 0.2 and 0.4.
+    assert told["median"]["tested"]["rows"] == 4
+    assert told["median"]["tested"]["value"] >= 0.8
+
+
+def test_without_limits_the_noise_is_all(description: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ledger, "measure", scripted(1, 2, -8))
+    data = write(tmp_path / "data", {home: min(n, 3) for home, n in HOMES.items()}, synthetic=True)
+    told = yupana.accuracy("tables", description, data, trials=3).observed.told["criteria"]
+    # 20 and 10 in N; 6 and 1 in S are too small.
+    assert told["median"]["tested"] == {"rows": 2, "trials": 3, "value": 0.4, "holds": False}
+    assert told["total"]["tested"] == {"rows": 1, "trials": 3, "value": 16.0, "holds": False}
+
+
+def published(folder: Path) -> dict[str, str]:
+    """The texts of all files of a folder, but for when they were made and, as that decides them, checksums."""
+    found = {
+        path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()
+    }
+    return {
+        name: re.sub(r"20\d\d-\d\d-\d\dT[^\"< ]*[^.\"< ]|\b[0-9a-f]{64}\b", "", text) for name, text in found.items()
+    }
+
+
+def test_nothing_that_is_published_of_real_records_depends_on_the_truth(
+    description: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two databases, of which one meets its criteria and one does not, with one noisy count of each."""
+
+    def measure(ledger: Ledger, m: Measurement, counts: Ints, entropy: Entropy) -> Ints:
+        del entropy
+        ledger.charge(m)
+        return np.full_like(counts, 14)
+
+    made = {}
+    for name, homes in {"met": {"N": 28}, "missed": {"N": 200, "S": 1}}.items():
+        place = tmp_path / name
+        (place / "out").mkdir(parents=True)
+        write(place / "real", homes, synthetic=False)
+        with monkeypatch.context() as patched:
+            patched.setattr(Ledger, "measure", measure)
+            patched.chdir(place)
+            capsys.readouterr()
+            assert main(["tables", "run", str(description), "real", "out/release", "--report", "out/page.html"]) == 0
+            assert main(["audit", "certificate", "out/release", "out/certificate"]) == 0
+            assert main(["check", "out/release"]) == 0
+        made[name] = published(place / "out"), capsys.readouterr().out
+        manifest = json.loads((place / "out" / "release" / "manifest.json").read_text("utf-8"))
+        assert manifest["criteria"].keys() == DOCUMENT["criteria"].keys()
+        assert not any("tested" in told for told in manifest["criteria"].values())
+        assert "reasons" not in manifest
+        made[name][0].pop("release.confidential.log")
+    met, missed = made["met"], made["missed"]
+    assert met[0].keys() == missed[0].keys()
+    assert met == missed
+    for page in ("page.html", "certificate/certificate.html"):
+        assert "cannot be promised" in met[0][page]
+        assert "Tested" not in met[0][page]
+
+
+def test_of_synthetic_records_release_report_and_certificate_tell_the_test(description: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "data", HOMES, synthetic=True)
+    release = yupana.run("tables", description, data, tmp_path / "out", report=tmp_path / "page.html")
+    assert release.manifest["status"] == "NOT FOR RELEASE"
+    assert release.manifest["reasons"] == [TESTED]
+    told = release.manifest["criteria"]
+    shown = release.columns("total")
+    off = abs(int(shown["COUNT"][shown["REGION_TYPE"].index("land")]) - 55)
+    assert told["total"]["tested"] == {"rows": 1, "trials": 1, "value": off, "holds": off <= 12}
+    certificate = yupana.certificate(release)
+    assert certificate["criteria"] == told
+    for page in (certificate.page, (tmp_path / "page.html").read_text("utf-8")):
+        assert "Tested on synthetic records" in page
+    assert not yupana.check(release).wrong
+
+
+def test_what_a_manifest_says_of_criteria_is_compared(description: Path, tmp_path: Path) -> None:
+    data = write(tmp_path / "data", HOMES, synthetic=False)
+    yupana.run("tables", description, data, tmp_path / "out")
+    path = tmp_path / "out" / "manifest.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    told = manifest["criteria"]["median"]
+    for changed in (
+        {"predicted": told["predicted"] | {"holds": not told["predicted"]["holds"]}},
+        {"tested": {"rows": 1, "trials": 1, "value": 0.0, "holds": True}},
+    ):
+        criteria = manifest["criteria"] | {"median": told | changed}
+        path.write_text(json.dumps(manifest | {"criteria": criteria}), encoding="utf-8")
+        assert len(yupana.check(tmp_path / "out").wrong) == 1
+        with pytest.raises(yupana.YupanaError, match="criteria"):
+            yupana.certificate(tmp_path / "out")
+
+
+def test_the_truth_of_real_records_is_for_its_owner(
+    description: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write(tmp_path / "data", HOMES, synthetic=False)
+    assert main(["tables", "accuracy", str(description), str(data)]) == 2
+    assert main(["tables", "accuracy", str(description), str(data), str(tmp_path / "out"), "--internal"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("CONFIDENTIAL")
+    assert "  tested: " in told
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text("utf-8"))
+    assert manifest["status"] == "CONFIDENTIAL"
+    assert manifest["criteria"]["total"]["tested"]["trials"] == 1
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
