@@ -142,7 +142,9 @@ def _predicted(told: Mapping[str, Any]) -> str:
     predicted = told["predicted"]
     promised = f"at most {_shown(told, predicted['promised_float'])}"
     return (
-        f"holds for any records; {promised} is promised" if predicted["holds"] else f"cannot be promised; {promised} is"
+        f"holds for any records; {promised} is promised"
+        if predicted["holds"]
+        else f"cannot be promised; {promised} can be"
     )
 
 
@@ -150,7 +152,7 @@ def _tested(told: Mapping[str, Any]) -> str:
     tested = told.get("tested")
     if tested is None:
         return ""
-    found = f"{tested['rows']:,} rows, {tested['trials']:,} trial{'s' * (tested['trials'] > 1)}"
+    found = ", ".join(f"{tested[what]:,} {what[:-1]}{'s' * (tested[what] != 1)}" for what in ("rows", "trials"))
     if tested["holds"] is None:
         return f"not tested, as there are too few rows of the size; {found}"
     return f"{'holds' if tested['holds'] else 'does not hold'}; {_shown(told, tested['value'])}, {found}"
