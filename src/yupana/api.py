@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from yupana.plan.plan import Plan
     from yupana.plan.unit import UnitName
     from yupana.products.described.count import Codes, CountPlan
+    from yupana.products.disclosure_control.found import SideBySide
     from yupana.products.product import Checked, Product
     from yupana.release.release import Release
     from yupana.release.tables import Format
@@ -671,6 +672,74 @@ def accuracy(
     if out is not None:
         write_accuracy(observed, path_of("out", out), request)
     return Accuracy.told(observed)
+
+
+@checked
+def compare(
+    product: "str | Product[Any]",
+    config: object,
+    data: "Data",
+    out: Place,
+    *,
+    methods: str | Sequence[str] | None = None,
+    synthetic: bool = False,
+    internal: bool = False,
+    seed: int | None = None,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    accounting: "Accounting | None" = None,
+    memory: int | None = None,
+    overwrite: bool = False,
+    progress: Listener | bool = False,
+) -> "SideBySide":
+    """Set the tables of a description by the methods that offices use beside its release, and compare with the truth.
+
+    It tells the truth about the records: of synthetic ones, or for use in the house. Nothing of it is a release, and no
+    method but that of the description is differentially private.
+
+    Parameters
+    ----------
+    product : str or Product
+        "tables".
+    out : str or Path
+        A folder for ``errors.csv``, ``additivity.csv``, ``differencing.csv`` and ``report.html``.
+    methods : str or sequence of str
+        Of "cell-key:D=5:V=3:js=2", "rounding-3", "rounding-5", "swapping:rate=0.05:k=3" and "suppression:below=3", with
+        these or other parameters, which may be left out; all of them if not given.
+    internal : bool
+        The records may be real: what is written is CONFIDENTIAL, and only its owner can read the files.
+    seed : int, optional
+        Reproducible random choices, for synthetic records only.
+    config, data and all others
+        As of `run`.
+
+    Returns
+    -------
+    SideBySide
+        ``errors``, ``additivity`` and ``learnt``, the rows of the three tables; shares are from 0 to 1, errors in
+        records.
+
+    Raises
+    ------
+    ConfigError
+        If the records may be real and ``internal`` was not said, a method or parameter is unknown, or the extra
+        ``report`` is not installed.
+    InputError, OutputError
+        As of `run`.
+
+    Source
+    ------
+    docs/side-by-side.md.
+    """
+    from yupana.confidential.described.side_by_side import write_side_by_side
+    from yupana.products.disclosure_control.choice import DEFAULT, read_methods
+
+    asked = ask(product, config, set=set, accounting=accounting)
+    if "compare" not in asked.listing.takes:
+        raise ConfigError(f"{asked.product.key} takes no compare; describe its tables (docs/tables.md)")
+    chosen = read_methods(DEFAULT if methods is None else methods)
+    with _opened(asked, data, out, synthetic, memory, progress, "compare") as (folder, common):
+        request = replace(common, entropy=entropy(seed), internal=internal, overwrite=overwrite)
+        return write_side_by_side(asked.config, asked.plan(), chosen, folder, path_of("out", out), request)
 
 
 @checked

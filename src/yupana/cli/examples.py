@@ -83,6 +83,7 @@ EXAMPLES: Final = {
     "tables plan": ("yupana tables plan homes.toml --set tables.people.budget.nation=1/4",),
     "tables run": ("yupana tables run homes.toml census homes",),
     "tables exact": ("yupana tables exact homes.toml census homes-truth",),
+    "tables compare": ("yupana tables compare homes.toml census homes-compared --seed 1",),
     "tables accuracy": ("yupana tables accuracy homes.toml census --trials 2",),
     "count": (
         "yupana count census/persons.csv --by QAGE:20:0-115,CENHISP --domain CENHISP=1,2 --epsilon 1 --out people",

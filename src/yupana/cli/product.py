@@ -173,6 +173,24 @@ def _add_accuracy(verb: argparse.ArgumentParser, listing: Listing) -> None:
         _add_planning(verb, listing)
 
 
+def _add_compare(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    _add_source(verb, listing)
+    verb.add_argument("data", type=Path, metavar="DATA", help=listing.data)
+    verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
+    text = (
+        "with commas between: cell-key:D=5:V=3:js=2, rounding-3, rounding-5, swapping:rate=0.05:k=3, "
+        "suppression:below=3; parameters may be left out (default: all these)"
+    )
+    verb.add_argument("--methods", metavar="METHODS", help=text)
+    text = "reproducible random choices, for synthetic data only"
+    verb.add_argument("--seed", type=seed, metavar="S", help=text)
+    verb.add_argument("--sensitivity", dest="accounting", choices=("published", "tight"), help=listing.accountings)
+    verb.add_argument("--overwrite", action="store_true", help="replace an earlier output in OUT")
+    verb.add_argument("--json", action="store_true")
+    add_internal_argument(verb)
+    add_memory(verb)
+
+
 def _add_estimate(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("release", type=Path, metavar="RELEASE", help="a release of PHSafe")
     verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
@@ -306,6 +324,19 @@ def _accuracy(key: str, options: argparse.Namespace) -> None:
     print("\n".join([*lines, *criteria_text(observed.told.get("criteria", {}))]))
 
 
+def _compare(key: str, options: argparse.Namespace) -> None:
+    found = yupana.compare(key, **given(yupana.compare, options), progress=True)
+    say_confidential(options)
+    if options.json:
+        told = {name: [asdict(row) for row in getattr(found, name)] for name in ("errors", "additivity", "learnt")}
+        print_json({"methods": [method.name for method in found.methods], **told, "best_guess": found.best_guess})
+        return
+    from yupana.cli.comparison_text import comparison_text
+
+    print("\n".join(comparison_text(found)))
+    print(f"{options.out}: errors, additivity, differencing (.csv) and report.html; not for release")
+
+
 def _estimate(_: str, options: argparse.Namespace) -> None:
     release = yupana.estimate(**given(yupana.estimate, options), progress=True)
     print_release(options, release)
@@ -325,6 +356,13 @@ VERBS: Final = (
         "experimental against expected error: synthetic data, or --internal",
         _add_accuracy,
         _accuracy,
+    ),
+    Verb(
+        "compare",
+        "the same tables by cell key, rounding, swapping and suppression: synthetic data, or --internal",
+        _add_compare,
+        _compare,
+        "compare",
     ),
     Verb(
         "estimate",

@@ -120,7 +120,7 @@ def reasons_against_release(plan: Plan, data: Path, request: RunRequest) -> list
     return reasons
 
 
-def check_accuracy_allowed(plan: Plan, data: Path, request: RunRequest) -> None:
+def check_accuracy_allowed(plan: Plan, data: Path, request: RunRequest, verb: str = "accuracy") -> None:
     """Refuse to compare noisy counts with the truth of records that may be real, but for internal use.
 
     Raises
@@ -133,7 +133,7 @@ def check_accuracy_allowed(plan: Plan, data: Path, request: RunRequest) -> None:
         return
     if not request.internal:
         raise ConfigError(
-            f"accuracy compares with the truth; {data} holds no file named {SYNTHETIC_MARK}, so its records may be "
+            f"{verb} compares with the truth; {data} holds no file named {SYNTHETIC_MARK}, so its records may be "
             "real; for use in the house pass --internal, and keep what it tells confidential"
         )
     if reasons := _reasons(plan, request.entropy):

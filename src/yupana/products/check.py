@@ -65,6 +65,6 @@ def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Ch
     if product in {"safetab-p", "safetab-h", SINGLE_TABLE}:
         against = "the manifest and its plan" if "plan" in manifest else "the manifest"
         return Checked(against=against) if wrong else PRODUCTS["safetab-p"].verify(release, manifest)
-    if product == "phsafe estimates" or product.endswith(" accuracy"):
+    if product == "phsafe estimates" or product.endswith((" accuracy", " side by side")):
         return Checked(tuple(check_files(release, confidential=True)[2]), against="the manifest")
     raise OutputError(f"{release} is a release of an unknown product, {manifest.get('product')!r}")

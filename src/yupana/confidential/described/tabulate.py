@@ -9,7 +9,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.confidential.described.records import keys_of_link
 from yupana.confidential.tabulate.batches import Chain, LinkedCounts, LinkedFile, LinkedLimit, LinkedTable
-from yupana.confidential.tabulate.linked import count_linked
+from yupana.confidential.tabulate.linked import CountLinked, count_linked
 from yupana.errors import ConfigError
 from yupana.files.database import named, quoted
 from yupana.plan.classes import TooManyClassesError
@@ -43,6 +43,7 @@ def tabulate(
     wanted: Mapping[str, Sequence[DescribedLevel]],
     *,
     limited: bool,
+    count: CountLinked = count_linked,
 ) -> Tabulated:
     """Count tables over the relations of valid records; those of one file are counted in one scan.
 
@@ -54,14 +55,16 @@ def tabulate(
         What is to be counted.
     limited : bool
         Keep at most as many records as the limits say, as a run does; False keeps all.
+    count : callable
+        Counts the tables of a file; or adds up something else of their records in the place of 1 for each.
     """
     found: dict[str, Ints] = {}
     left_out: dict[str, int] = {}
     for file in dict.fromkeys(table.counts for table in description.tables if table.name in wanted):
-        chain = _chain(db, description, file)
+        chain = chain_of(db, description, file)
         levels = [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())]
         for (table, level), counted in zip(
-            levels, _count(db, description, chain, levels, limited=limited), strict=True
+            levels, _count(db, description, chain, levels, count, limited=limited), strict=True
         ):
             kind = description.areas[level.areas]
             # By area, group and cell.
@@ -77,6 +80,7 @@ def _count(
     description: Description,
     chain: Chain,
     levels: Sequence[tuple[DescribedTable, DescribedLevel]],
+    count: CountLinked,
     *,
     limited: bool,
 ) -> list[list[LinkedCounts]]:
@@ -90,7 +94,7 @@ def _count(
             for table, level in levels
         ]
         try:
-            found = count_linked(db, chain, [part for some in parts for part in some], description.truncation_key)
+            found = count(db, chain, [part for some in parts for part in some], description.truncation_key)
         except TooManyClassesError:
             continue
         return [[found[part.name] for part in some] for some in parts]
@@ -118,7 +122,7 @@ def _linked_table(
     )
 
 
-def _chain(db: duckdb.DuckDBPyConnection, description: Description, counts: str) -> list[LinkedFile]:
+def chain_of(db: duckdb.DuckDBPyConnection, description: Description, counts: str) -> list[LinkedFile]:
     """A file that is counted and those above it, as the database has them."""
     found, key = [], ""
     for name in description.chain(counts):

@@ -1,6 +1,6 @@
 """Count tables of linked record files: one scan for all tables of a file, whatever their limits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import duckdb
 import numpy as np
@@ -9,6 +9,9 @@ from yupana.confidential.tabulate.batches import Chain, LinkedCounts, LinkedTabl
 from yupana.confidential.tabulate.left_out import count_left_out
 from yupana.confidential.tabulate.one_of_each import count_one_of_each
 from yupana.plan.predicates import Where
+
+CountLinked = Callable[[duckdb.DuckDBPyConnection, Chain, Sequence[LinkedTable], str], dict[str, LinkedCounts]]
+"""What `count_linked` is: it counts tables of the first file of a chain, by name, with the key of limits' hashes."""
 
 
 def count_linked(

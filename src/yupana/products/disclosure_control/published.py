@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.plan.plan import Plan
 from yupana.products.described.description import EVERYONE, AreaKind, DescribedLevel, DescribedTable, Description
 from yupana.products.disclosure_control.differencing import Nested
+from yupana.products.disclosure_control.method import Shown
 from yupana.products.disclosure_control.relations import Relations
+from yupana.products.tables import Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class PublishedLevel:
         """How many counts there are."""
         return self.areas * len(self.level.groups) * len(self.rows)
 
+    @property
+    def first_rows(self) -> dict[str, int]:
+        """Of the table and of those that add up its cells, the first row by name."""
+        found, first = {self.table.name: 0}, len(self.table.cells)
+        for sums in self.table.sums:
+            found[sums.name], first = first, first + len(sums.rows)
+        return found
+
     def places(self, areas: Ints, group: int) -> Ints:
         """Of some areas, the places of the counts of a group, shape (areas, rows)."""
         lines = areas * len(self.level.groups) + group
@@ -68,19 +77,33 @@ class PublishedCounts:
     nested: Mapping[str, Nested]
 
     def row(self, cells: Mapping[str, Ints]) -> Ints:
-        """All counts in their order, from those of the cells by measurement, shape (areas by groups, cells)."""
+        """All counts in their order, from those of the cells by ``table/level``, shape (areas by groups, cells)."""
         return np.concatenate([of.added(cells[f"{of.table.name}/{of.level.name}"]) for of in self.levels])
 
+    def shown(self, groups: Iterable[Groups]) -> Shown:
+        """All counts in their order, of a release: those that its tables show."""
+        size = sum(of.size for of in self.levels)
+        values, flags = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool)
+        of_name = {(table, of.level.name): (of, row) for of in self.levels for table, row in of.first_rows.items()}
+        for some in groups:
+            for table in some.family.choices[some.choice].tables:
+                of, first = of_name[table.name, some.measurement.level]
+                lines = some.area.places.astype(np.int64) * len(of.level.groups) + some.iteration.places
+                places = of.start + lines * len(of.rows) + first
+                for row, cell in enumerate(table.cells):
+                    values[places + row] = some.counts[:, list(cell.parts)].sum(axis=1)
+                    flags[places + row] = True
+        return Shown(values, flags)
 
-def published_counts(description: Description, plan: Plan) -> PublishedCounts:
-    """What a plan of a description publishes."""
-    names = {m.name for m in plan.measurements}
+
+def published_counts(description: Description) -> PublishedCounts:
+    """What a description publishes: every table at every level with a budget."""
     levels: list[PublishedLevel] = []
     for table in description.tables:
         rows: tuple[tuple[int, ...], ...] = tuple((cell,) for cell in range(len(table.cells)))
         rows += tuple(parts for sums in table.sums for _, parts in sums.rows)
         for level in table.levels:
-            if f"{table.name}/{level.name}" in names:
+            if table.budgets[level.name]:
                 start = levels[-1].start + levels[-1].size if levels else 0
                 levels.append(PublishedLevel(table, level, start, len(description.areas[level.areas].codes), rows))
     pairs = [(one, other) for one in levels for other in levels if one.table is other.table]
