@@ -12,6 +12,7 @@ from yupana.errors import ConfigError
 from yupana.products.disclosure_control.method import Chances, Method, Shown
 
 _LARGEST_D: Final = 50
+_LEAST_V: Final = Fraction(1, 100)
 _STEPS: Final = 200
 _CLOSE: Final = 1e-13
 
@@ -49,8 +50,10 @@ class CellKey(Method):
 
     def __post_init__(self) -> None:
         least = (self.gap + 1) ** 2 // 4
-        if not 1 <= self.largest <= _LARGEST_D or self.gap < 0:
-            raise ConfigError(f"{self.name}: D must be from 1 to {_LARGEST_D}, and js 0 or more")
+        if not 1 <= self.largest <= _LARGEST_D or self.gap < 0 or self.variance < _LEAST_V:
+            raise ConfigError(
+                f"{self.name}: D must be from 1 to {_LARGEST_D}, js 0 or more, and V {float(_LEAST_V):g} or more"
+            )
         if not least < self.variance < self.largest:
             raise ConfigError(
                 f"{self.name}: no such noise exists; with js={self.gap} and D={self.largest}, V must lie above {least} "

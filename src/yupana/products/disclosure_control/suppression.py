@@ -16,7 +16,7 @@ class Suppression(Method):
     Raises
     ------
     ConfigError
-        If the threshold is below 2, which leaves out nothing.
+        If the threshold is below 2, which leaves out nothing, or above 1,000.
 
     Source
     ------
@@ -26,8 +26,8 @@ class Suppression(Method):
     below: int = 3
 
     def __post_init__(self) -> None:
-        if self.below < 2:
-            raise ConfigError(f"{self.name}: must be 2 or more, or no count is left out")
+        if not 2 <= self.below <= 1000:
+            raise ConfigError(f"{self.name}: must be from 2, below which no count is left out, to 1,000")
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ class Swapping(Method):
     Raises
     ------
     ConfigError
-        If the rate is not from 0 to 1, or k negative.
+        If the rate is not from 0 to 1, or k from 0 to 1,000.
 
     Source
     ------
@@ -33,8 +33,8 @@ class Swapping(Method):
     below: int = 3
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rate <= 1 or self.below < 0:
-            raise ConfigError(f"{self.name}: rate must be from 0 to 1, and k 0 or more")
+        if not (0 <= self.rate <= 1 and 0 <= self.below <= 1000):
+            raise ConfigError(f"{self.name}: rate must be from 0 to 1, and k from 0 to 1,000")
 
     @property
     def name(self) -> str:
