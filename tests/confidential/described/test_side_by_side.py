@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 from described_worlds import make_world, save
 
@@ -174,8 +176,13 @@ def test_partners_share_a_size_and_no_area(seed: int) -> None:
     assert int(moved.sum()) <= max(2 * int(risky.sum()), 0) + rate * number + 1
 
 
-def test_a_swap_keeps_what_reads_no_area_and_the_records_of_every_area(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_swap_keeps_what_reads_no_area_and_the_records_of_every_area(tmp_path: Path, form: str) -> None:
     config, data = write_village(tmp_path)
+    if form == "parquet":
+        for name in ("homes", "people"):
+            pq.write_table(pacsv.read_csv(data / f"{name}.csv"), data / f"{name}.parquet")
+            (data / f"{name}.csv").unlink()
     description = TABLES.read(config)
     published = published_counts(description)
     wanted = wanted_of(published)

@@ -81,6 +81,10 @@ def test_faults_say_what_is_allowed(text: str, told: str) -> None:
 
 
 def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(ConfigError, match="is of type int"):
+        read_methods(3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="name one of"):
+        read_methods([])
     with pytest.raises(ConfigError) as caught:
         read_methods(["swap", "suppression:below=0", "rounding-x"])
     assert str(caught.value).count("\n") == 3

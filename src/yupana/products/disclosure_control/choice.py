@@ -33,7 +33,9 @@ def read_methods(told: str | Sequence[str]) -> tuple[Method, ...]:
     ConfigError
         Naming every fault: an unknown method or parameter, a value that is none, one method twice.
     """
-    texts = told.split(",") if isinstance(told, str) else list(told)
+    if not isinstance(told, str | Sequence):
+        raise ConfigError(f"methods: must be texts such as {DEFAULT[0]!r}, and is of type {type(told).__name__}")
+    texts = told.split(",") if isinstance(told, str) else told
     found: dict[str, Method] = {}
     faults = []
     for text in texts:
