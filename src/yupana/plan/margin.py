@@ -27,6 +27,32 @@ def margin_of(law: Law, cells: int, confidence: Fraction, margins: Margins) -> f
     return margin_of_error(cells * published_variance(law), confidence)
 
 
+def bound_of_estimate(
+    variance: float, least: float, confidence: Fraction, margins: Margins, *, is_gaussian: bool
+) -> float:
+    """What a weighted sum of independent noises exceeds with at most the chance that the confidence leaves.
+
+    With ``exact`` margins it is a proven bound (docs/margins.md, "Estimates"): no law of such a sum is computed.
+
+    Parameters
+    ----------
+    variance : float
+        Of the sum, as tables show variances.
+    least : float
+        The smallest variance of a noise in it.
+    confidence : Fraction
+    margins : "exact" or "bureau"
+    is_gaussian : bool
+        Whether the noises are discrete Gaussian, or else two-sided geometric.
+    """
+    if margins == "bureau" or not variance:
+        return margin_of_error(variance, confidence)
+    left = float(1 - confidence)
+    if is_gaussian:
+        return math.sqrt(2 * variance * math.log(2 / left))
+    return math.sqrt(variance) * math.sqrt(math.sqrt((6 + 1 / least) / left))
+
+
 def margin_words(margins: Margins, confidence: Fraction) -> str:
     """How a margin of error is defined, in a sentence for reports."""
     if margins == "exact":

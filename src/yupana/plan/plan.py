@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.files.arrow import ArrowTable
-from yupana.plan.margin import Margins, margin_of
+from yupana.plan.margin import Margins, bound_of_estimate, margin_of
 from yupana.plan.measurement import Measurement, Mechanism, PersonSensitivity, Sensitivity
 from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
 from yupana.privacy.zcdp import epsilon_tight
@@ -131,6 +131,13 @@ class Plan:
     def margin(self, measurement: Measurement, cells: int = 1) -> float:
         """Margin of error of a sum of so many cells of a measurement at the plan's confidence."""
         return margin_of(measurement.law, cells, self.confidence, self.margins)
+
+    def margin_of_estimate(self, variance: float) -> float:
+        """Margin of error of an estimate from several measurements, by its variance (`bound_of_estimate`)."""
+        least = min(float(m.variance) for m in self.measurements)
+        return bound_of_estimate(
+            variance, least, self.confidence, self.margins, is_gaussian=self.mechanism is Mechanism.ZCDP
+        )
 
     def loss(self, distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
         """Compose the losses of all measurements against one kind of neighbours.

@@ -9,7 +9,7 @@ from yupana.files.delimited import PARQUET
 from yupana.plan.margin import margin_words
 from yupana.plan.plan import Plan
 from yupana.products.tables import Family
-from yupana.release.codebook import resource_name, slug
+from yupana.release.codebook import REASON, of_tables, resource_name, slug
 
 Value = str | int
 
@@ -63,8 +63,9 @@ def data_package(
     resources = []
     for path, columns in files.items():
         name, labels = described(PurePosixPath(path).with_suffix("").as_posix())
-        resources.append(_resource(path, name, {column: labels[column] for column in columns}))
-    return {
+        own = {column: labels[column] for column in columns if column != REASON}
+        resources.append(_resource(path, name, own))
+    package = {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
         "profile": "tabular-data-package",
         "name": slug(product),
@@ -72,6 +73,7 @@ def data_package(
         "description": "Codebook of a release of Yupana; manifest.json says how the release was made.",
         "resources": resources,
     }
+    return of_tables(package, {path: (path, columns) for path, columns in files.items()})
 
 
 def numbers(plan: Plan) -> dict[str, Label]:

@@ -8,17 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Floats, Ints
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.release.rows import Coded, RowTable
 
 NUMBERS = ("COUNT", "VARIANCE", "MOE")
+
+_ROUNDING: Final = 1e-9
+"""What floating point may take from a margin."""
+
+_N = TypeVar("_N", np.int64, np.float64)
 
 
 class Cell(NamedTuple):
@@ -178,6 +183,30 @@ class Family:
 
 
 @dataclass(frozen=True, eq=False)
+class MovedCounts:
+    """What is known of counts that were moved after they were measured.
+
+    Attributes
+    ----------
+    values : float array, shape (groups, measured cells)
+        Unbiased estimates that the counts are near to, whose margins are known.
+    variances : float array, shape (groups, measured cells)
+        Of the estimates that the counts were made of, before they were made whole numbers and none negative.
+    alone : bool array, shape (groups,)
+        Whether the values are the group's own measurement.
+    """
+
+    values: Floats
+    variances: Floats
+    alone: Flags
+
+
+def without_negative(counts: Ints) -> Ints:
+    """Noisy counts, those below 0 set to 0; no count comes to lie farther from a true one, which is not negative."""
+    return np.maximum(counts, 0)
+
+
+@dataclass(frozen=True, eq=False)
 class Groups:
     """Noisy counts of some population groups in the measured cells of one choice: what the door lets out.
 
@@ -193,6 +222,8 @@ class Groups:
     counts : int64 array, shape (groups, measured cells)
     measurement : Measurement
         Whose noise every count has.
+    estimated : MovedCounts, optional
+        Of counts that are not as they were measured. Cells of a group are independent, as measured cells are.
     """
 
     family: Family
@@ -202,6 +233,7 @@ class Groups:
     iteration: Coded
     counts: Ints
     measurement: Measurement
+    estimated: MovedCounts | None = None
 
 
 def lay_out(families: Iterable[Family], groups: Iterable[Groups], plan: Plan, kinds: Sequence[str]) -> list[RowTable]:
@@ -231,7 +263,10 @@ def lay_out(families: Iterable[Family], groups: Iterable[Groups], plan: Plan, ki
 
 
 class _Piece(NamedTuple):
-    """What some groups show in one table: counts by group and cell, and of each cell the place of its noise."""
+    """What some groups show in one table: counts by group and cell, and of each cell the place of its noise.
+
+    The places have shape (cells,), or (groups, cells) where the noise is that of estimates.
+    """
 
     of: Groups
     table: Table
@@ -240,28 +275,37 @@ class _Piece(NamedTuple):
 
 
 def _piece(groups: Groups, table: Table, noise: "_Noise") -> _Piece:
-    counts = np.empty((len(groups.counts), len(table.cells)), dtype=np.int64)
+    counts = _sums(groups.counts, table)
+    terms = np.array([noise.place(groups.measurement, len(cell.parts)) for cell in table.cells])
+    if (found := groups.estimated) is not None:
+        values, variances = _sums(found.values, table), _sums(found.variances, table)
+        terms = noise.places(groups.measurement, counts, values, variances, np.where(found.alone[:, None], terms, -1))
+    return _Piece(groups, table, counts, terms)
+
+
+def _sums(measured: NDArray[_N], table: Table) -> NDArray[_N]:
+    """Of every group the cells of a table, from its measured cells."""
+    found = np.empty((len(measured), len(table.cells)), dtype=measured.dtype)
     single = [place for place, cell in enumerate(table.cells) if len(cell.parts) == 1]
-    counts[:, single] = groups.counts[:, [table.cells[place].parts[0] for place in single]]
+    found[:, single] = measured[:, [table.cells[place].parts[0] for place in single]]
     for place, cell in enumerate(table.cells):
         if len(cell.parts) > 1:
-            counts[:, place] = groups.counts[:, list(cell.parts)].sum(axis=1)
-    terms = [noise.place(groups.measurement, len(cell.parts)) for cell in table.cells]
-    return _Piece(groups, table, counts, np.array(terms, dtype=np.int32))
+            found[:, place] = measured[:, list(cell.parts)].sum(axis=1)
+    return found
 
 
 def _rows(family: Family, name: str, pieces: list[_Piece], codes: "_Codes", noise: "_Noise") -> RowTable:
     table = family.having(name)[0][name]
     groups, cells = sum(len(piece.counts) for piece in pieces), len(table.cells)
-    area, iteration, which = (np.empty(groups, dtype=np.int32) for _ in range(3))
-    counts = np.empty((groups, cells), dtype=np.int64)
+    area, iteration = (np.empty(groups, dtype=np.int32) for _ in range(2))
+    counts, noises = np.empty((groups, cells), dtype=np.int64), np.empty((groups, cells), dtype=np.int32)
     start = 0
-    for number, piece in enumerate(pieces):
+    for piece in pieces:
         some = slice(start, start := start + len(piece.counts))
         area[some], iteration[some] = codes.places(piece.of)
-        counts[some], which[some] = piece.counts, number
+        counts[some], noises[some] = piece.counts, piece.noise
     order = np.lexsort((iteration, area))
-    terms = np.array([piece.noise for piece in pieces], dtype=np.int32).reshape(-1, cells)[which[order]].ravel()
+    terms = noises[order].ravel()
     area, iteration = area[order].repeat(cells), iteration[order].repeat(cells)
     cell = np.tile(np.arange(cells, dtype=np.int32), groups)
     columns: dict[str, Coded | Ints] = {
@@ -283,27 +327,56 @@ def _labels(labels: Sequence[str | int], cell: NDArray[np.int32]) -> Coded | Int
 
 
 class _Noise:
-    """The few kinds of noise of a release: of sums of so many cells of a measurement."""
+    """The few kinds of noise of a release: of sums of so many cells of a measurement, and of estimates."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._found: dict[tuple[Measurement, int], int] = {}
+        self.laws: list[str] = []
+        self.variances: list[float] = []
+        self.margins: list[float] = []
 
     def place(self, measurement: Measurement, cells: int) -> int:
         """Where the noise of a sum of so many cells stands in the lists."""
-        return self._found.setdefault((measurement, cells), len(self._found))
+        if (measurement, cells) not in self._found:
+            variance, margin = float(measurement.variance * cells), self._plan.margin(measurement, cells)
+            self._found[measurement, cells] = self._add(measurement.law.name, variance, margin)
+        return self._found[measurement, cells]
 
-    @cached_property
-    def laws(self) -> list[str]:
-        return [measurement.law.name for measurement, _ in self._found]
+    def places(self, measurement: Measurement, counts: Ints, values: Floats, variances: Floats, own: Ints) -> Ints:
+        """Where the noise of moved counts stands in the lists; arrays of shape (groups, cells).
 
-    @cached_property
-    def variances(self) -> list[float]:
-        return [float(measurement.variance * cells) for measurement, cells in self._found]
+        The margin of what a count was made of, with how far the count was moved, holds for the count (docs/margins.md,
+        "Estimates").
 
-    @cached_property
-    def margins(self) -> list[float]:
-        return [self._plan.margin(measurement, cells) for measurement, cells in self._found]
+        Parameters
+        ----------
+        measurement : Measurement
+        counts : int64 array
+        values, variances : float arrays
+            As `MovedCounts` has them.
+        own : int array
+            Where the noise of values stands that are the measurement itself; -1 of others.
+        """
+        # A true count is not negative, so to move a negative estimate to 0 takes it no farther away.
+        moved = np.minimum(np.abs(counts - values), np.abs(counts - np.maximum(values, 0)))
+        is_own = own >= 0
+        distinct, which = np.unique(variances, return_inverse=True)
+        bounds = np.array([self._plan.margin_of_estimate(variance) for variance in distinct.tolist()])
+        base = np.where(is_own, np.array(self.margins)[own], bounds[which].reshape(own.shape))
+        # Counts are whole, so their errors are.
+        margins = np.floor(base + moved + _ROUNDING) if self._plan.margins == "exact" else base + moved
+        pairs, which = np.unique(np.stack([variances, margins]).reshape(2, -1), axis=1, return_inverse=True)
+        first = len(self.laws)
+        for variance, margin in pairs.T.tolist():
+            self._add(measurement.law.name, variance, margin)
+        return np.asarray(first + which, dtype=np.int64).reshape(own.shape)
+
+    def _add(self, law: str, variance: float, margin: float) -> int:
+        self.laws.append(law)
+        self.variances.append(variance)
+        self.margins.append(margin)
+        return len(self.laws) - 1
 
 
 class _Codes:

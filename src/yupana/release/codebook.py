@@ -16,8 +16,11 @@ READABLE: Final = "codebook.md"
 Package = Mapping[str, Any]
 """A Data Package."""
 
+REASON: Final = "REASON"
+"""The column that tells why a number is suppressed."""
+
 _REASON: Final = {
-    "name": "REASON",
+    "name": REASON,
     "type": "string",
     "title": "Reason",
     "description": f"Why the numbers of the row are {SUPPRESSED}: a code of the policy; empty where they are shown.",
@@ -86,7 +89,7 @@ def of_tables(package: Package, tables: Mapping[str, tuple[str, Sequence[str]]])
             fields = {field["name"]: field for field in (*resource["schema"]["fields"], _REASON)}
             # A column of somebody else's making has no field.
             schema = {**resource["schema"], "fields": [fields[column] for column in columns if column in fields]}
-            if _REASON["name"] in columns:
+            if REASON in columns:
                 schema["missingValues"] = ["", SUPPRESSED]
             resources.append({**resource, "name": resource_name(path), "path": path, "schema": schema})
     return {**package, "resources": resources}

@@ -7,7 +7,11 @@ RECORD: Final = "postprocessing"
 
 COTERMINOUS: Final = "coterminous"
 SUPPRESSION: Final = "suppression"
-"""Rules that a record names."""
+DESCRIBED: Final = "description"
+"""Rules that a record names; the last is what a description of tables says is done."""
+
+MEASURED: Final = "measured"
+"""The folder of the tables as they were measured, in a release whose description has more done to them."""
 
 SUPPRESSED: Final = "X"
 """What a suppressed number says."""

@@ -60,6 +60,7 @@ def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str
 
 
 def _write(db: duckdb.DuckDBPyConnection, path: Path, table: RowTable, fmt: Format) -> Path:
+    path.parent.mkdir(exist_ok=True)
     arrays: dict[str, NDArray[np.integer]] = {"order": table.order}
     lists: dict[str, dict[int, Sequence[Value]]] = {"texts": {}, "numbers": {}}
     joins, columns = [], []

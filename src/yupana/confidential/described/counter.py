@@ -120,7 +120,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
                 "records_left_out_by_limits": dict(exact.left_out),
                 "inputs": input_checksums(records.folder, records.files),
             },
-            others={"system": SYSTEM, **({"criteria": criteria} if criteria else {})},
+            others={"system": SYSTEM, **TABLES.processing(config), **({"criteria": criteria} if criteria else {})},
         )
 
     def write(
@@ -137,7 +137,9 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         tables = published_tables(config, plan, measured)
         paths = write_all(folder, tables, request.fmt)
         return {
-            paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
+            paths[table.name].relative_to(folder).as_posix(): describe(
+                table.name, paths[table.name], table.rows, table.columns
+            )
             for table in tables
         }
 

@@ -48,7 +48,7 @@ from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
 from yupana.products.safetab.regions import Level
 from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TENURE, HouseholdQuestion
 from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
-from yupana.products.tables import Groups
+from yupana.products.tables import Groups, without_negative
 from yupana.progress import Stopwatch
 from yupana.release.folder import MANIFEST
 from yupana.release.rows import Coded, RowTable
@@ -489,7 +489,7 @@ def _measure(
     meter = ledger.open(measurement, len(groups.area))
     noisy = meter.measure(0, width, counts, entropy)
     if not config.settings.allow_negative_counts:
-        noisy = np.maximum(noisy, 0)
+        noisy = without_negative(noisy)
     listed = groups.level.region.written(groups.listed)
     for number, some in enumerate(of_choice):
         yield Groups(

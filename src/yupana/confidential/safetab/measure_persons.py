@@ -19,7 +19,7 @@ from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.persons import DETAILED_ONLY, STAGE_1, STAGE_2, PersonsConfig, measurement_name
 from yupana.products.safetab.regions import Level, Run
 from yupana.products.safetab.specification import AGE_TABLES, DETAILED_TOTALS, PERSONS
-from yupana.products.tables import Family, Groups
+from yupana.products.tables import Family, Groups, without_negative
 from yupana.release.rows import Coded
 
 Details = Callable[[NDArray[np.bool_]], Ints]
@@ -254,7 +254,7 @@ class Measurer:
             yield meters.groups(PERSONS, k, area, meters.common[iteration], counted, stage_2.measurement)
 
     def _clamped(self, noisy: Ints) -> Ints:
-        return noisy if self.config.settings.allow_negative_counts else np.maximum(noisy, 0)
+        return noisy if self.config.settings.allow_negative_counts else without_negative(noisy)
 
 
 def _stretches(groups: int, width: int) -> Iterable[slice]:

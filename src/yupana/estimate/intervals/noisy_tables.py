@@ -22,7 +22,7 @@ from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, unreadable
 from yupana.products import family_of
 from yupana.products.tables import Family
-from yupana.release.processing import COTERMINOUS, SUPPRESSED, SUPPRESSION
+from yupana.release.processing import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION
 from yupana.release.release import Release
 
 Key = tuple[str, ...]
@@ -99,6 +99,11 @@ class NoisyTables:
 
     def select(self, selection: Selection) -> Linear:
         """Find rows, and write their sum in measured cells."""
+        if (measured := f"{MEASURED}/{selection.table}") in self.release:
+            raise ConfigError(
+                f"what was done to the counts of {selection.table} makes their errors depend on each other; ask "
+                f"{measured}, which holds them as they were measured"
+            )
         keys = self._keys(self._opened(selection.table))
         rows = rows_where(self.db, selection.table, (*keys, "COUNT", "VARIANCE"), keys, selection)
         weights: dict[MeasuredRow, int] = {}

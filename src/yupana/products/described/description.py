@@ -235,6 +235,32 @@ class DescribedTable:
         return any(level.groups != EVERYONE for level in self.levels)
 
 
+@dataclass(frozen=True, slots=True)
+class Postprocess:
+    """What is done to noisy counts after the door.
+
+    Attributes
+    ----------
+    non_negative : bool
+        Measured counts below 0 become 0 before they are added up.
+    consistent : bool
+        Areas show the sums of those in them, by least squares.
+    coterminous : bool
+        Areas that hold the same values of a column show the same counts.
+    suppress_below : int
+        Published counts below it are X; 0 leaves all.
+    """
+
+    non_negative: bool = False
+    consistent: bool = False
+    coterminous: bool = False
+    suppress_below: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether anything is done."""
+        return self != Postprocess()
+
+
 EVERYONE = ("*",)
 """The groups of a level that has none."""
 
@@ -266,6 +292,7 @@ class Description:
         The description as it was read, with the lists of files it names in their place.
     criteria : tuple of Criterion
         How accurate some tables shall be.
+    postprocess : Postprocess
     """
 
     name: str
@@ -282,6 +309,7 @@ class Description:
     truncation_key: str
     document: Mapping[str, Any] = field(compare=False)
     criteria: tuple[Criterion, ...] = ()
+    postprocess: Postprocess = Postprocess()
 
     def __repr__(self) -> str:
         measured = sum(budget != 0 for table in self.tables for budget in table.budgets.values())

@@ -163,16 +163,21 @@ def schema() -> Schema:
             },
             "tables": _each("tables", described),
             "criteria": _each("how accurate tables shall be", _criterion()),
+            "postprocess": _postprocess(),
         },
         (
-            "title",
-            "privacy_defn",
-            "neighbours",
-            "confidence",
-            "truncation_key",
-            "recodes",
-            "groups",
-            "levels",
-            "criteria",
+            *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
+            *("criteria", "postprocess"),
         ),
     )
+
+
+def _postprocess() -> Schema:
+    flags = {
+        "non_negative": "whether counts below 0 become 0",
+        "consistent": "whether areas show the sums of those in them",
+        "coterminous": "whether areas that hold the same show the same",
+    }
+    parts = {name: said(text, {"type": "boolean"}) for name, text in flags.items()}
+    below = said("counts below it are X", {"type": "integer", "minimum": 1})
+    return table("what is done to noisy counts", {**parts, "suppress_below": below}, (*flags, "suppress_below"))

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +24,11 @@ from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
-from yupana.products.described.tables import TOTALS_OF, families, groups_of, published_groups
+from yupana.products.described.tables import TOTALS_OF, families, groups_of, within
+from yupana.products.described.verify import verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.tables import Family
-from yupana.products.verify import Codes, verify_tables
+from yupana.release.processing import DESCRIBED, MEASURED, RECORD
 from yupana.release.recipe import CONFIGURATION, read_configuration_in
 
 SYSTEM: Final = "tables"
@@ -46,8 +47,10 @@ class DescribedProduct(Product[Description]):
     families: Final[tuple[Family, ...]] = ()
 
     def published(self, manifest: Mapping[str, Any]) -> tuple[Family, ...]:
-        """What the description of a manifest publishes."""
-        return families(described_in(manifest))
+        """What the description of a manifest publishes, and what was measured where more was done to it."""
+        config = described_in(manifest)
+        found = families(config)
+        return (*found, *(within(MEASURED, family) for family in found if config.postprocess))
 
     def locate(self, source: Path | str) -> Path:
         """A built-in description, or a file as it is."""
@@ -156,15 +159,22 @@ class DescribedProduct(Product[Description]):
             )
         return tuple(told)
 
+    def processing(self, config: Description) -> dict[str, Any]:
+        """What a manifest says that was done to the counts after they were measured; nothing, if nothing was."""
+        done = {name: value for name, value in asdict(config.postprocess).items() if value}
+        return {RECORD: [{"rule": DESCRIBED, **done}]} if done else {}
+
     def described(self, config: Description, plan: Plan, table: str) -> Described:
         """Titles of tables, and names of areas, groups and cells."""
+        folder, _, table = table.rpartition("/")
         of = next(of for of in config.tables if table in {of.name, *(sums.name for sums in of.sums)})
         areas: dict[Value, str] = {
             code: kind.labels.get(code, code) for kind in config.areas.values() for code in kind.codes
         }
         labels = self._labels(config, of)
         groups: dict[Value, str] = {"*": "Everyone", **dict(config.group_labels.items())}
-        return of.title, {
+        title = f"{of.title}, as it was measured" if folder else of.title
+        return title, {
             "REGION_ID": Label("Area", values=areas),
             "REGION_TYPE": Label("Kind of area", values={name: name for name in config.areas}),
             "ITERATION_CODE": Label("Population group", values=groups),
@@ -183,11 +193,7 @@ class DescribedProduct(Product[Description]):
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""
         try:
-            config = described_in(manifest)
-            codes = Codes(
-                "true", partial(_area_of, config), partial(published_groups, config), may_lack=_may_lack(config)
-            )
-            wrong, unchecked = verify_tables(release, manifest, families(config), codes)
+            wrong, unchecked = verify_described(release, manifest, described_in(manifest))
         except (KeyError, TypeError, ValueError):
             return Checked(("the manifest does not hold a plan of a description",))
         return Checked(tuple(wrong), tuple(unchecked))
@@ -197,10 +203,6 @@ def _share_of_cells(table: DescribedTable, level: DescribedLevel) -> Fraction:
     """Which share of a budget the published cells have that have least of it."""
     shared = table.detail and groups_of(table, level, coarsest=False)
     return 1 - table.detail.share if table.detail and shared else Fraction(1)
-
-
-def _may_lack(config: Description) -> frozenset[str]:
-    return frozenset(table.name for table in config.tables if table.detail and table.detail.leave_out)
 
 
 def _derived(config: Description, table: DescribedTable, level: DescribedLevel) -> dict[str, Any]:
@@ -238,10 +240,6 @@ def described(document: object) -> Description:
     if found is None:
         raise ValueError("; ".join(faults))
     return found
-
-
-def _area_of(config: Description, level: str) -> str:
-    return next(of.areas for table in config.tables for of in table.levels if of.name == level)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (a document)

@@ -1,14 +1,17 @@
 """The published tables of a description: which there are, and the groups that they show. Public: it sees no record."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Final
 
 from yupana.errors import ConfigError
 from yupana.plan.plan import Plan
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
+from yupana.products.described.postprocess import postprocessed, suppressed
 from yupana.products.tables import Cell, Choice, Family, Groups, Table, lay_out
 from yupana.products.verify import Key
+from yupana.release.processing import MEASURED
 from yupana.release.rows import RowTable
 
 TOTALS_OF: Final = "totals of "
@@ -110,6 +113,25 @@ def groups_of(table: DescribedTable, level: DescribedLevel, *, coarsest: bool) -
     return [code for code in level.groups if (code in always) == coarsest]
 
 
-def published_tables(description: Description, plan: Plan, groups: Iterable[Groups]) -> list[RowTable]:
-    """Lay out every table: a row per area, group and cell, zeros included."""
-    return lay_out(families(description), groups, plan, [*description.areas])
+def within(folder: str, family: Family) -> Family:
+    """A family whose tables are written in a folder of a release, which their names begin with."""
+    choices = (
+        replace(choice, tables=tuple(replace(table, name=f"{folder}/{table.name}") for table in choice.tables))
+        for choice in family.choices
+    )
+    return replace(family, choices=tuple(choices))
+
+
+def published_tables(description: Description, plan: Plan, groups: Sequence[Groups]) -> list[RowTable]:
+    """Lay out every table: a row per area, group and cell, zeros included.
+
+    Where the description has something done to noisy counts, the tables as they were measured are there, too.
+    """
+    asked, kinds = description.postprocess, [*description.areas]
+    measured = lay_out(families(description), groups, plan, kinds)
+    if not asked:
+        return measured
+    tables = lay_out(families(description), postprocessed(description, plan, groups), plan, kinds)
+    if asked.suppress_below:
+        tables = [suppressed(table, asked.suppress_below) for table in tables]
+    return [*tables, *(replace(table, name=f"{MEASURED}/{table.name}") for table in measured)]

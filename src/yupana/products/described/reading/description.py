@@ -21,6 +21,7 @@ from yupana.products.described.reading.areas import AreaReader, read_groups, rea
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.criteria import CriteriaReader
 from yupana.products.described.reading.document import NAME, DescriptionDocument
+from yupana.products.described.reading.postprocess import check_postprocess, read_postprocess
 from yupana.products.described.reading.records import RecordReader
 from yupana.products.described.reading.tables import TableReader
 from yupana.products.described.stability import stability
@@ -28,7 +29,8 @@ from yupana.products.described.tables import families_of
 
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
 _OPTIONAL: Final = (
-    *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels", "criteria"),
+    *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
+    *("criteria", "postprocess"),
 )
 _NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
 
@@ -77,11 +79,12 @@ def _read(doc: DescriptionDocument) -> Description | None:
     doc.fault_each("tables", "is the name of two tables", (n for n in dict.fromkeys(names) if names.count(n) > 1))
     if not tables:
         doc.faults.append("tables: describes none")
+    postprocess = read_postprocess(doc)
     if doc.faults or head is None:
         return None
     made = Description(
         **head, unit=records.unit, files=records.files, areas=areas, groups=groups, group_labels=labels,
-        tables=tuple(table for table in tables if table), document=doc.told,
+        tables=tuple(table for table in tables if table), document=doc.told, postprocess=postprocess,
     )  # fmt: skip
     _check(doc, made)
     made = replace(made, criteria=CriteriaReader(doc, made).read())
@@ -124,6 +127,7 @@ def _check(doc: DescriptionDocument, made: Description) -> None:
                 stability(made, table, level)
             except ConfigError as error:
                 doc.faults.extend([str(error)] if str(error) not in doc.faults else [])
+    check_postprocess(doc, made)
     if not any(budget for table in made.tables for budget in table.budgets.values()):
         doc.faults.append("tables: every budget is 0, so nothing would be measured")
 

@@ -1,0 +1,59 @@
+"""Read what is done to noisy counts after the door, and check that the areas of a description allow it. Public."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from yupana.files.document import Number, check_keys, read_table
+from yupana.products.described.description import Description, Postprocess
+from yupana.products.described.postprocess import parents_of
+from yupana.products.described.reading.document import DescriptionDocument
+
+_FLAGS: Final = ("non_negative", "consistent", "coterminous")
+_BELOW: Final = "suppress_below"
+
+
+def read_postprocess(doc: DescriptionDocument) -> Postprocess:
+    """Read the part; without it counts stay as they were measured."""
+    told = read_table("postprocess", doc.told.get("postprocess", {}), doc.faults)
+    check_keys("postprocess", told, (), doc.faults, optional=(*_FLAGS, _BELOW))
+    doc.faults.extend(
+        f"postprocess.{name}: must be true or false" for name in _FLAGS if not isinstance(told.get(name, False), bool)
+    )
+    below = told.get(_BELOW, Number("0"))
+    if not (isinstance(below, Number) and below.isdecimal() and len(below) < 10 and (int(below) or _BELOW not in told)):
+        doc.faults.append(f"postprocess.{_BELOW}: must be a whole number above 0")
+        below = Number("0")
+    found = Postprocess(**{name: told.get(name) is True for name in _FLAGS}, suppress_below=int(below))
+    if found.consistent and found.coterminous:
+        doc.faults.append(
+            "postprocess.coterminous: leave it out; where counts are consistent, areas that hold the same show the same"
+        )
+    return found
+
+
+def check_postprocess(doc: DescriptionDocument, made: Description) -> None:
+    """That cells and areas of each table are the same at all levels, and areas sums of others, where that is needed."""
+    fitted = [name for name in ("consistent", "coterminous") if getattr(made.postprocess, name)]
+    doc.faults.extend(
+        f"postprocess.{name}: table {table.name} has detail, so that areas are told in different cells; leave one out"
+        for name in fitted
+        for table in made.tables
+        if table.detail
+    )
+    if made.postprocess.consistent:
+        doc.faults.extend(dict.fromkeys(_not_nested(made)))
+
+
+def _not_nested(made: Description) -> Iterator[str]:
+    for table in made.tables:
+        for code in dict.fromkeys(code for level in table.levels for code in level.groups):
+            kinds = [made.areas[level.areas] for level in table.levels if code in level.groups]
+            kinds.sort(key=lambda kind: len(kind.codes))
+            for above, below in pairwise(kinds):
+                if parents_of(above, below) is None:
+                    yield (
+                        f"postprocess.consistent: table {table.name} is published for {above.name} and {below.name}, "
+                        f"but areas of {above.name} are not sums of whole areas of {below.name}; publish it for areas "
+                        "that lie in each other, or leave consistent out"
+                    )

@@ -1,0 +1,119 @@
+"""Whether a release of a description is what its plan, and what is done to its counts, make of it. Public."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from yupana.plan.plan import Plan
+from yupana.plan.read import read_plan
+from yupana.products.described.description import EVERYONE, Description
+from yupana.products.described.tables import families, published_groups, published_tables
+from yupana.products.tables import Groups
+from yupana.products.verify import Codes, Key, verify_tables
+from yupana.release.processing import MEASURED, RECORD
+from yupana.release.rows import Coded, write_all
+from yupana.release.tables import read_table
+
+_TOLERANCE = 1e-9
+
+
+def verify_described(folder: Path, manifest: Mapping[str, Any], config: Description) -> tuple[list[str], list[str]]:
+    """Compare every row of every table with the plan; `verify_tables` tells what is returned and raised.
+
+    Where something was done to the counts, the tables as they were measured are compared with the plan, and the others
+    with what is made of them once more.
+    """
+    may_lack = frozenset(table.name for table in config.tables if table.detail and table.detail.leave_out)
+    codes = Codes("true", partial(_area_of, config), partial(published_groups, config), may_lack=may_lack)
+    if not config.postprocess:
+        return verify_tables(folder, manifest, families(config), codes)
+    listed: dict[str, Any] = dict(manifest["tables"])
+    within = f"{MEASURED}/"
+    measured = {
+        name.removeprefix(within): {**told, "table": str(told["table"]).removeprefix(within)}
+        for name, told in listed.items()
+        if name.startswith(within)
+    }
+    as_measured = {key: value for key, value in manifest.items() if key != RECORD} | {"tables": measured}
+    wrong, unchecked = verify_tables(folder / MEASURED, as_measured, families(config), codes)
+    if not wrong:
+        paths = {str(told["table"]): folder / name for name, told in listed.items()}
+        wrong = list(_made_again(config, read_plan(manifest["plan"]), paths))
+    return wrong, unchecked
+
+
+def _area_of(config: Description, level: str) -> str:
+    return next(of.areas for table in config.tables for of in table.levels if of.name == level)
+
+
+def _made_again(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Iterator[str]:
+    """What differs from the tables that are made of those which were measured, in words."""
+    with TemporaryDirectory(prefix="yupana-check-") as folder:
+        tables = [t for t in published_tables(config, plan, list(_measured(config, plan, paths))) if "/" not in t.name]
+        for name, again in write_all(Path(folder), tables, "csv").items():
+            if name not in paths:
+                yield f"table {name} is missing"
+                continue
+            here, due = read_table(paths[name]), read_table(again)
+            if list(here) != list(due):
+                yield f"{name}: must have the columns {', '.join(due)}"
+            elif apart := _rows_apart(here, due):
+                yield f"{name}: rows are what is made of the measured counts: {apart:,} times not"
+
+
+def _measured(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Iterator[Groups]:
+    """What passed the door, from the tables as they were measured: each group in the finest step that shows it."""
+    cells: dict[str, dict[Key, str]] = {}
+    levels = {level.name: level for table in config.tables for level in table.levels}
+    for family, m in ((family, m) for family in families(config) for m in plan.measurements if m.table == family.name):
+        codes, own = config.areas[levels[m.level].areas].codes, [choice.own for choice in family.choices]
+        for table in own:
+            if table.name not in cells:
+                columns = read_table(paths[f"{MEASURED}/{table.name}"])
+                keys = zip(*(columns[name] for name in (*family.keys, *table.columns)), strict=True)
+                cells[table.name] = dict(zip(keys, columns["COUNT"], strict=True))
+        of_choice: list[list[tuple[str, str, Sequence[str]]]] = [[] for _ in own]
+        for key in published_groups(config, family, m.level):
+            for number in reversed(range(len(own))):
+                labels = [tuple(map(str, cell.labels)) for cell in family.choices[number].alone]
+                if all((*key, *label) in cells[own[number].name] for label in labels):
+                    counts = [cells[own[number].name][*key, *label] for label in labels]
+                    of_choice[number].append((key[0], (*key, *EVERYONE)[2], counts))
+                    break
+        for number, found in enumerate(of_choice):
+            if found:
+                areas, groups, noisy = zip(*found, strict=True)
+                of = np.array(noisy, dtype=np.int64)
+                yield Groups(family, number, levels[m.level].areas, _coded(areas, codes), _coded(groups), of, m)
+
+
+def _coded(values: Sequence[str], listed: Sequence[str] = ()) -> Coded:
+    found = [*(listed or dict.fromkeys(values))]
+    place = {value: i for i, value in enumerate(found)}
+    return Coded(found, np.array([place[value] for value in values]))
+
+
+def _rows_apart(here: Mapping[str, Sequence[str]], due: Mapping[str, Sequence[str]]) -> int:
+    """How many rows differ, beyond what rounding may change in variances and margins."""
+    rows = len(next(iter(due.values())))
+    if len(next(iter(here.values()))) != rows:
+        return abs(rows - len(next(iter(here.values()))))
+    apart = np.zeros(rows, dtype=bool)
+    for name in due:
+        differs = np.array([a != b for a, b in zip(here[name], due[name], strict=True)], dtype=bool)
+        if name in {"VARIANCE", "MOE"}:
+            for i in np.flatnonzero(differs).tolist():
+                differs[i] = not _near(here[name][i], due[name][i])
+        apart |= differs
+    return int(apart.sum())
+
+
+def _near(one: str, other: str) -> bool:
+    try:
+        return abs(float(one) - float(other)) <= _TOLERANCE * (1 + abs(float(other)))
+    except ValueError:
+        return False
