@@ -34,11 +34,11 @@ def count_left_out(
         if table.limit is not None:
             wanted.setdefault(table.limit.beneath, {})[table.universe, table.limit] = None
     found: dict[Ranked, list[Tally]] = {}
-    for beneath, some in wanted.items():
-        universes = list(dict.fromkeys(universe for universe, _ in some))
-        _find_crowded(db, chain, batches, beneath, list(some))
-        _rank(db, chain, batches, beneath, universes, key)
-        for universe, limit in some:
+    for limits in wanted.values():
+        _find_crowded(db, chain, batches, list(limits))
+        _rank(db, chain, batches, list(limits), key)
+        universes = list(dict.fromkeys(universe for universe, _ in limits))
+        for universe, limit in limits:
             place = universes.index(universe)
             source = f"(SELECT * FROM ranked_records WHERE counts_{place} AND rank_{place} > {limit.most})"
             found[universe, limit] = tally(db, source, len(batches))
@@ -47,39 +47,53 @@ def count_left_out(
 
 
 def _find_crowded(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[Batch], beneath: int, limits: Sequence[Ranked]
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[Batch], limits: Sequence[Ranked]
 ) -> None:
-    """Make the table ``crowded_records``: those of parents with more records than some limit allows."""
-    below = chain[: beneath + 1]
-    columns = frozenset(name for file in below for name in file.header)
-    # What is at the parent or above is the same for all its records, and need not be joined yet.
-    conditions = [(as_sql(universe.on(columns)), limit.most) for universe, limit in limits]
+    """Make the table ``crowded_records``: those of parents with more than some limit allows, alike ones once."""
+    beneath = limits[0][1].beneath
+    below, link = chain[: beneath + 1], f"link_{beneath}"
     tested = {name for universe, _ in limits for name, _ in universe.columns}
-    crowds = " OR ".join(f"count_if({condition}) > {most}" for condition, most in conditions)
-    some = " OR ".join(f"({condition})" for condition, _ in conditions)
-    link = f"link_{beneath}"
-    read = [[name for name in file.header if name in tested] for file in below]
     needed = tested | {column for batch in batches for column in batch.terms}
+    read = [[name for name in file.header if name in tested] for file in below]
     shown = [[name for name in file.header if not place or name in needed] for place, file in enumerate(below)]
     # The link of the last of them is wanted, whatever else is.
     read[-1].append("1 AS nothing")
     shown[-1].append("1 AS nothing")
+    some = " OR ".join(f"({as_sql(universe)})" for universe in dict.fromkeys(_below(below, limits)))
+    least = min(limit.most for _, limit in limits)
+    # Of all universes together first, which is quicker than by universe and leaves few.
     db.execute(
-        f"CREATE TABLE crowded_records AS SELECT *, count(*) AS alike FROM {joined(below, shown)} SEMI JOIN ("
-        f"SELECT {link} AS the_parent FROM {joined(below, read)} GROUP BY 1 HAVING {crowds}"
-        f") ON {link} = the_parent WHERE {some} GROUP BY ALL"
+        f"CREATE TABLE crowded_parents AS SELECT {link} AS the_parent FROM {joined(below, read)} WHERE {some} "
+        f"GROUP BY 1 HAVING count(*) > {least}"
     )
+    db.execute(
+        f"CREATE TABLE crowded_records AS SELECT *, count(*) AS alike FROM {joined(below, shown)} "
+        f"SEMI JOIN crowded_parents ON {link} = the_parent WHERE {some} GROUP BY ALL"
+    )
+    crowds = " OR ".join(
+        f"sum(alike) FILTER ({as_sql(universe)}) > {limit.most}"
+        for universe, (_, limit) in zip(_below(below, limits), limits, strict=True)
+    )
+    db.execute(
+        f"CREATE OR REPLACE TABLE crowded_parents AS SELECT {link} AS the_parent FROM crowded_records "
+        f"GROUP BY 1 HAVING {crowds}"
+    )
+    db.execute(f"DELETE FROM crowded_records WHERE {link} NOT IN (SELECT the_parent FROM crowded_parents)")
+    db.execute("DROP TABLE crowded_parents")
+
+
+def _below(below: Chain, limits: Sequence[Ranked]) -> list[Where]:
+    """Of each universe what is about files below the parent: the rest is the same for all records of one parent."""
+    columns = frozenset(name for file in below for name in file.header)
+    return [universe.on(columns) for universe, _ in limits]
 
 
 def _rank(
-    db: duckdb.DuckDBPyConnection,
-    chain: Chain,
-    batches: Sequence[Batch],
-    beneath: int,
-    universes: Sequence[Where],
-    key: str,
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[Batch], limits: Sequence[Ranked], key: str
 ) -> None:
     """Make the table ``ranked_records``: of crowded ones their numbers, and by universe the rank in their parent."""
+    beneath = limits[0][1].beneath
+    universes = dict.fromkeys(universe for universe, _ in limits)
     needed = {column for batch in batches for column in batch.terms} | {
         name for universe in universes for name, _ in universe.columns
     }
