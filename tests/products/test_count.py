@@ -301,6 +301,16 @@ def test_records_without_a_value_are_no_code(folder: Path) -> None:
     assert "keys_public: region has no value at all" in words
 
 
+def test_codes_that_occur_and_make_too_many_cells_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    some = pl.DataFrame(
+        {"a": [f"{number}" for number in range(201)], "b": [f"{number % 100}" for number in range(201)]}
+    )
+    paths = {"out": tmp_path / "out", "ledger": tmp_path / "ledger"}
+    words = refusal(some, by="a,b", keys_public=True, epsilon=1, synthetic=True, **paths)
+    assert "by: makes 20,100 cells, and at most 20,000 are allowed; take wider classes or fewer columns" in words
+    assert not any(path.exists() for path in paths.values())
+
+
 def test_a_file_must_be_one_and_a_seed_needs_synthetic_records(folder: Path) -> None:
     out = folder / "out"
     assert "must end in .csv or .parquet" in refusal(folder / "people.txt", **asked(folder), out=out)

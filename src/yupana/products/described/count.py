@@ -3,7 +3,7 @@
 import html
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -111,7 +111,14 @@ class CountQuestion:
         ----------
         found : mapping of column to sequence of str
             The codes that occur, of the columns in `to_look_up`.
+
+        Raises
+        ------
+        ConfigError
+            If these make too many cells.
         """
+        if fault := _too_many_cells(self.by, {**self.codes, **found}):
+            raise ConfigError(f"count cannot be made:\n  {fault}")
         columns: dict[str, Any] = {}
         for of in self.by:
             if of.width:
@@ -217,9 +224,8 @@ def read_question(
             )
     if keys_public and not faults and all(column in codes for column in wanted):
         faults.append("keys_public: every column has its codes already, so none is to be looked up; leave it out")
-    cells = math.prod([len(of.classes) for of in variables if of.width] + [len(of) for of in codes.values()])
-    if cells > MOST_CELLS:
-        faults.append(f"by: makes {cells:,} cells, and at most {MOST_CELLS:,} are allowed; take wider classes")
+    if fault := _too_many_cells(variables, codes):
+        faults.append(fault)
     mechanism, budget, at = _loss(epsilon, rho, delta, faults)
     if faults:
         raise ConfigError("\n".join(["count cannot be made:", *(f"  {fault}" for fault in faults)]))
@@ -233,6 +239,14 @@ def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
     plan = TABLES.plan(described(document), confidence=confidence)
     sizes = {of.column: len(of.classes) if of.width else len(question.codes.get(of.column, ())) for of in question.by}
     return CountPlan(question, plan, {column: None if column in unknown else size for column, size in sizes.items()})
+
+
+def _too_many_cells(by: Iterable[Variable], codes: Mapping[str, Collection[str]]) -> str:
+    """What is wrong if the columns make too many cells, as far as their codes are known."""
+    cells = math.prod(len(of.classes) if of.width else len(codes.get(of.column, "?")) for of in by)
+    if cells <= MOST_CELLS:
+        return ""
+    return f"by: makes {cells:,} cells, and at most {MOST_CELLS:,} are allowed; take wider classes or fewer columns"
 
 
 def _variables(by: object, faults: list[str]) -> list[Variable]:
