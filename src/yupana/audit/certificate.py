@@ -59,7 +59,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
     refuse_unsound(manifest, plan)
     status = refuse_confidential(manifest, "the release")
     product = PRODUCTS.of(manifest)
-    noise = _Noise(plan, product is None or product.is_adaptive(plan))
+    noise = _PlanNoise(plan, product is None or product.is_adaptive(plan))
     totals = manifest["plan"]["totals"]
     unit = plan.privacy_unit
     symbol = plan.mechanism.budget_name
@@ -141,7 +141,7 @@ def _read(text: str | None) -> Budget | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Noise:
+class _PlanNoise:
     """The noise of a plan, and whether some of its measurements are chosen by the results of others."""
 
     plan: Plan
@@ -195,7 +195,7 @@ def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
     return min(variances), _MOST_RATIO * sum((m.calibration for m in plan.measurements), Fraction(0))
 
 
-def _attacker(noise: _Noise, guarantee: list[dict[str, Any]]) -> dict[str, Any]:
+def _attacker(noise: _PlanNoise, guarantee: list[dict[str, Any]]) -> dict[str, Any]:
     """What the best test can achieve, for every kind of neighbours and by the smallest loss proven."""
     curves = []
     for row in guarantee:
@@ -219,7 +219,7 @@ def _attacker(noise: _Noise, guarantee: list[dict[str, Any]]) -> dict[str, Any]:
     return {"kind": kind, "curves": curves}
 
 
-def _spare(noise: _Noise, own: Mapping[str, Any]) -> list[dict[str, float]]:
+def _spare(noise: _PlanNoise, own: Mapping[str, Any]) -> list[dict[str, float]]:
     """Which share of the variance the exact accounting of Gaussian noise would save, by delta."""
     if noise.plan.mechanism is Mechanism.PURE:
         return []

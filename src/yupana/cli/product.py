@@ -82,7 +82,7 @@ def _add_data(verb: argparse.ArgumentParser, listing: Listing) -> None:
     text = "what your record files call their columns (docs/configuration.md)"
     verb.add_argument("--columns", type=Path, metavar="MAP", help=text)
     if "totals" in listing.takes:
-        text = "T01001 as safetab-p wrote it (default: in DATA)"
+        text = "published totals of population groups, such as T01001 of safetab-p"
         verb.add_argument("--totals", type=Path, metavar="FILE", help=text)
 
 

@@ -119,7 +119,7 @@ _LISTINGS: Final = {
         "a folder with the record files (CSV or Parquet)",
         "scale the noise to the sensitivities that the description states (published), or to the derived ones",
         (),
-        frozenset({"report", "compare"}),
+        frozenset({"report", "compare", "totals"}),
         ("tables",),
     ),
 }

@@ -33,7 +33,7 @@ def counted(description: Path, data: Path) -> dict[str, Rows]:
     counter = DescribedCounter()
     with open_described(config, data, None, ColumnMap()) as records:
         exact = counter.count(records, config, plan)
-    tables = published_tables(config, plan, measure_tables(exact.by_level, config, Ledger(plan), SystemEntropy()))
+    tables = published_tables(config, plan, measure_tables(exact.by_level, config, Ledger(plan), SystemEntropy(), {}))
     return {table.name: _rows(table.columns) for table in tables}
 
 

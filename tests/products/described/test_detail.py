@@ -196,7 +196,7 @@ def test_what_the_thresholds_see_is_the_noisy_total_alone() -> None:
     for high in (1, 1000):
         exact = {"ages/all": rng.integers(0, high, (1, 6)), "ages/kinds": rng.integers(0, high, (9, 6))}
         ledger = TruthLedger(plan, {(name, 0): noisy for name, noisy in totals.items()})
-        found = measure_tables(exact, config, ledger, SystemEntropy(), leave_out=False)
+        found = measure_tables(exact, config, ledger, SystemEntropy(), {}, leave_out=False)
         shapes.append([(g.choice, g.area.places.tolist(), g.iteration.places.tolist()) for g in found])
     assert shapes[0] == shapes[1]
     assert [choice for choice, *_ in shapes[0]] == [0, 1, 2, 0, 0, 1, 2]
@@ -211,7 +211,7 @@ def test_totals_are_left_out_as_often_as_said() -> None:
     config = described(told)
     plan = TABLES.plan(config)
     exact = {"ages/region": np.zeros((40_000, 6), dtype=np.int64)}
-    groups = list(measure_tables(exact, config, Ledger(plan), SystemEntropy()))
+    groups = list(measure_tables(exact, config, Ledger(plan), SystemEntropy(), {}))
     law = plan["ages/region"].law
     chance = law.cdf(law.quantile(0.9))
     left = 40_000 - sum(len(g.counts) for g in groups)

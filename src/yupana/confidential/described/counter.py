@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from yupana.confidential.described.criteria import TESTED, tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, open_described
 from yupana.confidential.described.tabulate import tabulate
+from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.request import RunRequest
+from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed
@@ -23,6 +25,7 @@ from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
 from yupana.products.described.product import SYSTEM, TABLES, without_noise
+from yupana.products.described.published import PublishedSizes, PublishedSource, read_source, tables_by_size
 from yupana.products.described.tables import published_tables, total_name
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
@@ -33,16 +36,18 @@ from yupana.release.tables import ReleaseTable, table_of
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DescribedCounts(Sealed):
-    """Exact counts by ``table/level``, and how many records the limit of each table left out."""
+    """Exact counts by ``table/level``, how many records limits left out by table, and the totals that decide detail."""
 
     by_level: Mapping[str, Ints]
     left_out: Mapping[str, int]
+    sizes: Mapping[str, PublishedSizes]
 
 
 class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, list[Groups]]):
     """Counts every cell of every area and group that a description names."""
 
     stages = ("counting", "adding noise", "")
+    takes = frozenset({"totals"})
 
     def frames(self, config: Description) -> Mapping[str, str]:
         """The files of the description."""
@@ -63,15 +68,24 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         out: Path | None = None,
         to_count: bool = True,
     ) -> Iterator[DescribedRecords]:
-        """Open and check the files of the description."""
-        del out, to_count
+        """Open and check the files of the description, and the totals that decide the detail of tables."""
+        del out
         clock.start("reading and checking the records")
+        published = _published(config, request.totals, data) if to_count or request.totals else None
         with open_described(config, data, request.memory, request.columns) as records:
-            yield records
+            yield replace(records, published=published)
 
     def doubts(self, records: DescribedRecords, config: Description) -> list[str]:
-        """Of synthetic records, that criteria are tested on their true counts."""
-        return [TESTED] if config.criteria and records.is_synthetic else []
+        """Why totals may not be public; of synthetic records also that criteria are tested on their true counts."""
+        against = records.published.doubts if records.published else ()
+        doubts = [f"the totals that decide detail may not be public: {doubt}" for doubt in against]
+        return [*doubts, TESTED] if config.criteria and records.is_synthetic else doubts
+
+    def public_inputs(self, records: DescribedRecords, config: Description) -> dict[str, str]:
+        """The totals that decide the detail of tables."""
+        del config
+        source = records.published
+        return {source.path.name: str(source.told["sha256"])} if source else {}
 
     def count(
         self, records: DescribedRecords, config: Description, plan: Plan, *, bounded: bool = True, keep: bool = False
@@ -84,14 +98,15 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
             if of := [level for level in table.levels if table.budgets[level.name]]:
                 wanted[table.name] = of
         found = tabulate(records.db, config, wanted, limited=bounded)
-        return DescribedCounts(found.by_level, found.left_out)
+        sizes = records.published.by_level if records.published else {}
+        return DescribedCounts(found.by_level, found.left_out, sizes)
 
     def measure(
         self, exact: DescribedCounts, config: Description, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> list[Groups]:
         """Pass every measurement through the door, in the plan's order."""
         del clock
-        return list(measure_tables(exact.by_level, config, ledger, request.entropy))
+        return list(measure_tables(exact.by_level, config, ledger, request.entropy, exact.sizes))
 
     def tell(
         self,
@@ -107,15 +122,20 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         Of synthetic records criteria are tested, too. Of others nothing here but the log depends on the exact counts.
         """
         del request
-        criteria = predictions(config, plan)
+        source, criteria = records.published, predictions(config, plan)
         if criteria and records.is_synthetic:
             limited = any(table.limit for table in config.tables)
             whole = self.count(records, config, plan, bounded=False).by_level if limited else exact.by_level
             noisy = {found.measurement.name: found.counts for found in measured}
             criteria = tested(config, plan, whole, noisy)
         return Told(
-            parameters={"unit": config.unit, "limits": _limits(config), "truncation_key": config.truncation_key},
-            taken_as_public=TABLES.taken_as_public(config),
+            parameters={
+                "unit": config.unit,
+                "limits": _limits(config),
+                "truncation_key": config.truncation_key,
+                **({"totals": dict(source.told)} if source else {}),
+            },
+            taken_as_public=(*TABLES.taken_as_public(config), *([source.taken_as_public] if source else [])),
             log={
                 "records_left_out_by_limits": dict(exact.left_out),
                 "inputs": input_checksums(records.folder, records.files),
@@ -148,7 +168,9 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         with self.open(config, data, request, Stopwatch(request.announce)) as records:
             records.require_valid()
             request.announce("counting")
+            self.doubts(records, config)
             exact, whole = (self.count(records, config, plan, bounded=bounded).by_level for bounded in (True, False))
+            sizes = records.published.by_level if records.published else {}
         request.announce(f"adding noise, {trials} times")
         choosing = [f"{total_name(table)}/{level.name}" for table in config.tables for level in table.levels]
         entropy = request.entropy
@@ -159,8 +181,8 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
                 exact,
                 whole,
                 plan,
-                lambda counts, ledger: measure_tables(counts, config, ledger, entropy),
-                lambda counts, ledger: measure_tables(counts, config, ledger, entropy, leave_out=False),
+                lambda counts, ledger: measure_tables(counts, config, ledger, entropy, sizes),
+                lambda counts, ledger: measure_tables(counts, config, ledger, entropy, sizes, leave_out=False),
                 choosing,
             )
         )
@@ -193,6 +215,35 @@ def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
             left_out=np.concatenate(truth) - np.concatenate(whole),
             noise=np.concatenate([n.counts for n in noisy]) - np.concatenate(truth),
         )
+
+
+def _published(config: Description, totals: Path | None, data: Path) -> PublishedSource | None:
+    """The totals that decide the detail of tables, where there are such tables.
+
+    Raises
+    ------
+    InputError
+        If the totals are missing or not wanted; or if they may not be public, and the records are not synthetic.
+    """
+    needing = [table.name for table in tables_by_size(config)]
+    if totals is None or not needing:
+        if totals is not None:
+            raise InputError(f"no detail of {config.name} is decided by published totals, so none are taken")
+        if needing:
+            raise InputError(f"the detail of {', '.join(needing)} needs published totals; name a table with --totals")
+        return None
+    source = read_source(config, totals)
+    if source.doubts and not is_synthetic(data):
+        raise InputError(
+            "\n".join(
+                [
+                    f"{totals} cannot be taken for totals that are published:",
+                    *(f"  {doubt}" for doubt in source.doubts),
+                    "name a table of totals in its release, with its manifest beside it",
+                ]
+            )
+        )
+    return source
 
 
 def _limits(config: Description) -> dict[str, dict[str, Any]]:

@@ -8,13 +8,20 @@ from yupana.arrays import Flags, Ints
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import Entropy
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description, Detail
+from yupana.products.described.published import PublishedSizes
 from yupana.products.described.tables import coarsest_name, families_of, total_name
 from yupana.products.tables import Family, Groups
 from yupana.release.rows import Coded
 
 
 def measure_tables(
-    exact: Mapping[str, Ints], description: Description, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True
+    exact: Mapping[str, Ints],
+    description: Description,
+    ledger: Ledger,
+    entropy: Entropy,
+    published: Mapping[str, PublishedSizes],
+    *,
+    leave_out: bool = True,
 ) -> Iterator[Groups]:
     """Measure every table at every level of a plan, in the plan's order.
 
@@ -24,6 +31,8 @@ def measure_tables(
     description : Description
     ledger : Ledger
     entropy : Entropy
+    published : mapping of ``table/level`` to PublishedSizes
+        Of the tables whose detail published totals decide.
     leave_out : bool
         Leave out what a description's ``detail.leave_out`` says; False shows all that was measured.
     """
@@ -32,7 +41,8 @@ def measure_tables(
             counts = exact.get(f"{table.name}/{level.name}")
             if counts is not None:
                 measurer = _Measurer(description, table, level, ledger, entropy)
-                yield from measurer.measure(counts, leave_out=leave_out)
+                sizes = published.get(f"{table.name}/{level.name}")
+                yield from measurer.measure(counts, sizes, leave_out=leave_out)
 
 
 class _Measurer:
@@ -46,7 +56,7 @@ class _Measurer:
         self._families = families_of(table)
         self._ledger, self._entropy = ledger, entropy
 
-    def measure(self, counts: Ints, *, leave_out: bool) -> Iterator[Groups]:
+    def measure(self, counts: Ints, sizes: PublishedSizes | None, *, leave_out: bool) -> Iterator[Groups]:
         """Measure all groups of the level, shape (areas by groups, cells)."""
         detail, every = self._table.detail, np.arange(len(counts))
         if detail is None:
@@ -57,7 +67,15 @@ class _Measurer:
             coarse = _added_up(counts[always], self._families[0].choices[0].finest)
             yield self._whole(coarsest_name(self._table), self._families[1], every[always], coarse)
         if not always.all():
-            yield from self._chosen(detail, every[~always], counts[~always], leave_out=leave_out)
+            if detail.published:
+                if sizes is None:
+                    raise ValueError(f"{self._table.name} needs published totals")
+                # A group without a published total is not measured.
+                every, counts, total = every[sizes.listed], counts[sizes.listed], sizes.total[sizes.listed]
+            else:
+                every, counts = every[~always], counts[~always]
+                total = self._noisy_total(counts)
+            yield from self._chosen(detail, total, every, counts, leave_out=leave_out)
 
     def _places(self, detail: Detail) -> list[int]:
         return [place for place, code in enumerate(self._level.groups) if code in detail.coarsest]
@@ -67,16 +85,19 @@ class _Measurer:
         measurement = self._ledger.plan[f"{name}/{self._level.name}"]
         return self._groups(family, 0, places, self._ledger.measure(measurement, counts, self._entropy), name)
 
-    def _chosen(self, detail: Detail, places: Ints, counts: Ints, *, leave_out: bool) -> Iterator[Groups]:
-        """First a total of each group, which is not published; then its counts in the cells that the total allows.
+    def _noisy_total(self, counts: Ints) -> Ints:
+        """A total of each group, which is not published."""
+        measurement = self._ledger.plan[f"{total_name(self._table)}/{self._level.name}"]
+        return self._ledger.measure(measurement, counts.sum(axis=1, keepdims=True), self._entropy)[:, 0]
+
+    def _chosen(self, detail: Detail, total: Ints, places: Ints, counts: Ints, *, leave_out: bool) -> Iterator[Groups]:
+        """Counts of each group in the cells that its total allows.
 
         The counts are those of the step, whichever it is, so that every cell has the noise of one measurement
         (docs/tables-privacy.md, theorem 4).
         """
         plan, family = self._ledger.plan, self._families[0]
-        total = plan[f"{total_name(self._table)}/{self._level.name}"]
-        noisy_total = self._ledger.measure(total, counts.sum(axis=1, keepdims=True), self._entropy)[:, 0]
-        step = np.searchsorted(detail.thresholds[self._level.name], noisy_total, side="right")
+        step = np.searchsorted(detail.thresholds[self._level.name], total, side="right")
         cells = np.array([choice.measured for choice in family.choices])[step]
         starts = np.cumsum(cells) - cells
         flat = np.zeros(int(cells.sum()), dtype=np.int64)

@@ -25,6 +25,7 @@ from yupana.files.database import STOPS, named
 from yupana.files.delimited import column_types
 from yupana.privacy.sealed import Sealed
 from yupana.products.described.description import DescribedFile, Description, in_join
+from yupana.products.described.published import PublishedSource
 
 _WITHOUT_VALUE: Final = "must have a value"
 
@@ -41,12 +42,15 @@ class DescribedRecords(Sealed):
     files : mapping of file to Source
     findings : tuple of Finding
         Rules that they break.
+    published : PublishedSource or None
+        Totals that decide the detail of tables, where a description has such tables and they will be counted.
     """
 
     db: duckdb.DuckDBPyConnection
     folder: Path
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
+    published: PublishedSource | None = None
 
     @property
     def is_synthetic(self) -> bool:

@@ -15,13 +15,14 @@ from yupana.confidential.described.records import open_described
 from yupana.confidential.described.swapping import swap
 from yupana.confidential.described.tabulate import tabulate
 from yupana.confidential.request import RunRequest, check_accuracy_allowed, in_output
-from yupana.errors import OutputError
+from yupana.errors import ConfigError, OutputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.exact import INFINITE
 from yupana.products.described.description import DescribedLevel, Description
+from yupana.products.described.published import tables_by_size
 from yupana.products.disclosure_control.cell_key import CellKey
 from yupana.products.disclosure_control.found import RELEASE, SideBySide
 from yupana.products.disclosure_control.method import Method, Shown
@@ -63,11 +64,14 @@ def write_side_by_side(
     Raises
     ------
     ConfigError
-        If `check_accuracy_allowed` refuses, or charts cannot be drawn because the extra ``report`` is not installed.
+        If `check_accuracy_allowed` refuses, published totals decide the detail of a table, or charts cannot be drawn
+        because the extra ``report`` is not installed.
     InputError, OutputError
         If the records break a rule, or ``out`` cannot be used.
     """
     check_accuracy_allowed(plan, data, request, "compare")
+    if by_size := [table.name for table in tables_by_size(description)]:
+        raise ConfigError(f"compare takes no published totals, which the detail of {', '.join(by_size)} needs")
     renderer()
     if in_output(data, out):
         raise OutputError(f"{data} lies in {out} and would go with what is replaced there; name another folder")
@@ -158,7 +162,7 @@ def _best_guess(plan: Plan) -> float | None:
 
 def _released(description: Description, plan: Plan, exact: Mapping[str, Ints], entropy: Entropy) -> Iterator[Groups]:
     """What a release would hold: its counts pass the door."""
-    return measure_tables(exact, description, Ledger(plan), entropy)
+    return measure_tables(exact, description, Ledger(plan), entropy, {})
 
 
 def _swapped(

@@ -162,7 +162,7 @@ class Detail:
     thresholds : mapping of level to tuple of int
         By name of the level: a group gets the step whose threshold is the last that its total reaches.
     share : Fraction
-        Of each budget, spent on the total.
+        Of each budget, spent on the total; 0 where the totals are published ones.
     coarsest : frozenset of str
         Codes of groups that always get the first step. No total is spent on them: they have the whole budget.
     leave_out : mapping of level to Fraction
@@ -174,6 +174,11 @@ class Detail:
     share: Fraction
     coarsest: frozenset[str] = frozenset()
     leave_out: Mapping[str, Fraction] = field(default_factory=dict)
+
+    @property
+    def published(self) -> bool:
+        """Whether totals decide that another release has published."""
+        return not self.share
 
     def budgets(self, budget: Budget) -> tuple[Budget, Budget]:
         """What the total has of a budget, and what the cells have."""

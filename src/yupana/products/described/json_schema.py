@@ -31,10 +31,11 @@ def _detail() -> Schema:
             "steps": said("tables that show a group, the coarsest first", {"type": "array", "items": _TEXTS}),
             "thresholds": said("totals from which a group gets the next step", {"anyOf": [numbers, by_level]}),
             "share": said("of each budget, spent on the total", NUMBER),
+            "published": said("whether totals of another release decide instead", {"type": "boolean"}),
             "coarsest": said("groups that always get the first step", {"type": "array", "items": TEXT}),
             "leave_out": said("by level, the chance with which the count of an empty group is left out", chances),
         },
-        ("coarsest", "leave_out"),
+        ("share", "published", "coarsest", "leave_out"),
     )
 
 

@@ -114,5 +114,6 @@ def _measurements(
         yield measure(coarsest_name(table), coarsest, budget, "coarsest" if both else "")
     if groups_of(table, level, coarsest=False):
         branch = "chosen" if both else ""
-        yield measure(total_name(table), 1, for_total, branch)
+        if not table.detail.published:
+            yield measure(total_name(table), 1, for_total, branch)
         yield measure(table.name, len(table.cells), for_cells, branch)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
@@ -283,11 +284,17 @@ class TableReader:
         """How finely groups are counted; ``names`` are the table's and its sums', ``levels`` those with a budget."""
         before = len(self.doc.faults)
         told = read_table(place, told, self.doc.faults)
-        optional = ("coarsest", "leave_out")
-        check_keys(place, told, ("steps", "thresholds", "share"), self.doc.faults, optional=optional)
+        optional = ("share", "published", "coarsest", "leave_out")
+        check_keys(place, told, ("steps", "thresholds"), self.doc.faults, optional=optional)
+        published = told.get("published", False)
+        if not isinstance(published, bool) or published == ("share" in told):
+            text = "say what share of each budget a noisy total has, or published = true for totals of another release"
+            self.doc.faults.append(f"{place}: {text}")
+        if published is True and (both := {"coarsest", "leave_out"} & told.keys()):
+            self.doc.fault_each(f"{place}.published", "goes with share alone", sorted(both))
         steps = self._steps(f"{place}.steps", told.get("steps"), names)
         thresholds = self._thresholds(f"{place}.thresholds", told.get("thresholds"), len(steps) - 1, levels)
-        share = self.doc.fraction(f"{place}.share", told.get("share"))
+        share = self.doc.fraction(f"{place}.share", told["share"]) if "share" in told else Fraction(0)
         coarsest = told.get("coarsest", [])
         known = {code for level in levels for code in self.levels[level].groups}
         if not isinstance(coarsest, list) or any(code not in known for code in coarsest):
