@@ -3,12 +3,13 @@
 The theorems and their proofs are in docs/tables-privacy.md. Public: nothing here sees a record.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 
 from yupana.errors import ConfigError
-from yupana.plan.measurement import Mechanism, Sensitivity
+from yupana.plan.measurement import Sensitivity
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.footprints import Cells, Footprints, footprints
 
@@ -28,45 +29,52 @@ class Move:
         if that is not known of any.
     alone : bool
         Whether some neighbours move all of the records with none against them.
+    both_ways : bool
+        Whether records may appear with none against them when a unit is removed, as well as disappear.
+    idle : bool
+        Whether it is known that a unit may be removed, or added, and move nothing.
     """
 
     records: int
     shared: frozenset[str] | None
     attained: frozenset[str] | None
     alone: bool
+    both_ways: bool = False
+    idle: bool = True
 
-    @property
-    def twice(self) -> "Move":
-        """What a replacement moves that moves so much twice, the second time the other way round."""
-        return replace(self, records=2 * self.records)
+    def unbounded(self, of: Footprints, power: int) -> tuple[int, bool]:
+        """How far the records move at most when a unit is removed or added, and whether some neighbours do."""
+        paired, known = self._pairs(of)
+        most = max(paired, of.overlap.number)
+        alone = self.alone and of.overlap == Cells(most, exact=True)
+        return self.records**power * most, alone or known == most
 
-    def cells(self, of: Footprints) -> Cells:
-        """How many cells one of the records, with the one against it, counts in otherwise than before."""
-        one = of.overlap
+    def bounded(self, of: Footprints, power: int) -> tuple[int, bool]:
+        """How far they move at most when a unit is replaced, and whether some neighbours do."""
+        (paired, known), one, other = self._pairs(of), of.overlap.number, of.apart(())
+        sure = self.alone and of.overlap.exact
+        if self.both_ways or paired >= one:
+            most = max(paired, one)
+            return (2 * self.records) ** power * most, known == most or (self.both_ways and sure and one == most)
+        # One that stands against another, and one alone; or two alone, which come and go.
+        mixed = paired + one + (isqrt(4 * paired * one) if power == 2 else 0)
+        most = max(2**power * paired, mixed, other.number)
+        come_and_go = self.alone and other == Cells(most, exact=True)
+        return self.records**power * most, come_and_go or (sure and self.idle and one == most)
+
+    def _pairs(self, of: Footprints) -> tuple[int, int | None]:
+        """In how many cells one of two that stand against each other counts at most, and in how many surely."""
         if self.shared is None:
-            return one
-        most = max(of.apart(self.shared), one, key=lambda cells: cells.number)
-        found = [of.apart(self.attained)] if self.attained is not None else []
-        found += [one] if self.alone else []
-        return Cells(most.number, any(cells.exact and cells.number == most.number for cells in found))
+            return 0, None
+        known = of.apart(self.attained) if self.attained is not None else None
+        return of.apart(self.shared).number, known.number if known is not None and known.exact else None
 
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """How many records of a table can appear and disappear, for each kind of neighbours.
+    """How many records of a table can appear and disappear: what can happen when one unit changes, and why."""
 
-    Attributes
-    ----------
-    unbounded : tuple of Move
-        One unit is added or removed: what can happen.
-    bounded : tuple of Move
-        One unit is replaced.
-    because : str
-        Why, in words.
-    """
-
-    unbounded: tuple[Move, ...]
-    bounded: tuple[Move, ...]
+    moves: tuple[Move, ...]
     because: str
 
 
@@ -130,9 +138,9 @@ def stability(description: Description, table: DescribedTable, level: DescribedL
     below = unit in chain and table.counts != unit
     if not sorting and per == top and changing == [top]:
         # Read by the universe alone, and of the record that has the limit: all of its records count, or none.
-        all_or_none = Move(most, None, None, alone=True)
-        own = (Move(most if below else 1, shared, shared, alone=False),) if unit in chain else ()
-        return Stability((all_or_none, *own), (all_or_none.twice, *(move.twice for move in own)), because)
+        all_or_none = Move(most, None, None, alone=True, both_ways=True)
+        own = (Move(most if below else 1, shared, shared, alone=False, both_ways=True),) if unit in chain else ()
+        return Stability((all_or_none, *own), because)
     moved = [file for file in chain[1:] if file in sifting]
     beside = unit not in chain and table.counts not in above_unit
     attained = shared
@@ -140,8 +148,8 @@ def stability(description: Description, table: DescribedTable, level: DescribedL
         # The same records count before and after, but for one.
         attained = _columns_of(description, chain, but_changing=[file for file in above_unit if file != table.counts])
         shared = attained if beside else shared
-    move = Move(most, shared, attained, alone=bool(moved) or below or (most == 1 and not beside))
-    return Stability((move,), (replace(move.twice, alone=bool(moved)),), because)
+    alone = bool(moved) or below or (most == 1 and not beside)
+    return Stability((Move(most, shared, attained, alone, both_ways=bool(sifting)),), because)
 
 
 def _of_one_record(
@@ -149,18 +157,13 @@ def _of_one_record(
 ) -> Stability:
     """Where a record that is counted is above the unit, and no other changes."""
     chain = description.chain(table.counts)
+    shared: frozenset[str] | None = None
     if table.limit is not None:
         shared = _columns_of(description, chain[chain.index(table.limit.per) :])
     elif sorting:
         shared = _columns_of(description, chain, but_changing=[table.counts])
-    else:
-        alone = Move(1, None, None, alone=True)
-        # A record that is gone stands against a new one; if the universe reads what may change, two may come in.
-        nothing = frozenset[str]()
-        replaced = (alone.twice,) if sifting else (Move(1, nothing, nothing, alone=True),)
-        return Stability((alone,), replaced, because)
-    move = Move(1, shared, shared, alone=True)
-    return Stability((move,), (replace(move.twice, alone=bool(sifting)),), because)
+    # If the universe reads what may change, the record may come in when its unit goes.
+    return Stability((Move(1, shared, shared, alone=True, both_ways=bool(sifting)),), because)
 
 
 def _of_own_records(
@@ -186,13 +189,11 @@ def _of_own_records(
     because = f"one {of_unit} brings at most {most} {record} records"
     if limit is not None and limit.per in above_unit:
         shared = _columns_of(description, chain[chain.index(limit.per) :])
-        move = Move(most, shared, shared, alone=True)
         text = f"{because}, which displace as many of the same {files[limit.per].record}"
-        return Stability((move,), (replace(move.twice, alone=False),), text)
-    nothing = frozenset[str]()
+        return Stability((Move(most, shared, shared, alone=True),), text)
     # Each unit has one record of its own file, perhaps outside the universe, and perhaps none of those below.
-    replaced = Move(most, nothing, nothing, alone=table.counts != unit or bool(_sifting(description, table)))
-    return Stability((Move(most, None, None, alone=True),), (replaced,), because)
+    idle = table.counts != unit or bool(_sifting(description, table))
+    return Stability((Move(most, None, None, alone=True, idle=idle),), because)
 
 
 def _columns_of(description: Description, files: Collection[str], but_changing: Collection[str] = ()) -> frozenset[str]:
@@ -259,19 +260,12 @@ def derive(description: Description, table: DescribedTable, level: DescribedLeve
         If no bound holds, or nothing that is protected moves the table.
     """
     stable, of = stability(description, table, level), footprints(description, table, level)
-    unbounded, bounded = (_farthest(moves, of, description.mechanism) for moves in (stable.unbounded, stable.bounded))
+    power = description.mechanism.power
+    unbounded, one_less = max(move.unbounded(of, power) for move in stable.moves)
+    bounded, replaced = max(move.bounded(of, power) for move in stable.moves)
     return Derived(
-        Sensitivity(unbounded=unbounded[0], bounded=bounded[0]),
-        {"unbounded": unbounded[1], "bounded": bounded[1]},
+        Sensitivity(unbounded=Fraction(unbounded), bounded=Fraction(bounded)),
+        {"unbounded": one_less, "bounded": replaced},
         of.overlap,
         stable.because,
     )
-
-
-def _farthest(moves: Sequence[Move], of: Footprints, mechanism: Mechanism) -> tuple[Fraction, bool]:
-    """How far the moves go at most, and whether one of them goes so far."""
-    found = []
-    for move in moves:
-        cells = move.cells(of)
-        found.append((Fraction(move.records**mechanism.power * cells.number), cells.exact))
-    return max(found)
