@@ -1,6 +1,6 @@
 """The tables of a description by the methods that offices use, beside its release: all compared with the truth."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -22,6 +22,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.exact import INFINITE
 from yupana.products.described.description import DescribedLevel, Description
+from yupana.products.described.postprocess import postprocessed
 from yupana.products.described.published import tables_by_size
 from yupana.products.disclosure_control.cell_key import CellKey
 from yupana.products.disclosure_control.found import RELEASE, SideBySide
@@ -31,7 +32,6 @@ from yupana.products.disclosure_control.rounding import RandomRounding
 from yupana.products.disclosure_control.suppression import Suppression
 from yupana.products.disclosure_control.swapping import Swapping
 from yupana.products.disclosure_control.uniform import uniform
-from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.release.check import describe_reports, describe_tables
 from yupana.release.folder import new_folder, write_manifest
@@ -121,7 +121,7 @@ def _compare(
         exact = tabulate(records.db, description, wanted, limited=False).by_level
         limited = tabulate(records.db, description, wanted, limited=True).by_level
         truth = published.row(exact)
-        shown: dict[Method, Shown] = {RELEASE: published.shown(_released(description, plan, limited, request.entropy))}
+        shown: dict[Method, Shown] = {RELEASE: _released(published, description, plan, limited, request.entropy)}
         remarks: list[str] = []
         keys: Ints | None = None
         for method in methods:
@@ -160,9 +160,13 @@ def _best_guess(plan: Plan) -> float | None:
     return pure_guess(float(loss)) if plan.mechanism is Mechanism.PURE else zcdp_guess(loss)
 
 
-def _released(description: Description, plan: Plan, exact: Mapping[str, Ints], entropy: Entropy) -> Iterator[Groups]:
-    """What a release would hold: its counts pass the door."""
-    return measure_tables(exact, description, Ledger(plan), entropy, {})
+def _released(
+    published: PublishedCounts, description: Description, plan: Plan, exact: Mapping[str, Ints], entropy: Entropy
+) -> Shown:
+    """What a release would show: its counts pass the door, and what the description says is done to them."""
+    groups, asked = list(measure_tables(exact, description, Ledger(plan), entropy, {})), description.postprocess
+    shown = published.shown(postprocessed(description, plan, groups) if asked else groups)
+    return Shown(shown.values, shown.flags & (shown.values >= asked.suppress_below)) if asked.suppress_below else shown
 
 
 def _swapped(
