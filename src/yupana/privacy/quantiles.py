@@ -1,16 +1,21 @@
 """How likely each of many errors may be large, so that a quantile of them is not. Public; docs/tables-criteria.md."""
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
+from yupana.arrays import Floats
+
 _STEPS: Final = 10_000
 """How many numbers of rows are looked at one by one; for more of them a bound is taken."""
 
-_ROUNDED: Final = 1 - Fraction(1, 10**9)
-"""Doubles are far nearer than that; chances are rounded to the safe side."""
+_SAFE: Final = 1 - 1e-7
+"""What doubles are off is less; chances are rounded to the safe side by so much."""
+
+_HALVINGS: Final = 80
 
 
 def share_outside(quantile: Fraction, chance: Fraction, fewest: int, most: int, *, independent: bool) -> Fraction:
@@ -37,27 +42,45 @@ def share_outside(quantile: Fraction, chance: Fraction, fewest: int, most: int, 
     ------
     docs/tables-criteria.md, lemma 1
     """
-    from scipy.special import betaincinv  # noqa: PLC0415 (half a second, and not every command needs it)
-
     rest = 1 - quantile
     steps = list(_steps(rest, fewest, most))
     allowed, numbers = (np.array(values, dtype=np.float64) for values in zip(*steps, strict=True))
-    missing = float(1 - chance)
-    # P(Binomial(n, r) > a) is the regularised incomplete beta function of (a + 1, n - a) at r.
-    found = betaincinv(allowed + 1, numbers - allowed, missing) if independent else missing * (allowed + 1) / numbers
-    least = Fraction(float(found.min()))
+    missing = float(1 - chance) * _SAFE
+    by_markov = float((missing * (allowed + 1) / numbers).min())
+    least = _by_binomial(allowed, numbers, missing, by_markov) if independent else by_markov
     if numbers[-1] < most:
         # By Markov, and by Hoeffding: what is allowed is more than (1 - quantile) n - 1, and one more is too many.
-        markov, hoeffding = missing * float(rest), float(rest) - (-np.log(missing) / (2 * numbers[-1])) ** 0.5
-        least = min(least, Fraction(float(max(markov, hoeffding if independent else 0))))
-    return least * _ROUNDED
+        markov, hoeffding = missing * float(rest), float(rest) - math.sqrt(-math.log(missing) / (2 * numbers[-1]))
+        least = min(least, max(markov, hoeffding) if independent else markov)
+    return Fraction(least)
+
+
+def _by_binomial(allowed: Floats, numbers: Floats, missing: float, enough: float) -> float:
+    """The largest r for which P(Binomial(n, r) > a) is at most some chance, for each n and a; ``enough`` is below it.
+
+    That probability is the regularised incomplete beta function of (a + 1, n - a) at r, which grows with r. SciPy's
+    inverse of it is wrong for n of a billion; the function itself is right to 1e-7 there, and to 1e-9 for ten million.
+    """
+    from scipy.special import betainc  # noqa: PLC0415 (half a second, and not every command needs it)
+
+    least = 1.0
+    while (chances := betainc(allowed + 1, numbers - allowed, least)).max() > missing:
+        a, n = (values[chances.argmax()] for values in (allowed, numbers))
+        low, high = enough, least
+        for _ in range(_HALVINGS):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if betainc(a + 1, n - a, middle) <= missing else (low, middle)
+        if low == least:
+            break
+        least = low
+    return least
 
 
 def _steps(rest: Fraction, fewest: int, most: int) -> Iterator[tuple[int, int]]:
     """How many of n rows may be outside, and the largest n for which it is so many, from the fewest rows on."""
     above, below = rest.numerator, rest.denominator
     allowed = above * fewest // below
-    for _ in range(_STEPS + min(4 * allowed, 10 * _STEPS)):
+    for _ in range(_STEPS + min(4 * allowed, 2 * _STEPS)):
         largest = min(most, ((allowed + 1) * below - 1) // above) if above else most
         yield allowed, largest
         if largest == most:

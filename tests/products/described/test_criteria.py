@@ -166,6 +166,13 @@ def test_more_budget_or_larger_counts_promise_more() -> None:
     assert predict(case.config, case.plan(), case.config.criteria[0]).promised == 0
 
 
+def test_budgets_that_leave_nothing_to_measure_promise_nothing() -> None:
+    case = ask("tables", DOCUMENT | {"criteria": {"it": MEDIAN}})
+    config = case.config.with_budgets({"sexes/side": Fraction(0)})
+    with pytest.raises(ConfigError, match=r"criteria\.it: sexes/side has no budget, so nothing"):
+        predict(config, TABLES.plan(config), config.criteria[0])
+
+
 WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing": ({}, [f"key {key!r} is missing" for key in ("table", "level", "error", "quantile", "most")]),
     "key": (MEDIAN | {"mots": 1}, ["key 'mots' is unknown"]),

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from yupana.arrays import Ints
+from yupana.errors import ConfigError
 from yupana.plan.plan import Plan, number
 from yupana.privacy.coverage import least_bound, noise_of
 from yupana.privacy.quantiles import share_outside
 from yupana.products.described.criterion import Criterion
 from yupana.products.described.description import Description
-from yupana.products.described.tables import families
+from yupana.products.described.tables import families_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,8 @@ class CriterionRows:
 
 def rows_of(description: Description, criterion: Criterion) -> CriterionRows:
     """Find the rows of a criterion, which the reader of descriptions has found to exist."""
-    family = next(family for family in families(description) if criterion.table in family.tables)
+    every = (family for table in description.tables for family in families_of(table))
+    family = next(family for family in every if criterion.table in family.tables)
     table = family.having(criterion.table)[-1][criterion.table]
     levels = next(of.levels for of in description.tables if of.name == family.name)
     level = next(of for of in levels if of.name == criterion.level)
@@ -97,8 +99,17 @@ class Prediction:
 
 
 def predict(description: Description, plan: Plan, criterion: Criterion) -> Prediction:
-    """What the plan promises of a criterion (docs/tables-criteria.md, theorem 1)."""
+    """What the plan promises of a criterion (docs/tables-criteria.md, theorem 1).
+
+    Raises
+    ------
+    ConfigError
+        If the plan does not measure its rows, as with budgets that were rounded to 0.
+    """
     rows = rows_of(description, criterion)
+    measured = next((m for m in plan.measurements if m.name == rows.measurement), None)
+    if measured is None:
+        raise ConfigError(f"criteria.{criterion.name}: {rows.measurement} has no budget, so nothing can be promised")
     outside = share_outside(
         criterion.quantile,
         criterion.chance,
@@ -106,8 +117,7 @@ def predict(description: Description, plan: Plan, criterion: Criterion) -> Predi
         rows.number,
         independent=rows.independent,
     )
-    law = plan[rows.measurement].law
-    noise = least_bound(noise_of([(law, max(map(len, rows.parts)))]), 1 - outside)
+    noise = least_bound(noise_of([(measured.law, max(map(len, rows.parts)))]), 1 - outside)
     promised = Fraction(noise, criterion.at_least if criterion.relative else 1)
     return Prediction(rows.number, noise, promised, promised <= criterion.most)
 
@@ -141,11 +151,9 @@ def verdicts(criteria: Mapping[str, Mapping[str, Any]]) -> list[CriterionVerdict
 def _predicted(told: Mapping[str, Any]) -> str:
     predicted = told["predicted"]
     promised = f"at most {_shown(told, predicted['promised_float'])}"
-    return (
-        f"holds for any records; {promised} is promised"
-        if predicted["holds"]
-        else f"cannot be promised; {promised} can be"
-    )
+    if predicted["holds"]:
+        return f"holds for any records; {promised} is promised"
+    return f"cannot be promised; {promised} can be"
 
 
 def _tested(told: Mapping[str, Any]) -> str:
