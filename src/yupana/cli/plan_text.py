@@ -121,7 +121,9 @@ def criteria_text(criteria: Mapping[str, Mapping[str, Any]]) -> list[str]:
     for of in verdicts(criteria):
         lines += [f"{of.name}: {of.says}", f"  predicted of the noise: {of.predicted}"]
         lines += [f"  tested: {of.tested}"] if of.tested else []
-    return ["", "acceptance criteria (docs/tables-criteria.md):", *lines] if lines else []
+    return (
+        ["", "acceptance criteria of counts as they are measured (docs/tables-criteria.md):", *lines] if lines else []
+    )
 
 
 def _epsilon(described: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A quantile of the errors of some rows of a published table that shall be small, with some chance.
+    """A quantile of the errors of some rows of a table, as measured, that shall be small, with some chance.
 
     Of n errors the quantile q is the smallest value that at least q n of them do not pass: 1 is their maximum.
 
