@@ -22,6 +22,7 @@ from yupana.release.recipe import Recipe, read_recipe
 
 if TYPE_CHECKING:
     from yupana.confidential.request import Account
+    from yupana.files.columns import RecordFile
     from yupana.plan.budgets import Entry, Question
     from yupana.plan.margin import Margins
     from yupana.plan.measurement import Accounting
@@ -144,7 +145,7 @@ def ask(
         chosen["margins"],
         chosen["format"],
         chosen["estimator"],
-        _columns(columns, repeats),
+        _columns(columns, repeats, found.record_files(read)),
         folder,
         repeats,
     )
@@ -259,13 +260,17 @@ def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # n
     return on_given(config, settings_of(manifest_of(folder), folder), folder), folder
 
 
-def _columns(columns: "Place | Mapping[str, Mapping[str, str]] | None", repeats: Recipe | None) -> ColumnMap:
+def _columns(
+    columns: "Place | Mapping[str, Mapping[str, str]] | None",
+    repeats: Recipe | None,
+    files: "Mapping[str, RecordFile]",
+) -> ColumnMap:
     """The map of columns that is given, or else that of the release which is repeated."""
     if isinstance(columns, str | Path):
-        return read_column_map(Path(columns))
+        return read_column_map(Path(columns), files)
     if columns is not None:
-        return column_map_of(_as_json("columns", columns), "columns")
-    return BUREAU if repeats is None else column_map_of(repeats.options.get("columns", ""))
+        return column_map_of(_as_json("columns", columns), "columns", files)
+    return BUREAU if repeats is None else column_map_of(repeats.options.get("columns", ""), files=files)
 
 
 def account(

@@ -1,4 +1,4 @@
-"""What one's own record files call the columns that Yupana knows by the Census Bureau's names. Public."""
+"""What record files call columns that have other names here: the Census Bureau's, or a description's. Public."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,8 @@ from yupana.errors import ConfigError, nearest
 from yupana.files.columns import GEO, HOUSEHOLD_RECORDS, PERSON_RECORDS, PERSONS, UNITS, RecordFile
 from yupana.files.document import is_text, read_document, read_table, refuse
 
-_FILES: Final = {file.name: file for file in (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS)}
+BUREAU_FILES: Final = {file.name: file for file in (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS)}
+"""The record files of the Census Bureau's products."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +21,19 @@ class ColumnMap:
     Attributes
     ----------
     names : mapping of file to mapping of str to str
-        Of each record file, without extension: the names in it by the Census Bureau's. Others are the Bureau's.
+        Of each record file, without extension: the names in it by ours. Others are ours.
     """
 
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def applied(self, file: RecordFile) -> RecordFile:
         """The record file with these names."""
-        return replace(file, called=tuple(self.names.get(file.name, {}).items()))
+        names = self.names.get(file.name, {})
+        written = ((ours, names.get(own, own)) for ours, own in file.written.items())
+        return replace(file, called=tuple((ours, own) for ours, own in written if ours != own))
 
     def as_text(self) -> str:
-        """Describe it, for the options of a manifest; empty if every column has the Bureau's name."""
+        """Describe it, for the options of a manifest; empty if every column has our name."""
         return json.dumps(self.names) if self.names else ""
 
 
@@ -38,8 +41,14 @@ BUREAU: Final = ColumnMap()
 """Every column has the Census Bureau's name."""
 
 
-def read_column_map(path: Path) -> ColumnMap:
+def read_column_map(path: Path, files: Mapping[str, RecordFile] = BUREAU_FILES) -> ColumnMap:
     """Read a map in TOML or JSON: a table for each record file, such as ``AGE = "alter"`` in ``[persons]``.
+
+    Parameters
+    ----------
+    path : Path
+    files : mapping of str to RecordFile
+        The record files there are, by name.
 
     Raises
     ------
@@ -47,13 +56,15 @@ def read_column_map(path: Path) -> ColumnMap:
         If a file or column is unknown, or a name stands for two columns. All faults are named at once.
     """
     document, faults = read_document(path)
-    found = _checked(document, faults)
+    found = _checked(document, files, faults)
     if faults:
         raise refuse(path, faults)
     return found
 
 
-def column_map_of(text: str, name: str = "options.columns") -> ColumnMap:
+def column_map_of(
+    text: str, name: str = "options.columns", files: Mapping[str, RecordFile] = BUREAU_FILES
+) -> ColumnMap:
     """Read what `ColumnMap.as_text` wrote; ``name`` is what an error calls it.
 
     Raises
@@ -63,7 +74,7 @@ def column_map_of(text: str, name: str = "options.columns") -> ColumnMap:
     """
     faults: list[str] = []
     try:
-        found = _checked(json.loads(text) if text else {}, faults)
+        found = _checked(json.loads(text) if text else {}, files, faults)
     except (ValueError, RecursionError):
         faults.append("must be JSON")
     if faults:
@@ -71,15 +82,15 @@ def column_map_of(text: str, name: str = "options.columns") -> ColumnMap:
     return found
 
 
-def _checked(document: object, faults: list[str]) -> ColumnMap:
+def _checked(document: object, files: Mapping[str, RecordFile], faults: list[str]) -> ColumnMap:
     tables = read_table("the map of columns", document, faults)
-    known = ", ".join(_FILES)
+    known = ", ".join(files)
     faults += [
-        f"{name!r} is no record file; there are {known}{nearest(name, _FILES)}" for name in tables if name not in _FILES
+        f"{name!r} is no record file; there are {known}{nearest(name, files)}" for name in tables if name not in files
     ]
-    names = {name: read_table(name, table, faults) for name, table in tables.items() if name in _FILES}
+    names = {name: read_table(name, table, faults) for name, table in tables.items() if name in files}
     for name, table in names.items():
-        _check_names(_FILES[name], table, faults)
+        _check_names(files[name], table, faults)
     return ColumnMap({name: table for name, table in names.items() if table})
 
 

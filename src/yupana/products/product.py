@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.column_map import BUREAU_FILES
+from yupana.files.columns import RecordFile
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
@@ -112,6 +114,11 @@ class Product(Protocol[C]):
         """
         del manifest
         return self.families
+
+    def record_files(self, config: C) -> Mapping[str, RecordFile]:
+        """The record files whose columns may have other names, each with the names that are known here."""
+        del config
+        return BUREAU_FILES
 
     def locate(self, source: Path | str) -> Path:
         """The file of a configuration, or the manifest that holds it.

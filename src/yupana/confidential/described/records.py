@@ -15,12 +15,12 @@ from yupana.confidential.records.reader import (
     Source,
     damaged_parts,
     find_source,
-    no_names,
     open_records,
     place_finding,
     require_folder,
 )
 from yupana.files.column_map import ColumnMap
+from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named
 from yupana.files.delimited import column_types
 from yupana.privacy.sealed import Sealed
@@ -74,20 +74,19 @@ def open_described(
         If the folder is missing. Broken rules are findings, not errors.
     """
     require_folder(folder)
-    if columns.names:
-        raise no_names(folder)
+    schemas = {file.name: columns.applied(file.schema) for file in description.record_files}
     with private_database(memory) as db:
         sources: dict[str, Source] = {}
         findings: list[Finding] = []
         for file in description.record_files:
-            source, wrong = find_source(folder, file.schema)
-            if source is not None and not (wrong := open_records(db, source, file.schema)):
+            source, wrong = find_source(folder, schemas[file.name])
+            if source is not None and not (wrong := open_records(db, source, schemas[file.name])):
                 sources[file.name] = source
             findings += wrong
         intact = not findings
         for name, source in sources.items():
             try:
-                findings += _domains(db, source, description.files[name])
+                findings += _domains(db, source, schemas[name])
             except STOPS:
                 raise
             except duckdb.Error:
@@ -95,13 +94,12 @@ def open_described(
                 intact = False
         if intact:
             for file in description.record_files:
-                findings += _links(db, sources[file.name], description, file)
+                findings += _links(db, sources[file.name], description, file, schemas)
         yield DescribedRecords(db, folder, sources, tuple(findings))
 
 
-def _domains(db: duckdb.DuckDBPyConnection, source: Source, file: DescribedFile) -> list[Finding]:
+def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
     """Values that are none of their column, and keys without a value."""
-    schema = file.schema
     counts, written = ", ".join(f"count(*) - count({named(name)})" for name in schema.header), schema.written
     findings = []
     for column, count in zip(
@@ -116,9 +114,17 @@ def _domains(db: duckdb.DuckDBPyConnection, source: Source, file: DescribedFile)
 
 
 def _links(
-    db: duckdb.DuckDBPyConnection, source: Source, description: Description, file: DescribedFile
+    db: duckdb.DuckDBPyConnection,
+    source: Source,
+    description: Description,
+    file: DescribedFile,
+    schemas: Mapping[str, RecordFile],
 ) -> list[Finding]:
     """Keys that must be unique, and links that must be to a record."""
+
+    def written(of: DescribedFile, column: str) -> str:
+        return schemas[of.name].written[f"{of.name}.{column}"]
+
     relation, findings = named(file.schema.relation), []
     if file.key:
         key = in_join(file.name, file.key)
@@ -127,7 +133,7 @@ def _links(
         if again:
             broken = f"{key} IN (SELECT {key} FROM {relation} GROUP BY 1 HAVING count(*) > 1)"
             (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
-            text = f"{file.key} occurs twice"
+            text = f"{written(file, file.key)} occurs twice"
             findings += place_finding(db, source, Finding("unique_key", "", text, count), relation, broken)
     if file.parent and not description.files[file.parent].ids_in:
         parent = description.files[file.parent]
@@ -136,7 +142,7 @@ def _links(
         broken = f"{in_join(file.name, file.link)} IS NOT NULL"
         (count,) = numbers(db, f"SELECT count(*) FROM {orphans} WHERE {broken}")
         if count:
-            text = f"{file.link} is no {parent.key} of {parent.name}"
+            text = f"{written(file, file.link)} is no {written(parent, parent.key)} of {parent.name}"
             findings += place_finding(db, source, Finding("link", "", text, count), orphans, broken)
     return findings
 

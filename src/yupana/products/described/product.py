@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError
 from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.columns import RecordFile
 from yupana.files.document import Number, located, read_value, refuse
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
@@ -51,6 +52,18 @@ class DescribedProduct(Product[Description]):
         config = described_in(manifest)
         found = families(config)
         return (*found, *(within(MEASURED, family) for family in found if config.postprocess))
+
+    def record_files(self, config: Description) -> Mapping[str, RecordFile]:
+        """The record files, with the names that the description has for their columns."""
+        schemas = {file.name: file.schema for file in config.record_files}
+        return {
+            name: replace(
+                schema,
+                columns=tuple(replace(column, name=schema.written[column.name]) for column in schema.columns),
+                called=(),
+            )
+            for name, schema in schemas.items()
+        }
 
     def locate(self, source: Path | str) -> Path:
         """A built-in description, or a file as it is."""
