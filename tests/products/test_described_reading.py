@@ -28,6 +28,8 @@ def farms(tmp_path: Path) -> Path:
     (tmp_path / "farms.toml").write_text(HEAD + text + "\n", encoding="utf-8")
     (tmp_path / "districts.csv").write_text("ID,NAME\n0101,Hill\n0102,Dale\n0201,Fen\n", encoding="utf-8")
     (tmp_path / "basins.csv").write_text("DISTRICT,BASIN\n0101,A\n0102,A\n0102,B\n0201,B\n", encoding="utf-8")
+    units = "0101,N\n0102,N\n0201,S\nN,ALL\nS,ALL\n"
+    (tmp_path / "units.csv").write_text(f"UNIT,PARENT\n{units}", encoding="utf-8")
     return tmp_path / "farms.toml"
 
 
@@ -51,6 +53,7 @@ def test_what_the_page_shows_is_a_description(farms: Path) -> None:
 
 def test_areas_are_made_of_areas(farms: Path) -> None:
     areas = TABLES.read(farms).areas
+    assert (areas["province"].codes, areas["province"].of) == (("N", "S"), ((0,), (0,), (1,)))
     assert (areas["region"].codes, areas["region"].of) == (("01", "02"), ((0,), (0,), (1,)))
     assert (areas["zone"].codes, areas["zone"].of) == (("lowland", "upland"), ((1,), (1,), (0,)))
     assert areas["basin"].of == ((0,), (0, 1), (1,))

@@ -33,14 +33,19 @@ _NONE = CodeList(("1",), ("1",))
 
 
 def read_codes(place: str, told: object, folder: Path, faults: list[str]) -> CodeList:
-    """A list of codes, a table of codes and labels, or a file: ``{ file = "x.csv", code = "ID", label = "NAME" }``."""
+    """A list of codes, a table of codes and labels, or a file: ``{ file = "x.csv", code = "ID", label = "NAME" }``.
+
+    Of a file that says with ``parent`` what each unit lies in, the codes are those that nothing lies in.
+    """
     if isinstance(told, dict) and "file" in told:
-        check_keys(place, told, ("file", "code"), faults, optional=("label",))
+        check_keys(place, told, ("file", "code"), faults, optional=("label", "parent"))
         if not all(isinstance(value, str) for value in told.values()) or "code" not in told:
-            faults.append(f"{place}: file, code and label must be texts")
+            faults.append(f"{place}: file, code, label and parent must be texts")
             return _NONE
-        rows = _rows(place, told, ("code", *(["label"] if "label" in told else [])), folder, faults)
-        pairs: list[tuple[str, str]] = [(row[0], row[-1]) for row in rows]
+        label, parent = ("label" if "label" in told else "code"), ("parent" if "parent" in told else "code")
+        rows = _rows(place, told, ("code", label, parent), folder, faults)
+        above = {row[2] for row in rows} if "parent" in told else set()
+        pairs: list[tuple[str, str]] = [(row[0], row[1]) for row in rows if row[0] not in above]
     elif isinstance(told, dict):
         pairs = [(code, label) for code, label in told.items() if isinstance(label, str)]
         if len(pairs) < len(told):

@@ -48,8 +48,8 @@ TEXT: Final[Schema] = {"type": "string", "minLength": 1}
 
 
 def public_file(description: str, *columns: str) -> Schema:
-    """A public file and those of its columns that are read; that of labels may be left out."""
-    optional = tuple(column for column in columns if column == "label")
+    """A public file and those of its columns that are read; those of labels and parents may be left out."""
+    optional = tuple(column for column in columns if column in {"label", "parent"})
     return table(description, {"file": TEXT, **dict.fromkeys(columns, TEXT)}, optional)
 
 

@@ -101,6 +101,14 @@ def schema() -> Schema:
     )
     parts: Schema = {"anyOf": [_TEXTS, _CONDITION]}
     sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": parts}}
+    hierarchy = table(
+        "kinds of areas, each made of those of the next",
+        {
+            "column": said("a column of codes: the units of the last kind", TEXT),
+            "levels": said("names of the kinds, from the one area that holds everything down", _TEXTS),
+            "of": said("of each unit the one it lies in, or a public file that says so", PAIRS),
+        },
+    )
     ids = table("a column whose values tell units apart", {"file": TEXT, "column": TEXT, "record": TEXT}, ("record",))
     unit: Schema = {"anyOf": [TEXT, ids]}
     described = table(
@@ -151,6 +159,7 @@ def schema() -> Schema:
                 "classes of the values of a column",
                 table("", {"column": TEXT, "classes": {"type": "object"}}),
             ),
+            "hierarchies": _each("kinds of areas by tables of units and parents", hierarchy),
             "areas": _each("kinds of areas", areas),
             "groups": {
                 "description": "population groups, which may overlap",
@@ -168,7 +177,7 @@ def schema() -> Schema:
         },
         (
             *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
-            *("criteria", "postprocess"),
+            *("criteria", "postprocess", "hierarchies", "areas"),
         ),
     )
 

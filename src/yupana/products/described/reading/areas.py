@@ -8,6 +8,7 @@ from typing import Any, Final
 from yupana.errors import nearest
 from yupana.files.codes import read_pairs
 from yupana.files.document import Number, check_keys, is_text, read_table
+from yupana.geography.hierarchy import check_level_names, hierarchy_of
 from yupana.plan.predicates import Where
 from yupana.products.described.description import EVERYONE, AreaKind, DescribedLevel, in_join
 from yupana.products.described.reading.conditions import ConditionReader
@@ -32,10 +33,49 @@ class AreaReader:
     areas: dict[str, AreaKind] = field(default_factory=dict)
 
     def read(self) -> dict[str, AreaKind]:
-        """Read them all."""
+        """Read them all, those of hierarchies first."""
+        for name, told in self.doc.tables_of("hierarchies"):
+            self._hierarchy(f"hierarchies.{name}", told)
         for name, told in self.doc.tables_of("areas"):
             self.areas[name] = self._area(name, told)
         return self.areas
+
+    def _hierarchy(self, place: str, told: dict[str, Any]) -> None:
+        """Kinds of areas by one table of units and parents, from the one that holds everything to codes of a column."""
+        doc = self.doc
+        check_keys(place, told, ("column", "levels", "of"), doc.faults)
+        column, levels = self.conditions.column(f"{place}.column", told.get("column")), told.get("levels")
+        if not isinstance(levels, list) or not levels:
+            doc.faults.append(f"{place}.levels: must be a list of kinds of areas, from the one of everything down")
+            return
+        check_level_names(f"{place}.levels", levels, doc.faults)
+        again = [str(level) for level in levels if level in self.areas or level in doc.told.get("areas", {})]
+        doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
+        pairs = read_pairs(f"{place}.of", told.get("of"), doc.folder, doc.faults)
+        if column is None or not column.column.words:
+            doc.faults.append(f"{place}.column: must be a column of codes")
+        if doc.faults or column is None:
+            return
+        found = hierarchy_of(f"{place}.of", levels, pairs, doc.faults)
+        if found is None:
+            return
+        told["of"], words = found.pairs, column.column.words
+        for what, odd in (
+            (f"codes of {column.file}.{column.name} are no unit of {levels[-1]}", set(words) - set(found.blocks)),
+            (f"units of {levels[-1]} are no code of {column.file}.{column.name}", set(found.blocks) - set(words)),
+        ):
+            if odd:
+                doc.faults.append(f"{place}.of: {len(odd)} {what}, such as {min(odd)!r}")
+        if doc.faults:
+            return
+        named = {words[value]: label for value, label in column.labels.items()}
+        above = {word: word for word in words}
+        for level in reversed(levels[1:]):
+            inside = [[above[word]] for word in words]
+            labels = named if level == levels[-1] else {}
+            self.areas[level] = _area_kind(level, in_join(column.file, column.name), inside, labels)
+            above = {word: str(told["of"][unit]) for word, unit in above.items()}
+        self.areas[levels[0]] = AreaKind(levels[0], "", found.units[0], ((0,),), {})
 
     def _area(self, name: str, told: dict[str, Any]) -> AreaKind:
         place = f"areas.{name}"

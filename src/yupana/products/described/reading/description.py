@@ -30,7 +30,7 @@ from yupana.products.described.tables import families_of
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
 _OPTIONAL: Final = (
     *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
-    *("criteria", "postprocess"),
+    *("criteria", "postprocess", "hierarchies"),
 )
 _NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
 
@@ -50,7 +50,10 @@ def parse(document: object, folder: Path, faults: list[str]) -> Description | No
     if not isinstance(document, dict):
         faults.append("the top level must be a table with the keys " + ", ".join(_KEYS))
         return None
-    check_keys("", document, _KEYS, faults, optional=_OPTIONAL)
+    # Where a hierarchy makes kinds of areas, none need to be told one by one.
+    alone = ("areas",) if "hierarchies" in document else ()
+    required = tuple(key for key in _KEYS if key not in alone)
+    check_keys("", document, required, faults, optional=(*_OPTIONAL, *alone))
     if faults:
         return None
     return _read(DescriptionDocument(document, folder, faults))
