@@ -103,7 +103,12 @@ def hierarchy_of(
             f"{place}: {len(shallow):,} units that hold no other are not {len(levels) - 1} steps below the root, as "
             f"{', '.join(levels)} are: {units}"
         )
-    return None if len(faults) > before else _made(tuple(levels), parent, depth)
+    if len(faults) > before:
+        return None
+    below: list[dict[str, str]] = [{} for _ in levels]
+    for unit, above in parent.items():
+        below[depth[unit]][unit] = above
+    return ordered_hierarchy(tuple(levels), roots[0], below[1:])
 
 
 def _fault_some(faults: list[str], place: str, units: Sequence[str], what: str, *, all_of: bool = False) -> None:
@@ -135,19 +140,24 @@ def _depths(parent: Mapping[str, str], units: Mapping[str, None]) -> tuple[dict[
     return depth, circles
 
 
-def _made(levels: tuple[str, ...], parent: Mapping[str, str], depth: Mapping[str, int]) -> Hierarchy:
-    found: list[list[str]] = [[] for _ in levels]
-    for unit, steps in depth.items():
-        found[steps].append(unit)
-    units: list[tuple[str, ...]] = []
-    parents: list[tuple[int, ...]] = []
-    place: dict[str, int] = {}
-    for of_level in found:
-        ordered = sorted((place.get(parent.get(unit, ""), 0), unit) for unit in of_level)
-        parents.append(tuple(above for above, _ in ordered))
-        units.append(tuple(unit for _, unit in ordered))
+def ordered_hierarchy(levels: tuple[str, ...], root: str, parents: Sequence[Mapping[str, str]]) -> Hierarchy:
+    """Put the units of each geolevel in the order of their parents, then of their codes.
+
+    Parameters
+    ----------
+    levels : tuple of str
+    root : str
+    parents : sequence of mapping of str to str
+        For each geolevel below the first the parent of each unit, in the geolevel above.
+    """
+    units: list[tuple[str, ...]] = [(root,)]
+    of: list[tuple[int, ...]] = [(0,)]
+    for parent in parents:
         place = {unit: i for i, unit in enumerate(units[-1])}
-    return Hierarchy(levels, tuple(units), tuple(parents))
+        ordered = sorted((place[above], unit) for unit, above in parent.items())
+        of.append(tuple(above for above, _ in ordered))
+        units.append(tuple(unit for _, unit in ordered))
+    return Hierarchy(levels, tuple(units), tuple(of))
 
 
 def spine_of(hierarchy: Hierarchy, shares: Sequence[Fraction]) -> Spine:

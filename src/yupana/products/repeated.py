@@ -26,13 +26,13 @@ from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import PARAMETER_FILES, read_iterations
 from yupana.products.safetab.persons import PersonsConfig
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters, SafetabProduct
+from yupana.products.topdown.product import TOPDOWN
 from yupana.release.folder import MANIFEST
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.tables import checksum, table_rows
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import make_measurement
 from yupana.topdown.plan import make_plan as make_topdown_plan
-from yupana.topdown.reading.configuration import read_configuration
 
 _TOLERANCE: Final = 1e-9
 _SYSTEM: Final = "topdown"
@@ -199,7 +199,7 @@ def _same(due: object, told: object) -> bool:
 
 
 def _compare_topdown(release: Path, manifest: Mapping[str, Any], plan: Plan) -> list[str]:
-    configuration = read_configuration(release / MANIFEST)
+    configuration = TOPDOWN.read(release / MANIFEST)
     due = {
         "schema": {a.name: list(a.labels) for a in configuration.schema.attributes},
         "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},

@@ -22,8 +22,9 @@ from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
+from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
-from yupana.products.topdown.product import areas_are_public
+from yupana.products.topdown.product import TOPDOWN, public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
@@ -34,7 +35,6 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Descent
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.noisy_files import write_noisy
-from yupana.topdown.reading.document import configuration_document
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
@@ -103,6 +103,12 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     stages = ("", "", "checking")
     leaves_noise = False
 
+    def frames(self, config: Configuration) -> Mapping[str, str]:
+        """The files of a description, or those of a census."""
+        if isinstance(config, DescribedConfiguration):
+            return dict.fromkeys((file.name for file in config.description.record_files), "parquet")
+        return super().frames(config)
+
     def without_noise(self, config: Configuration) -> Configuration:
         """An infinite budget."""
         return replace(config, budget=INFINITE)
@@ -160,7 +166,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         check_run(config, records.world, request)
         checkpoint, account = records.kept, _described(request)
         state = {
-            "configuration": json.dumps(configuration_document(config)),
+            "configuration": json.dumps(TOPDOWN.document(config)),
             "estimator": request.estimator,
             "spine": records.world.given,
             "noisy measurements": request.noisy_measurements is not None,
@@ -318,7 +324,7 @@ def _require_same(checkpoint: Checkpoint, begun: Mapping[str, object], account: 
 def _taken_as_public(config: Configuration, world: World) -> tuple[str, ...]:
     """What the guarantee does not protect, for the manifest."""
     return (
-        areas_are_public(config),
+        *public_areas(config),
         *(["the spine and its shares, from a folder"] if world.given else []),
         *(
             ["housing units and group-quarters facilities of every block (group_quarters.csv)"]

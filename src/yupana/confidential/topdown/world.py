@@ -16,6 +16,7 @@ from yupana.confidential.tabulate.histograms import (
     check_structural_zeros,
     read_block_counts,
 )
+from yupana.confidential.topdown.records import read_described_counts
 from yupana.errors import ConfigError, InputError
 from yupana.geography.attributes import attributes_of, read_facilities
 from yupana.geography.blocks import Reference, read_reference
@@ -26,6 +27,7 @@ from yupana.geography.settings import AREAS, PLACES, QUARTERS, ROOT, SCHOOLS
 from yupana.geography.spine import Spine, check_spine
 from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import PUERTO_RICO
+from yupana.products.topdown.described import DescribedConfiguration
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum
 from yupana.topdown.configuration import Configuration
@@ -115,9 +117,12 @@ def _of_areas(
     if wrong := check_spine(spine, np.arange(len(areas.blocks))):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
     clock.start("reading and checking the records")
-    counts = read_block_counts(
-        data, configuration.schema, spine.blocks, codes=areas.blocks, memory=request.memory, columns=request.columns
-    )
+    if isinstance(configuration, DescribedConfiguration):
+        counts = read_described_counts(configuration, areas, spine.blocks, data, request)
+    else:
+        counts = read_block_counts(
+            data, configuration.schema, spine.blocks, codes=areas.blocks, memory=request.memory, columns=request.columns
+        )
     check_structural_zeros(counts, configuration.impossible())
     kept = kept_areas(configuration, spine)
     return World(None, spine, {}, kept, None, counts, _summed(spine, counts.histogram))

@@ -144,6 +144,17 @@ def schema() -> Schema:
             *("overlapping", "stated"),
         ),
     )
+    total = table("the total", {"by": {"type": "array", "maxItems": 0}})
+    topdown = table(
+        "how yupana topdown makes the tables consistent",
+        {
+            "spine": said("kinds of areas from the one of everything down to the blocks", _TEXTS),
+            "cells": said("the table whose cells all counts are given by", TEXT),
+            "invariants": {"type": "object", "additionalProperties": total},
+            "structural_zeros": {"type": "array", "items": {"type": "object", "additionalProperties": TEXT}},
+        },
+        ("invariants", "structural_zeros"),
+    )
     return root(
         "tables of a description",
         {
@@ -174,10 +185,11 @@ def schema() -> Schema:
             "tables": _each("tables", described),
             "criteria": _each("how accurate tables shall be", _criterion()),
             "postprocess": _postprocess(),
+            "topdown": topdown,
         },
         (
             *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
-            *("criteria", "postprocess", "hierarchies", "areas"),
+            *("criteria", "postprocess", "hierarchies", "areas", "topdown"),
         ),
     )
 

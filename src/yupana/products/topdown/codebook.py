@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import Final
 
 from yupana.products.codebook import Described, Label
+from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.schema import counts_persons
 from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, race_variables, tables_of
 from yupana.topdown.configuration import Configuration
@@ -108,8 +109,7 @@ def described(config: Configuration, table: str) -> Described:
     folder, _, name = table.partition("/")
     columns = _Columns({**_OTHERS, **_RECORDS})
     if folder not in {"spine", "intervals"}:
-        attributes = config.schema.attributes
-        columns |= {a.name: Label(a.name, values={label: label for label in a.labels}) for a in attributes}
+        columns |= {a.name: Label(a.name, values=_called(config, i)) for i, a in enumerate(config.schema.attributes)}
     if config.areas is not None:
         columns["block"] = Label("Block", "A code of the areas that the configuration gives.")
     if folder == TABLES:
@@ -125,6 +125,16 @@ def described(config: Configuration, table: str) -> Described:
     if folder == "spine":
         columns |= {level: Label(f"Geounit of {level} that the block lies in") for level in config.shares}
     return f"{_FOLDERS[folder]}: {name}", columns
+
+
+def _called(config: Configuration, number: int) -> Mapping[str | int, str]:
+    """What the levels of an attribute are called: as the schema says, or the description of their codes."""
+    labels = config.schema.attributes[number].labels
+    if isinstance(config, DescribedConfiguration):
+        column = config.description.columns[config.attributes[number].name]
+        if column.column.words == labels:
+            return {label: column.labels.get(code, label) for code, label in enumerate(labels)}
+    return {label: label for label in labels}
 
 
 def variable_labels(table: str) -> tuple[str, ...]:

@@ -7,16 +7,26 @@ from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
 from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.document import refuse
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.codebook import Described
+from yupana.products.described.lines import with_lines
+from yupana.products.described.product import TABLES
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.topdown.codebook import described
+from yupana.products.topdown.described import (
+    DescribedConfiguration,
+    described_document,
+    is_description,
+    read_described,
+)
 from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
+from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, semantics_of, with_budgets
 from yupana.topdown.queries import Attribute, Schema
@@ -44,15 +54,24 @@ class TopdownProduct(Product[Configuration]):
         return path_of(source)
 
     def read(self, source: Path | str, changes: Changes = UNCHANGED, *, renormalise: bool = False) -> Configuration:
-        """Read a configuration in TOML or JSON, built-in or not, or the manifest of a release."""
-        return read_configuration(source, changes, renormalise=renormalise)
+        """Read a configuration in TOML or JSON, built-in or not, a description, or the manifest of a release."""
+        path = path_of(source)
+        document, faults = read_configuration_in(path, SYSTEM, changes)
+        if not is_description(document):
+            return read_configuration(source, changes, renormalise=renormalise)
+        found = None if faults or not isinstance(document, dict) else read_described(document, path.parent, faults)
+        if found is None or faults:
+            raise refuse(path, with_lines(path, faults))
+        return found
 
     def schema(self) -> dict[str, Any]:
         """Of a configuration in TOML or JSON."""
         return schema()
 
     def document(self, config: Configuration) -> dict[str, Any]:
-        """The configuration with every default told."""
+        """The configuration with every default told, or the description with the budgets that there are."""
+        if isinstance(config, DescribedConfiguration):
+            return described_document(config)
         return configuration_document(config)
 
     def production(self, config: Configuration) -> Configuration:
@@ -69,7 +88,8 @@ class TopdownProduct(Product[Configuration]):
     ) -> Plan:
         """One measurement per geolevel and query with a share; published sensitivities are the least proven."""
         del accounting
-        return make_plan(config, confidence=confidence or self.confidence, margins=margins)
+        own = config.description.confidence if isinstance(config, DescribedConfiguration) else self.confidence
+        return make_plan(config, confidence=confidence or own, margins=margins)
 
     def entries(self, config: Configuration, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """The budget of every query of every geolevel, such as ``State total``."""
@@ -121,7 +141,7 @@ class TopdownProduct(Product[Configuration]):
     def taken_as_public(self, config: Configuration) -> tuple[str, ...]:
         """Blocks, invariants and structural zeros; what the data add is told by the run, which reads them."""
         return (
-            areas_are_public(config),
+            *public_areas(config),
             *(f"invariant: total of every {level}" for level in config.invariants),
             *(["structural zeros of the configuration"] if config.structural_zeros else []),
         )
@@ -154,11 +174,13 @@ class TopdownProduct(Product[Configuration]):
         return Checked(tuple(wrong), against=against)
 
 
-def areas_are_public(config: Configuration) -> str:
-    """What the guarantee takes as public of areas, in words."""
+def public_areas(config: Configuration) -> tuple[str, ...]:
+    """What the guarantee takes as public of areas, and of columns that are described, in words."""
+    if isinstance(config, DescribedConfiguration):
+        return TABLES.taken_as_public(config.description)
     if config.areas is None:
-        return "the reference file: blocks and the areas they lie in"
-    return "the areas of the configuration: blocks and what they lie in"
+        return ("the reference file: blocks and the areas they lie in",)
+    return ("the areas of the configuration: blocks and what they lie in",)
 
 
 def _asks(query: str, attribute: str, schema: Mapping[str, Any]) -> bool:

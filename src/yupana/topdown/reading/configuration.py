@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.document import check_keys, is_text, located, read_budget, read_choice, refuse
+from yupana.geography.hierarchy import Hierarchy
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import read_configuration_in
@@ -78,7 +79,9 @@ def path_of(name: str | Path) -> Path:
     return located(name, "yupana.topdown", BUILT_IN)
 
 
-def parse_configuration(document: object, folder: Path, faults: list[str]) -> Configuration | None:
+def parse_configuration(
+    document: object, folder: Path, faults: list[str], areas: Hierarchy | None = None
+) -> Configuration | None:
     """Read a document; None, with faults, where it is in doubt what it says.
 
     Parameters
@@ -89,6 +92,8 @@ def parse_configuration(document: object, folder: Path, faults: list[str]) -> Co
         Which names of files are relative to.
     faults : list of str
         Faults found are added.
+    areas : Hierarchy, optional
+        What the spine is, where the document does not say it.
     """
     if not isinstance(document, dict):
         faults.append("the top level must be a table with the keys " + ", ".join(_REQUIRED))
@@ -101,7 +106,7 @@ def parse_configuration(document: object, folder: Path, faults: list[str]) -> Co
     mechanism, budget = _budget(document, faults)
     # A key that is missing has been named; only what is there is read.
     schema = read_schema(document["schema"], faults) if "schema" in document else None
-    levels, areas = read_areas(document, folder, faults)
+    levels, areas = (areas.levels, areas) if areas is not None else read_areas(document, folder, faults)
     shares = read_shares(document["shares"], levels, faults) if "shares" in document else None
     spine = read_spine(document.get("spine", {}), shares, mechanism, faults)
     # What is named by attributes and geolevels can be judged only where they are known.

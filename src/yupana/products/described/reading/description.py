@@ -30,7 +30,8 @@ from yupana.products.described.tables import families_of
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
 _OPTIONAL: Final = (
     *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
-    *("criteria", "postprocess", "hierarchies"),
+    # What TopDown makes of the tables is read there; they can be measured one by one all the same.
+    *("criteria", "postprocess", "hierarchies", "topdown"),
 )
 _NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
 

@@ -1,0 +1,75 @@
+"""The records of a description as TopDown counts them: a histogram over the cells of a schema for each block."""
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.confidential.described.records import open_described
+from yupana.confidential.described.tabulate import chain_of
+from yupana.confidential.request import RunRequest
+from yupana.confidential.tabulate.batches import joined
+from yupana.confidential.tabulate.histograms import BlockCounts
+from yupana.geography.hierarchy import Hierarchy
+from yupana.products.topdown.described import CountedColumn, DescribedConfiguration
+from yupana.topdown.histogram import count_entries
+
+
+def read_described_counts(
+    configuration: DescribedConfiguration, areas: Hierarchy, blocks: Ints, data: Path, request: RunRequest
+) -> BlockCounts:
+    """Count the records of a data folder by block; a block without records has zeros.
+
+    Parameters
+    ----------
+    configuration : DescribedConfiguration
+    areas : Hierarchy
+        Of the configuration.
+    blocks : ndarray of int64, shape (blocks,)
+        Numbers of the blocks of the spine, in its order.
+    data : Path
+        With the record files of the description.
+    request : RunRequest
+        Tells the memory to get along with.
+
+    Raises
+    ------
+    InputError
+        If the records break a rule.
+    """
+    description = configuration.description
+    with open_described(description, data, request.memory, request.columns) as records:
+        records.require_valid()
+        db = records.db
+        counted = {"block_now": configuration.block}
+        cell = "0"
+        for number, (attribute, column) in enumerate(
+            zip(configuration.schema.attributes, configuration.attributes, strict=True)
+        ):
+            counted[f"level_{number}"] = column
+            cell = f"({cell} * {attribute.size} + level_{number}.place)"
+        chain = description.chain(configuration.counted)
+        shown: list[list[str]] = [[] for _ in chain]
+        for name, column in counted.items():
+            of = description.columns[column.name]
+            shown[chain.index(of.file)].append(f"{column.name} AS of_{name}")
+            _list(db, name, of.column.low, column)
+        source = joined(chain_of(db, description, configuration.counted), shown)
+        listed = "".join(f" JOIN {name} ON of_{name} = {name}.value" for name in counted)
+        query = (
+            f"SELECT block_now.place AS block, {cell} AS cell, count(*) AS number FROM {source}{listed} GROUP BY ALL"
+        )
+        block, cells, count = (np.asarray(of, dtype=np.int64) for of in db.execute(query).fetchnumpy().values())
+        files = dict(records.files)
+    order = np.argsort(blocks)
+    histogram = count_entries(order[block], cells.astype(np.int32), count, len(blocks))
+    return BlockCounts(blocks, histogram, files, areas.blocks)
+
+
+def _list(db: duckdb.DuckDBPyConnection, name: str, low: int, column: CountedColumn) -> None:
+    """Make a table of the values of a column and what each is counted as."""
+    values = np.arange(low, low + len(column.place))
+    db.register("list_now", {"value": values, "place": np.array(column.place, dtype=np.int64)})
+    db.execute(f"CREATE TABLE {name} AS SELECT * FROM list_now")
+    db.unregister("list_now")
