@@ -198,7 +198,7 @@ class _TopdownReader:
 
     def _hierarchy(self, spine: object) -> Hierarchy | None:
         kinds = self.description.areas
-        if not isinstance(spine, list) or not spine or any(name not in kinds for name in spine):
+        if not isinstance(spine, list) or not spine or any(str(name) not in kinds for name in spine):
             self.faults.append(
                 f"topdown.spine: must be a list of kinds of areas from the one of everything down: {', '.join(kinds)}"
             )

@@ -49,7 +49,11 @@ class AreaReader:
             doc.faults.append(f"{place}.levels: must be a list of kinds of areas, from the one of everything down")
             return
         check_level_names(f"{place}.levels", levels, doc.faults)
-        again = [str(level) for level in levels if level in self.areas or level in doc.told.get("areas", {})]
+        again = [
+            level
+            for level in map(str, levels)
+            if level in {*self.areas, *read_table("areas", doc.told.get("areas", {}), [])}
+        ]
         doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
         pairs = read_pairs(f"{place}.of", told.get("of"), doc.folder, doc.faults)
         if column is None or not column.column.words:
