@@ -107,6 +107,11 @@ class Configuration:
         return self.spine.levels
 
     @property
+    def of_persons(self) -> bool:
+        """Whether a record is one person's own, but for attributes that are known to tell of others."""
+        return self.privacy_unit == "person record"
+
+    @property
     def spine_kind(self) -> str:
         """What the spine is: areas of the configuration, or how it is built of blocks."""
         return self.spine.kind if self.areas is None else OF_AREAS

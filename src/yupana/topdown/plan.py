@@ -106,8 +106,7 @@ def _person_sensitivity(configuration: Configuration) -> PersonSensitivity | Non
         if len(attributes) == 1 and _is_occupancy(attributes[0]):
             return of_occupancy(SENSITIVITY)
         return of_household_record(SENSITIVITY, configuration.mechanism)
-    # What a person does to records of another kind is not known here.
-    if configuration.privacy_unit != "person record" or any(a.name.lower() in _OF_OTHERS for a in attributes):
+    if not configuration.of_persons or any(a.name.lower() in _OF_OTHERS for a in attributes):
         return None
     own = of_own_record(SENSITIVITY)
     return replace(own, unbounded=None) if configuration.invariants else own

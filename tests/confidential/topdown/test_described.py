@@ -137,6 +137,7 @@ def test_blocks_may_be_told_by_a_record_above(tmp_path: Path, data: Path) -> Non
     (data / "persons.csv").write_text("\n".join(["home,sex,age,language", *rows, ""]))
     out = run(tmp_path, write(tmp_path, told))
     assert released(out, "commune") == expected["commune"]
+    assert all(m.person is None for m in TOPDOWN.plan(TOPDOWN.read(out / "manifest.json")).measurements)
     assert any("homes.commune" in one for one in json.loads((out / "manifest.json").read_text())["taken_as_public"])
     # A home that may move with one person moves everyone in it, so that one record is no longer what is protected.
     del told["files"]["homes"]["columns"]["commune"]["fixed"]

@@ -63,6 +63,11 @@ class DescribedConfiguration(Configuration):
     attributes: tuple[CountedColumn, ...] = field(kw_only=True)
     query_of: tuple[tuple[str, str], ...] = field(kw_only=True)
 
+    @property
+    def of_persons(self) -> bool:
+        """No: which columns of a record change with another person a description does not say."""
+        return False
+
 
 def is_description(document: object) -> bool:
     """Whether a document of TopDown is a description: it says what records there are."""
