@@ -262,7 +262,7 @@ class _TopdownReader:
             if level.groups != EVERYONE or not isinstance(spine, list) or level.areas not in spine:
                 self.faults.append(f"{place}.budget.{level.name}: is no kind of areas of topdown.spine, of everyone")
             # The theorem of TopDown is about one record that is changed (docs/topdown-privacy.md).
-            elif max(move.records for move in stability(made, table, level).bounded) > 1:
+            elif any(m.records > 1 or m.shared is not None for m in stability(made, table, level).moves):
                 self.faults.append(f"{place}: one {made.privacy_unit} moves more than one of its records")
 
     def _variables(self, table: DescribedTable) -> tuple[_ClassedColumn, ...]:
