@@ -134,9 +134,9 @@ class LinkedCounts:
             How many areas there are.
         """
         key = np.repeat(np.arange(len(areas)), [len(some) for some in areas])
-        of_area = _Lists(key, np.array([area for some in areas for area in some], dtype=np.int64), len(areas))
+        of_area = _NumbersByKey(key, np.array([area for some in areas for area in some], dtype=np.int64), len(areas))
         key, cell = np.nonzero(self.members.T)
-        of_cell = _Lists(key, cell, self.members.shape[1])
+        of_cell = _NumbersByKey(key, cell, self.members.shape[1])
         out = np.zeros(size * len(self.members), dtype=np.int64)
         for begin in range(0, len(self.count), _AT_ONCE):
             some = slice(begin, begin + _AT_ONCE)
@@ -146,7 +146,7 @@ class LinkedCounts:
         return out.reshape(size, len(self.members))
 
 
-class _Lists:
+class _NumbersByKey:
     """Lists of numbers, one for each key."""
 
     def __init__(self, key: Ints, number: Ints, keys: int) -> None:
@@ -168,7 +168,7 @@ _AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class TableBatch:
     """Tables that are counted by one number.
 
     Attributes
@@ -232,7 +232,7 @@ class _Needed:
         return _Needed(self.tables + other.tables, kinds, {**self.areas, **other.areas})
 
 
-def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[Batch]:
+def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[TableBatch]:
     """Put each table to the first batch whose number has few values with it, or no more than both would have apart.
 
     Raises
@@ -255,7 +255,7 @@ def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[Batch]:
         else:
             found.append(own)
     return [
-        Batch(some.tables, classify(file, [cell for table in some.tables for cell in table.cells]), some.areas)
+        TableBatch(some.tables, classify(file, [cell for table in some.tables for cell in table.cells]), some.areas)
         for some in found
     ]
 
@@ -282,7 +282,7 @@ def joined(chain: Chain, shown: Sequence[Sequence[str]], first: int = 0) -> str:
     return " ".join(found)
 
 
-def numbered(chain: Chain, batches: Sequence[Batch]) -> str:
+def numbered(chain: Chain, batches: Sequence[TableBatch]) -> str:
     """SQL for all records of the first file of a chain by the numbers that they have, ``number_i`` for batch i."""
     # Each file adds its share before it is joined, which there are fewer records to do for.
     shown: list[list[str]] = [[] for _ in chain]
@@ -297,7 +297,7 @@ def numbered(chain: Chain, batches: Sequence[Batch]) -> str:
     return f"(SELECT {', '.join(sums)} FROM {joined(chain, shown)})"
 
 
-def numbers_of(batches: Sequence[Batch]) -> list[str]:
+def numbers_of(batches: Sequence[TableBatch]) -> list[str]:
     """SQL for the numbers of a record beside all those above it, each with its name."""
     return [
         f"{' + '.join(term for of in batch.terms.values() for term in of) or '0'} AS number_{place}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from yupana.confidential.tabulate.batches import Batch, Chain, LinkedLimit, Tally, joined, numbers_of, tally
+from yupana.confidential.tabulate.batches import TableBatch, Chain, LinkedLimit, Tally, joined, numbers_of, tally
 from yupana.files.database import quoted
 from yupana.plan.predicates import Where, as_sql
 
@@ -16,7 +16,7 @@ Ranked = tuple[Where, LinkedLimit]
 
 
 def count_left_out(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[Batch], key: str
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], key: str
 ) -> Mapping[Ranked, list[Tally]]:
     """Count what each limit leaves out, by the numbers of all batches.
 
@@ -24,7 +24,7 @@ def count_left_out(
     ----------
     db : duckdb.DuckDBPyConnection
     chain : sequence of LinkedFile
-    batches : sequence of Batch
+    batches : sequence of TableBatch
     key : str
         Of each parent those records are kept that come first by SHA-256 of this key, the fields of the record and its
         number among identical ones, joined by ``|``.
@@ -47,7 +47,7 @@ def count_left_out(
 
 
 def _find_crowded(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[Batch], limits: Sequence[Ranked]
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], limits: Sequence[Ranked]
 ) -> None:
     """Make the table ``crowded_records``: those of parents with more than some limit allows, alike ones once."""
     beneath = limits[0][1].beneath
@@ -89,7 +89,7 @@ def _below(below: Chain, limits: Sequence[Ranked]) -> list[Where]:
 
 
 def _rank(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[Batch], limits: Sequence[Ranked], key: str
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], limits: Sequence[Ranked], key: str
 ) -> None:
     """Make the table ``ranked_records``: of crowded ones their numbers, and by universe the rank in their parent."""
     beneath = limits[0][1].beneath

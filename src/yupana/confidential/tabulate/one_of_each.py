@@ -6,7 +6,7 @@ from typing import Final
 import duckdb
 
 from yupana.confidential.records.database import memory_limit, numbers
-from yupana.confidential.tabulate.batches import Batch, LinkedFile, Tally, numbers_of, tally
+from yupana.confidential.tabulate.batches import TableBatch, LinkedFile, Tally, numbers_of, tally
 from yupana.files.database import quoted
 from yupana.plan.predicates import Where, as_sql
 
@@ -15,7 +15,7 @@ _BYTES_OF_ID: Final = 256
 
 
 def count_one_of_each(
-    db: duckdb.DuckDBPyConnection, file: LinkedFile, universe: Where, batches: Sequence[Batch], key: str
+    db: duckdb.DuckDBPyConnection, file: LinkedFile, universe: Where, batches: Sequence[TableBatch], key: str
 ) -> tuple[list[Tally], int]:
     """Count one record of each id by the numbers of all batches; and how many are left out.
 
