@@ -5,14 +5,16 @@ from typing import Any
 
 
 def cells_text(rows: Sequence[Any]) -> Iterator[str]:
-    """Of PHSafe: a line for each cell."""
-    heads = f"{'expected':>10}{'noise':>10}{'within':>9}{'with truncation':>17}{'bias':>10}"
-    yield f"{'table':11}{'level':11}{'iteration':9}{'cell':>5}{'n':>8}{heads}"
-    for row in rows:
+    """Of PHSafe and of described tables: a line for each cell, whose names may be of any length."""
+    heads = f"{'n':>8}{'expected':>10}{'noise':>10}{'within':>9}{'with truncation':>17}{'bias':>10}"
+    names = [("table", "level", "iteration", "cell"), *((r.table, r.level, r.iteration, str(r.cell)) for r in rows)]
+    widths = [max(map(len, column)) + 2 for column in zip(*names, strict=True)]
+    starts = ["".join(map(str.ljust, some, widths)) for some in names]
+    yield starts[0] + heads
+    for start, row in zip(starts[1:], rows, strict=True):
         yield (
-            f"{row.table:11}{row.level:11}{row.iteration:9}{row.cell:5}{row.count:8}{row.expected_moe:10.1f}"
-            f"{row.experimental_moe:10.1f}{row.coverage:9.2%}{row.experimental_moe_with_truncation:17.1f}"
-            f"{row.bias_from_truncation:10.2f}"
+            f"{start}{row.count:8}{row.expected_moe:10.1f}{row.experimental_moe:10.1f}{row.coverage:9.2%}"
+            f"{row.experimental_moe_with_truncation:17.1f}{row.bias_from_truncation:10.2f}"
         )
 
 
