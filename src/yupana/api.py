@@ -1256,7 +1256,7 @@ def attribute_bounds(
     accounting: "Accounting | None" = None,
     codes: Place | None = None,
 ) -> "list[AttributeBound]":
-    """Tell what SafeTab or TopDown reveals at most of single attributes of any record, or of where it is.
+    """Tell what all products but PHSafe reveal at most of single attributes of any record, or of where it is.
 
     Parameters
     ----------
@@ -1276,7 +1276,7 @@ def attribute_bounds(
 
     Source
     ------
-    docs/attribute-loss.md, docs/topdown-privacy.md
+    docs/attribute-loss.md, docs/topdown-privacy.md, docs/tables-privacy.md
     """
     from yupana.audit.attribute.bounds import bounds
 

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import yupana
 from yupana.cli.arguments import Commands, print_json
 from yupana.cli.product import add_verb
 from yupana.errors import ConfigError
+from yupana.products import PRODUCTS
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.answers import AttributeAnswer
@@ -33,7 +35,8 @@ def add(verbs: Commands) -> None:
     verb.add_argument(
         "config",
         metavar="CONFIG",
-        help=f"a configuration of PHSafe, or {_PRODUCTION} or {_SLIDES}; a parameter folder of SafeTab; one of TopDown",
+        help=f"a configuration of PHSafe, or {_PRODUCTION} or {_SLIDES}; a parameter folder of SafeTab; one of "
+        "TopDown; a description of tables",
     )
     verb.add_argument(
         "individuals", type=Path, nargs="?", metavar="INDIVIDUALS", help="people and secrets, in TOML or JSON (PHSafe)"
@@ -63,19 +66,20 @@ def _attribute(options: argparse.Namespace) -> None:
 def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
     """What answers for a configuration, by its keys."""
     from yupana.files.document import read_document
+    from yupana.products.described.product import TABLES
     from yupana.products.phsafe.product import PHSAFE
+    from yupana.products.topdown.product import TOPDOWN
 
-    if name in (_PRODUCTION, _SLIDES, *PHSAFE.built_in):
-        return _phsafe
-    if path.is_dir():
+    described, of_topdown = (partial(_bounds, product.key) for product in (TABLES, TOPDOWN))
+    if path.is_dir() and name not in TABLES.built_in:
         return _safetab
-    if not path.is_file():
-        return _topdown
-    document, _ = read_document(path)
-    keys = set(document) if isinstance(document, dict) else set()
-    if {"privacy_budget", "tau"} & keys:
-        return _phsafe
-    return _safetab if any(key.startswith(_SAFETAB_KEYS) for key in keys) else _topdown
+    document: object = read_document(path)[0] if path.is_file() else None
+    told = document if isinstance(document, dict) else {}
+    is_phsafe = name in (_PRODUCTION, _SLIDES, *PHSAFE.built_in) or {"privacy_budget", "tau"} & set(told)
+    is_described = name in TABLES.built_in or {"files", "tables"} <= set(told) or told.get("system") == TABLES.key
+    if is_phsafe or is_described:
+        return _phsafe if is_phsafe else described
+    return _safetab if any(key.startswith(_SAFETAB_KEYS) for key in told) else of_topdown
 
 
 def _phsafe(options: argparse.Namespace) -> None:
@@ -208,11 +212,16 @@ def _safetab(options: argparse.Namespace) -> None:
         print(f"{bound.product:10} {', '.join(bound.attributes):48} {shown:>14}")
 
 
-def _topdown(options: argparse.Namespace) -> None:
+def _bounds(product: str, options: argparse.Namespace) -> None:
     from yupana.plan.plan import DEFAULT_DELTA
     from yupana.topdown.plan import loss_as_json
 
-    found = yupana.attribute_bounds("topdown", options.config)
+    terms = {"accounting": options.sensitivity} if PRODUCTS.listing(product).accountings else {}
+    found = yupana.attribute_bounds(product, options.config, **terms)
+    if not found:
+        raise ConfigError(
+            f"config {options.config}: no column of the unit's records or of those below them is described"
+        )
     unit = {"product": found[0].product, "privacy_unit": found[0].privacy_unit}
     rows = [
         {

@@ -1,4 +1,4 @@
-"""The most that SafeTab and TopDown lose where one record differs in some attributes only, whatever the record."""
+"""The most that is lost where one record differs in some attributes only, whatever the record; not of PHSafe."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +9,8 @@ from yupana.errors import ConfigError
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
+from yupana.products.described.attributes import column_losses
+from yupana.products.described.description import Description
 from yupana.products.product import Product
 from yupana.products.safetab.product import SafetabProduct
 from yupana.topdown.configuration import Configuration
@@ -23,7 +25,8 @@ class AttributeBound:
     ----------
     product, privacy_unit : str
     attributes : tuple of str
-        In which the record may differ in any way; () where it is moved.
+        In which the record may differ in any way; () where it is moved. Of a description one column, ``file.column``:
+        of the unit's record, or of all records of a file below it.
     within : str
         The geolevel of TopDown that the record's new block is in the same unit of; "" where it is not moved.
     mechanism : Mechanism
@@ -61,5 +64,8 @@ def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[Attribute
             yield bound(loss, attributes=(name,))
         for geolevel, loss in semantics.geolevels.items():
             yield bound(loss, within=geolevel)
+    elif isinstance(config, Description):
+        for column, loss in column_losses(config, plan):
+            yield bound(loss, attributes=(f"{column.file}.{column.name}",))
     else:
         raise ConfigError(f"{product.key}: what an attribute costs depends on the household; ask attribute_loss")

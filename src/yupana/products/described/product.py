@@ -126,7 +126,7 @@ class DescribedProduct(Product[Description]):
         return config.with_budgets(budgets)
 
     def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
-        """Nothing: what one attribute costs is not derived yet."""
+        """Nothing: what one column costs follows from the description, not from the plan (`column_losses`)."""
         del plan, parameters
         return {}
 

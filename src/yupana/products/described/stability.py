@@ -192,7 +192,7 @@ def _of_own_records(
         text = f"{because}, which displace as many of the same {files[limit.per].record}"
         return Stability((Move(most, shared, shared, alone=True),), text)
     # Each unit has one record of its own file, perhaps outside the universe, and perhaps none of those below.
-    idle = table.counts != unit or bool(_sifting(description, table))
+    idle = table.counts != unit or bool(sifting_columns(description, table))
     return Stability((Move(most, None, None, alone=True, idle=idle),), because)
 
 
@@ -214,16 +214,16 @@ def _reads(
     def changing(names: Collection[str]) -> set[str]:
         return {columns[name].file for name in names if columns[name].file in above_unit and not columns[name].fixed}
 
-    return changing(_sorting(description, table, level)), changing(_sifting(description, table))
+    return changing(sorting_columns(description, table, level)), changing(sifting_columns(description, table))
 
 
-def _sifting(description: Description, table: DescribedTable) -> set[str]:
+def sifting_columns(description: Description, table: DescribedTable) -> set[str]:
     """The columns that decide whether a record is of the universe."""
     domains = {name: column.column.domain for name, column in description.columns.items()}
     return {name for name, values in table.universe.columns if not values.issuperset(domains[name])}
 
 
-def _sorting(description: Description, table: DescribedTable, level: DescribedLevel) -> set[str]:
+def sorting_columns(description: Description, table: DescribedTable, level: DescribedLevel) -> set[str]:
     """The columns that tell areas, groups and cells of a level apart within the universe."""
     conditions = [*table.cells, *(description.group(table, code) for code in level.groups)]
     within = dict(table.universe.columns)
@@ -245,7 +245,7 @@ def _sorting(description: Description, table: DescribedTable, level: DescribedLe
 
 def _changing_columns(description: Description, table: DescribedTable, level: DescribedLevel, file: str) -> set[str]:
     columns = description.columns
-    names = _sorting(description, table, level) | _sifting(description, table)
+    names = sorting_columns(description, table, level) | sifting_columns(description, table)
     return {f"{file}.{columns[n].name}" for n in names if columns[n].file == file and not columns[n].fixed}
 
 
