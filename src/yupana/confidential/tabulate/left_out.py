@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from yupana.confidential.tabulate.batches import TableBatch, Chain, LinkedLimit, Tally, joined, numbers_of, tally
+from yupana.confidential.tabulate.batches import Chain, LinkedLimit, TableBatch, Tally, joined, numbers_of, tally
 from yupana.files.database import quoted
 from yupana.plan.predicates import Where, as_sql
 

@@ -6,7 +6,7 @@ from typing import Final
 import duckdb
 
 from yupana.confidential.records.database import memory_limit, numbers
-from yupana.confidential.tabulate.batches import TableBatch, LinkedFile, Tally, numbers_of, tally
+from yupana.confidential.tabulate.batches import LinkedFile, TableBatch, Tally, numbers_of, tally
 from yupana.files.database import quoted
 from yupana.plan.predicates import Where, as_sql
 
