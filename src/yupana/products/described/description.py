@@ -362,6 +362,11 @@ class Description:
         return tuple(found)
 
     @cached_property
+    def derived(self) -> dict[tuple[str, str], Any]:
+        """What has been derived of its tables and levels, by their names; `stability.derive` keeps it here."""
+        return {}
+
+    @cached_property
     def columns(self) -> Mapping[str, DescribedColumn]:
         """Every column that tables may read, by its name in SQL."""
         return {

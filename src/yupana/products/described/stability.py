@@ -259,6 +259,17 @@ def derive(description: Description, table: DescribedTable, level: DescribedLeve
     ConfigError
         If no bound holds, or nothing that is protected moves the table.
     """
+    # Reading, planning and telling ask the same; what is no part of the description is never looked up.
+    is_own = any(table is own for own in description.tables) and any(level is own for own in table.levels)
+    found: Derived | None = description.derived.get((table.name, level.name)) if is_own else None
+    if found is None:
+        found = _derive(description, table, level)
+        if is_own:
+            description.derived[table.name, level.name] = found
+    return found
+
+
+def _derive(description: Description, table: DescribedTable, level: DescribedLevel) -> Derived:
     stable, of = stability(description, table, level), footprints(description, table, level)
     power = description.mechanism.power
     unbounded, one_less = max(move.unbounded(of, power) for move in stable.moves)

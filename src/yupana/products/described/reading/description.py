@@ -16,7 +16,6 @@ from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.plan import Neighbours
 from yupana.products.census import MECHANISMS
 from yupana.products.described.description import DescribedTable, Description
-from yupana.products.described.footprints import footprints
 from yupana.products.described.reading.areas import AreaReader, read_groups, read_levels
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.criteria import CriteriaReader
@@ -24,7 +23,7 @@ from yupana.products.described.reading.document import NAME, DescriptionDocument
 from yupana.products.described.reading.postprocess import check_postprocess, read_postprocess
 from yupana.products.described.reading.records import RecordReader
 from yupana.products.described.reading.tables import TableReader
-from yupana.products.described.stability import stability
+from yupana.products.described.stability import derive
 from yupana.products.described.tables import families_of
 
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
@@ -91,7 +90,8 @@ def _read(doc: DescriptionDocument) -> Description | None:
         tables=tuple(table for table in tables if table), document=doc.told, postprocess=postprocess,
     )  # fmt: skip
     _check(doc, made)
-    made = replace(made, criteria=CriteriaReader(doc, made).read())
+    if "criteria" in doc.told:
+        made = replace(made, criteria=CriteriaReader(doc, made).read())
     return None if doc.faults else made
 
 
@@ -128,9 +128,13 @@ def _check(doc: DescriptionDocument, made: Description) -> None:
         _check_detail(doc, table)
         for level in table.levels:
             try:
-                stability(made, table, level)
+                empty = not derive(made, table, level).overlap.number
             except ConfigError as error:
                 doc.faults.extend([str(error)] if str(error) not in doc.faults else [])
+                continue
+            if empty:
+                text = "is a level whose groups no record of the table can be of"
+                doc.faults.append(f"tables.{table.name}.budget: {level.name} {text}")
     check_postprocess(doc, made)
     if not any(budget for table in made.tables for budget in table.budgets.values()):
         doc.faults.append("tables: every budget is 0, so nothing would be measured")
@@ -159,11 +163,6 @@ def _check_cells(doc: DescriptionDocument, made: Description, table: DescribedTa
         return
     empty = [table.labels[cell] for cell in np.flatnonzero(~members.any(axis=1))]
     doc.fault_each(place, "no record can count in cell", (" × ".join(labels) for labels in empty[:5]))
-    doc.fault_each(
-        f"{place}.budget",
-        "is a level whose groups no record of the table can be of",
-        (level.name for level in table.levels if not footprints(made, table, level).overlap.number),
-    )
     told = doc.told["tables"][table.name]
     if members.sum(axis=0).max(initial=0) > 1 and told.get("overlapping") is not True:
         doc.faults.append(f"{place}: some of its cells overlap; say overlapping = true if they should")
