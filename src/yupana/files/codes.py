@@ -72,7 +72,8 @@ def read_pairs(place: str, told: object, folder: Path, faults: list[str]) -> dic
         faults.append(f"{place}: must be a table of codes and areas, or a file")
         return {}
     found: dict[str, list[str]] = {}
-    if "file" in told:
+    # In a manifest the areas of a code are a list, be it a code that is called "file".
+    if isinstance(told.get("file"), str):
         check_keys(place, told, ("file", "code", "area"), faults)
         if not all(isinstance(value, str) for value in told.values()) or not {"code", "area"} <= told.keys():
             return {}

@@ -134,7 +134,7 @@ class AreaReader:
             return [[word] for word in words]
         pairs = read_pairs(f"{place}.of", told["of"], self.doc.folder, self.doc.faults)
         strange = [code for code in pairs if code not in words]
-        if isinstance(told["of"], dict) and "file" in told["of"]:
+        if isinstance(told["of"], dict) and isinstance(told["of"].get("file"), str):
             # A public file of a whole hierarchy tells of other levels, too.
             strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
         told["of"] = pairs
