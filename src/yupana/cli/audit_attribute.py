@@ -76,7 +76,8 @@ def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
     document: object = read_document(path)[0] if path.is_file() else None
     told = document if isinstance(document, dict) else {}
     is_phsafe = name in (_PRODUCTION, _SLIDES, *PHSAFE.built_in) or {"privacy_budget", "tau"} & set(told)
-    is_described = name in TABLES.built_in or {"files", "tables"} <= set(told) or told.get("system") == TABLES.key
+    is_description = {"files", "tables"} <= set(told) and TOPDOWN.key not in told
+    is_described = name in TABLES.built_in or is_description or told.get("system") == TABLES.key
     if is_phsafe or is_described:
         return _phsafe if is_phsafe else described
     return _safetab if any(key.startswith(_SAFETAB_KEYS) for key in told) else of_topdown
