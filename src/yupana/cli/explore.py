@@ -28,6 +28,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--topdown", metavar="CONFIG", help="a configuration of TopDown to show too: a file, or a built-in name"
     )
+    parser.add_argument(
+        "--tables", metavar="DESCRIPTION", help="a description of tables to show too: a file, or a built-in name"
+    )
     parser.set_defaults(command=_explore)
 
 
@@ -47,7 +50,7 @@ def _explore(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"the explorer needs the package {error.name}; install it: pip install 'yupana[explore]'"
         ) from None
-    products = Pages(options.counts, options.parameters, options.topdown)
+    products = Pages(options.counts, options.parameters, options.topdown, options.tables)
     try:
         serve(products, options.port, browser=not options.no_browser)
     except OSError as error:

@@ -7,6 +7,7 @@ from typing import Final
 
 from yupana.explore.form import ProductPage
 from yupana.products import PRODUCTS
+from yupana.products.described.product import TABLES
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.topdown.product import TOPDOWN
@@ -26,9 +27,17 @@ class Pages(Mapping[str, ProductPage]):
         A parameter folder of SafeTab.
     topdown : str, optional
         A configuration of TopDown to show beside the built-in ones.
+    tables : str, optional
+        A description of tables to show.
     """
 
-    def __init__(self, counts: Path | None = None, parameters: Path | None = None, topdown: str | None = None) -> None:
+    def __init__(
+        self,
+        counts: Path | None = None,
+        parameters: Path | None = None,
+        topdown: str | None = None,
+        tables: str | None = None,
+    ) -> None:
         self._counts, self._parameters = counts, parameters
         self._made: dict[str, ProductPage] = {}
         self._titles: dict[str, str] = {}
@@ -43,7 +52,10 @@ class Pages(Mapping[str, ProductPage]):
                 self._titles[built_in.page] = built_in.title
         if topdown is not None:
             self._makers[_OWN] = partial(self._strategy, _OWN, topdown, Path(topdown).stem)
-        for given, key in ((counts, PHSAFE.key), (parameters, PERSONS.key), (topdown, _OWN)):
+        if tables is not None:
+            self._makers[TABLES.key], self._titles[TABLES.key] = partial(self._described, tables), Path(tables).stem
+        of_files = ((counts, PHSAFE.key), (parameters, PERSONS.key), (topdown, _OWN), (tables, TABLES.key))
+        for given, key in of_files:
             if given is not None:
                 self[key]
 
@@ -94,3 +106,9 @@ class Pages(Mapping[str, ProductPage]):
         from yupana.explore.topdown import TopdownPage, finite_configuration  # noqa: PLC0415
 
         return TopdownPage(key, source, finite_configuration(source), blocks(), title)
+
+    @staticmethod
+    def _described(source: str) -> ProductPage:
+        from yupana.explore.described import DescribedPage, finite_description  # noqa: PLC0415
+
+        return DescribedPage(source, finite_description(source))

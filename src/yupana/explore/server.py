@@ -182,7 +182,8 @@ def _view(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str
     settings, chosen = _chosen(product, body)
     given = body.get("against")
     if given is None:
-        name, other = "production of 2020", product.production(settings)
+        was_used = product.product.production(chosen.config) is not None
+        name, other = "production of 2020" if was_used else "the start", product.production(settings)
     elif isinstance(given, dict):
         name, other = read_name(given.get("name")), read_settings(given.get("settings"), product.start())
     else:
@@ -231,7 +232,9 @@ def _solve(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[st
         found = to_six_decimals(settings, chosen)
         said = f"Budgets are rounded to six decimals, as in 2020: {show(product.choose(found))}."
     elif question == "production":
-        found, said = product.production(settings), "These are the production settings of 2020."
+        was_used = product.product.production(chosen.config) is not None
+        found = product.production(settings)
+        said = f"These are the {'production settings of 2020' if was_used else 'settings that the page began with'}."
     else:
         raise RefusedError([Fault("question", "must be least, equal, scale, shares, round or production")])
     return {"settings": found.as_json(), "said": said}

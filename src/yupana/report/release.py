@@ -34,7 +34,7 @@ def write_release_report(
     tables : mapping of table to columns
         As published; only those of PHSafe are looked at.
     """
-    of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan) or _measured(plan)
+    of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan) or measured_sections(plan)
     described = manifest["tables"]
     differences = [] if production is None else plan.differences(production)
     page = read_page(
@@ -76,7 +76,7 @@ def _phsafe(plan: Plan, tables: Mapping[str, Columns]) -> Sequence[Section]:
     return *plan_sections(plan), relative
 
 
-def _measured(plan: Plan) -> Sequence[Section]:
+def measured_sections(plan: Plan) -> Sequence[Section]:
     """What every measurement spends and how wide its margin is, for plans without pictures of their own."""
     # Those of TopDown are spread over a spine: too many to list.
     if not plan.is_finite or plan.paths:
