@@ -57,6 +57,15 @@ def test_losses_and_margins_move_with_the_budgets(ask: Ask, tmp_path: Path) -> N
     json.loads(exported["content"])
 
 
+def test_nothing_of_a_description_is_called_production(ask: Ask) -> None:
+    told = ask("/api/products/tables")
+    assert told["form"]["compared"] == "the start"
+    sections = json.dumps(ask("/api/view", product="tables", settings=told["settings"])["sections"])
+    assert "here and the start" in sections
+    assert "production" not in sections
+    assert ask("/api/products/phsafe")["form"]["compared"] == "production of 2020"
+
+
 def test_what_cannot_be_is_told_by_the_field(ask: Ask) -> None:
     settings = ask("/api/products/tables")["settings"]
     settings["entries"]["people/nation"]["value"] = "-1"

@@ -51,6 +51,7 @@ class DescribedPage:
             cells={(of.name, level.name): f"{of.name}/{level.name}" for of in tables for level in of.levels},
             corner="Table",
             solving="counts, of which a description knows none",
+            compared="the start",
         )
 
     def start(self) -> Filled:

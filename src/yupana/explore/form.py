@@ -63,6 +63,8 @@ class Form:
         Which size the relative errors of "spend a total" refer to.
     shares : bool
         Whether columns can be given shares of the total.
+    compared : str
+        What a scenario is set beside if nothing else is asked, and can go back to.
     """
 
     title: str
@@ -74,6 +76,7 @@ class Form:
     corner: str
     solving: str
     shares: bool = False
+    compared: str = "production of 2020"
 
     def as_json(self) -> dict[str, Any]:
         """As the page reads it."""
@@ -90,6 +93,7 @@ class Form:
             "corner": self.corner,
             "solving": self.solving,
             "shares": self.shares,
+            "compared": self.compared,
             "columns": [{"key": key, "label": label} for key, label in self.columns.items()],
             "rows": [
                 {

@@ -104,6 +104,8 @@ async function opened(key) {
   at("title").textContent = form.title;
   at("intro").textContent = form.intro;
   at("solving").textContent = form.solving;
+  at("production").textContent = form.compared[0].toUpperCase() + form.compared.slice(1);
+  at("unpin").textContent = at("production").textContent.replace(" of 2020", "");
   at("name").value = now().name;
   at("undo").disabled = true;
   at("said").textContent = "";
@@ -166,7 +168,7 @@ async function answered() {
     tell([]);
     showEntries(view.entries);
     showTotals(view.numbers);
-    at("against").textContent = against?.name ?? "production of 2020";
+    at("against").textContent = against?.name ?? products[product].form.compared;
     showSections(at("results"), view.sections);
   } catch (error) {
     if (!(error instanceof Faults)) throw error;
