@@ -4,6 +4,8 @@ import copy
 import json
 import re
 import tomllib
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +212,44 @@ def test_a_table_that_nothing_protected_moves_is_refused(farms: Path) -> None:
     changed["tables"]["wells"] = {"counts": "wells", "budget": {"country": "1"}}
     with pytest.raises(yupana.ConfigError, match="no link joins wells with animals"):
         yupana.plan("tables", changed)
+
+
+def test_a_budget_may_be_a_margin_of_error(farms: Path) -> None:
+    asked = document(farms)
+    wanted = {"stock": {"country": 4000, "district": 10}, "farms_kept": {"district": 2}, "herds": {"district": 9}}
+    for table, levels in wanted.items():
+        asked["tables"][table]["budget"] = {level: {"moe": margin} for level, margin in levels.items()}
+    asked["tables"]["herds"]["detail"] |= {"thresholds": [50, 500], "leave_out": {}}
+    asked.pop("criteria", None)
+    farms.with_name("by-margin.json").write_text(json.dumps(asked), encoding="utf-8")
+    config = TABLES.read(farms.with_name("by-margin.json"))
+    plan = TABLES.plan(config)
+    for table, levels in wanted.items():
+        for level, margin in levels.items():
+            measured = plan[f"{table}/{level}"]
+            assert plan.margin(measured) <= margin
+            # The least: by a hundred-millionth less it would not hold.
+            less = replace(measured, budget=Fraction(measured.budget) * (1 - Fraction(1, 10**8)))
+            assert plan.margin(less) > margin
+    # What is told of it has the budgets, and makes the same plan.
+    told = TABLES.document(config)
+    assert not any(isinstance(of, dict) for table in told["tables"].values() for of in table["budget"].values())
+    farms.with_name("told.json").write_text(json.dumps(told), encoding="utf-8")
+    assert TABLES.plan(TABLES.read(farms.with_name("told.json"))) == plan
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ({"moe": 0}, "tables.stock.budget.district.moe: must be a number above 0"),
+        ({}, "moe"),
+        ({"moe": 5, "rho": 1}, "rho"),
+        ({"moe": "five"}, "tables.stock.budget.district.moe: must be a number above 0"),
+    ],
+)
+def test_a_margin_that_is_none_is_a_fault(farms: Path, budget: dict[str, Any], said: str) -> None:
+    asked = document(farms)
+    asked["tables"]["stock"]["budget"]["district"] = budget
+    farms.with_name("bad.json").write_text(json.dumps(asked), encoding="utf-8")
+    with pytest.raises(yupana.ConfigError, match=said):
+        TABLES.read(farms.with_name("bad.json"))

@@ -4,6 +4,7 @@ from yupana.products.json_schema import BUDGET, MECHANISM, NUMBER, PAIRS, TEXT, 
 
 _TEXTS: Schema = {"type": "array", "items": TEXT, "minItems": 1}
 _NAME: Schema = {"pattern": "^[A-Za-z][A-Za-z0-9_-]{0,62}$"}
+_MARGIN: Schema = table("the margin of error of a cell that the least budget is found for", {"moe": NUMBER})
 _VALUE: Schema = {"anyOf": [TEXT, {"type": "integer"}]}
 _CONDITION: Schema = {
     "description": "for each column or recode a value, or several; whole numbers may be ranges such as '0-17'",
@@ -136,7 +137,7 @@ def schema() -> Schema:
             ),
             "detail": _detail(),
             "overlapping": said("whether cells may overlap", {"type": "boolean"}),
-            "budget": said("by level", {"type": "object", "additionalProperties": BUDGET}),
+            "budget": said("by level", {"type": "object", "additionalProperties": {"anyOf": [BUDGET, _MARGIN]}}),
             "stated": table("larger sensitivities than derived", {"unbounded": NUMBER, "bounded": NUMBER}),
         },
         (

@@ -1,9 +1,10 @@
 """From a description to the plan of a run: no data needed. Public."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from yupana.errors import ConfigError
+from yupana.plan.budgets import budget_for_margin
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
@@ -51,6 +52,35 @@ def make_plan(
         ),
         margins=margins,
     )
+
+
+def budgets_for_margins(description: Description, wanted: Mapping[str, Fraction]) -> dict[str, Budget]:
+    """The least budgets by which margins of error of single cells are kept, at the description's confidence.
+
+    Margins are exact ones, and noise is scaled to what the description states (`yupana.plan.budgets`).
+
+    Parameters
+    ----------
+    description : Description
+    wanted : mapping of ``table/level`` to Fraction
+        Margins, in records.
+    """
+    found: dict[str, Budget] = {}
+    for table in description.tables:
+        for level in table.levels:
+            margin = wanted.get(f"{table.name}/{level.name}")
+            if margin is not None:
+                scale = scales(table, level, proven(description, table, level), "published")
+                one = calibration(description, scale)
+                budget = budget_for_margin(margin, one, description.confidence, description.mechanism)
+                found[f"{table.name}/{level.name}"] = budget / share_of_cells(table, level)
+    return found
+
+
+def share_of_cells(table: DescribedTable, level: DescribedLevel) -> Fraction:
+    """Which share of a budget the published cells have that have least of it."""
+    shared = table.detail and groups_of(table, level, coarsest=False)
+    return 1 - table.detail.share if table.detail and shared else Fraction(1)
 
 
 def scales(table: DescribedTable, level: DescribedLevel, derived: Sensitivity, accounting: Accounting) -> Sensitivity:

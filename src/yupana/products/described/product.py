@@ -22,10 +22,10 @@ from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.json_schema import schema
 from yupana.products.described.lines import with_lines
-from yupana.products.described.plan import calibration, make_plan, proven, scales
+from yupana.products.described.plan import calibration, make_plan, proven, scales, share_of_cells
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
-from yupana.products.described.tables import TOTALS_OF, families, groups_of, within
+from yupana.products.described.tables import TOTALS_OF, families, within
 from yupana.products.described.verify import verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.tables import Family
@@ -89,7 +89,7 @@ class DescribedProduct(Product[Description]):
 
     def document(self, config: Description) -> dict[str, Any]:
         """The description with its budgets as they are, and the lists of files in their place."""
-        tables = {name: {**told, "budget": dict(told["budget"])} for name, told in config.document["tables"].items()}
+        tables = {name: dict(told) for name, told in config.document["tables"].items()}
         for table in config.tables:
             tables[table.name]["budget"] = {level: exact_number(budget) for level, budget in table.budgets.items()}
         return {**_plain(config.document), "tables": _plain(tables)}
@@ -115,7 +115,7 @@ class DescribedProduct(Product[Description]):
             f"{table.name}/{level.name}": Entry(
                 table.budgets[level.name],
                 calibration(config, scales(table, level, proven(config, table, level), accounting)),
-                _share_of_cells(table, level),
+                share_of_cells(table, level),
             )
             for table in config.tables
             for level in table.levels
@@ -210,12 +210,6 @@ class DescribedProduct(Product[Description]):
         except (KeyError, TypeError, ValueError):
             return Checked(("the manifest does not hold a plan of a description",))
         return Checked(tuple(wrong), tuple(unchecked))
-
-
-def _share_of_cells(table: DescribedTable, level: DescribedLevel) -> Fraction:
-    """Which share of a budget the published cells have that have least of it."""
-    shared = table.detail and groups_of(table, level, coarsest=False)
-    return 1 - table.detail.share if table.detail and shared else Fraction(1)
 
 
 def _derived(config: Description, table: DescribedTable, level: DescribedLevel) -> dict[str, Any]:

@@ -258,6 +258,11 @@ class _TopdownReader:
             for key in told
             if key not in _OF_QUERIES
         )
+        by_margin = [level for level, budget in told["budget"].items() if isinstance(budget, dict)]
+        self.faults.extend(
+            f"{place}.budget.{level}: must be a budget; what TopDown estimates has no margin known beforehand"
+            for level in by_margin
+        )
         for level in table.levels:
             if level.groups != EVERYONE or not isinstance(spine, list) or level.areas not in spine:
                 self.faults.append(f"{place}.budget.{level.name}: is no kind of areas of topdown.spine, of everyone")

@@ -16,6 +16,7 @@ from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.plan import Neighbours
 from yupana.products.census import MECHANISMS
 from yupana.products.described.description import DescribedTable, Description
+from yupana.products.described.plan import budgets_for_margins
 from yupana.products.described.reading.areas import AreaReader, read_groups, read_levels
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.criteria import CriteriaReader
@@ -90,6 +91,10 @@ def _read(doc: DescriptionDocument) -> Description | None:
         tables=tuple(table for table in tables if table), document=doc.told, postprocess=postprocess,
     )  # fmt: skip
     _check(doc, made)
+    try:
+        made = made if doc.faults else made.with_budgets(budgets_for_margins(made, reader.wanted))
+    except ConfigError as error:
+        doc.faults.append(str(error))
     if "criteria" in doc.told:
         made = replace(made, criteria=CriteriaReader(doc, made).read())
     return None if doc.faults else made

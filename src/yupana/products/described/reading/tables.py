@@ -1,7 +1,7 @@
 """Read the tables of a description: what they count, their cells, levels, limits and budgets. Public."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from typing import Any, Final
@@ -50,6 +50,8 @@ class TableReader:
     conditions : ConditionReader
     areas : mapping of name to AreaKind
     levels : mapping of name to DescribedLevel
+    wanted : dict of ``table/level`` to Fraction
+        The margins of error that budgets are to be found for; such a budget is 1 meanwhile.
     """
 
     doc: DescriptionDocument
@@ -57,6 +59,7 @@ class TableReader:
     conditions: ConditionReader
     areas: Mapping[str, AreaKind]
     levels: Mapping[str, DescribedLevel]
+    wanted: dict[str, Fraction] = field(default_factory=dict)
 
     def read(self, name: str, told: dict[str, Any]) -> DescribedTable | None:
         """Read one; None where there are faults."""
@@ -258,10 +261,15 @@ class TableReader:
         return names.index(finer), {label: of[0] for label, of in within.items() if of}
 
     def _budgets(self, place: str, told: object) -> dict[str, Budget]:
-        found = {}
+        found: dict[str, Budget] = {}
         for level, value in read_table(f"{place}.budget", told, self.doc.faults).items():
             if level not in self.levels:
                 self.doc.faults.append(f"{place}.budget: {level!r} is no level{nearest(level, self.levels)}")
+            elif isinstance(value, dict):
+                check_keys(f"{place}.budget.{level}", value, ("moe",), self.doc.faults)
+                margin = self.doc.fraction(f"{place}.budget.{level}.moe", value["moe"]) if "moe" in value else None
+                found[level] = Fraction(1)
+                self.wanted[f"{place.partition('.')[2]}/{level}"] = margin or Fraction(1)
             else:
                 found[level] = read_budget(f"{place}.budget.{level}", value, self.doc.faults)
         return found
