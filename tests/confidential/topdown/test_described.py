@@ -182,6 +182,10 @@ TWICE = {"all": {"counts": "persons", "by": ["adult", "age_group"], "budget": {"
         (changed("topdown", "invariants", to={"town": {"by": []}}), "topdown.invariants: 'town' is no kind of areas"),
         (changed("topdown", "structural_zeros", to=[{"adult": "minor"}]), "adult = 'minor' is no class of the cells"),
         (
+            changed("tables", "people", "budget", "province", to={"moe": 5}),
+            "budget.province: must be a budget; what TopDown estimates has no margin known beforehand",
+        ),
+        (
             changed("tables", "people", "where", to={"adult": "minor"}),
             "tables.people.where: every record counts once in every query",
         ),
