@@ -11,6 +11,8 @@ import pytest
 
 import yupana
 from yupana.errors import YupanaError
+from yupana.products.described import published
+from yupana.products.described.description import Description
 from yupana.release.tables import checksum
 
 Person = tuple[str, str, str]
@@ -193,3 +195,19 @@ def test_totals_are_wanted_exactly_where_they_decide(tmp_path: Path, real: Path,
     with pytest.raises(YupanaError, match="coarsest goes with share alone"):
         yupana.plan("tables", document(published=True, coarsest=["x"], steps=[["all"], ["sexes"]], thresholds=[20]))
     assert not yupana.validate("tables", BY_SIZE, real)
+
+
+def test_totals_that_change_while_they_are_read_are_refused(
+    tmp_path: Path, real: Path, totals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_as_they_were = published._read
+
+    def change(description: Description, path: Path) -> dict[str, published.PublishedSizes]:
+        found = read_as_they_were(description, path)
+        path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        return found
+
+    monkeypatch.setattr(published, "_read", change)
+    with pytest.raises(YupanaError, match="was changed while it was read"):
+        yupana.run("tables", BY_SIZE, real, tmp_path / "out", totals=totals)
+    assert not (tmp_path / "out").exists()

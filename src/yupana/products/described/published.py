@@ -103,7 +103,10 @@ def read_source(description: Description, path: Path) -> PublishedSource:
         doubts = list(_doubts(path, told["sha256"], manifest))
         if not doubts:
             told["totals"] = manifest["plan"]["totals"]
-    return PublishedSource(path, told, tuple(doubts), _read(description, path))
+    by_level = _read(description, path)
+    if checksum(path) != told["sha256"]:
+        raise InputError(f"{path}: was changed while it was read")
+    return PublishedSource(path, told, tuple(doubts), by_level)
 
 
 def _doubts(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
