@@ -185,3 +185,21 @@ def test_a_larger_scale_may_be_stated_and_a_smaller_is_refused() -> None:
         yupana.ConfigError, match=r"stated: must be at least what is derived, unbounded 50 and bounded 200"
     ):
         yupana.plan("tables", of_persons(**{**stated["tables"]["t"], "stated": {"unbounded": 144, "bounded": 199}}))
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_of_ids_that_stand_in_the_records_none_is_without_one(most: int) -> None:
+    """The bound of replaced units is not said to be attained: an id is there because a record has it."""
+    config = described(
+        {
+            "name": "w",
+            "unit": {"file": "visits", "column": "patient"},
+            "privacy_defn": "puredp",
+            "files": {"visits": {"columns": {"sex": {"codes": ["1", "2"]}}}},
+            "areas": {"all": {}},
+            "tables": {"t": {"counts": "visits", "limit": {"per": "patient", "most": most}, "budget": {"all": 1}}},
+        }
+    )
+    (table,) = config.tables
+    found = derive(config, table, table.levels[0])
+    assert found.attained == {"unbounded": True, "bounded": False}

@@ -48,8 +48,8 @@ class Codes:
         Of a level, as plans name it, the kind of its areas.
     groups : callable, optional
         Of a family and a level the groups that are measured, if public files are not needed to tell.
-    may_lack : frozenset of str
-        Names of families of which small groups may be left out.
+    may_lack : frozenset of tuple of str
+        Names of families and levels of which groups may be left out.
     most_combined : int
         Most coterminous areas that may be combined.
     """
@@ -57,7 +57,7 @@ class Codes:
     written: str
     region_type: Callable[[str], str]
     groups: Callable[[Family, str], Iterable[Key]] | None = None
-    may_lack: frozenset[str] = frozenset()
+    may_lack: frozenset[tuple[str, str]] = frozenset()
     most_combined: int = 1
 
 
@@ -338,14 +338,20 @@ class _Checks:
         keys, tables = _names(family.keys), list(self._deciding(family))
         plan, here = self.release.plan, [name for name in family.tables if name in self.release.tables]
         due = plan and self._due_groups(family, plan)
-        if due and family.name not in self.codes.may_lack:
+        if plan and due:
+            whole = [
+                str(place)
+                for place, m in enumerate(plan["measurements"])
+                if (m["table"], str(m["level"])) not in self.codes.may_lack
+            ]
             # Of a family of one choice each table shows them all; of several, all tables together.
             together = [here] if len(here) == len(family.tables) else []
             for some in [[name] for name in here] if len(family.choices) == 1 else together:
                 shown = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups of {name}')}" for name in some)
                 yield (
                     (f"{', '.join(some)}: every group of the plan is there",),
-                    f"SELECT count(*) FROM (SELECT {keys} FROM {due} EXCEPT SELECT {keys} FROM ({shown}))",
+                    f"SELECT count(*) FROM (SELECT {keys} FROM {due} WHERE _place IN ({', '.join(whole) or -1})"
+                    f" EXCEPT SELECT {keys} FROM ({shown}))",
                 )
         if len(tables) > 1:
             groups = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups of {table}')}" for table in tables)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import yupana
 from yupana.arrays import Ints
 from yupana.cli.main import main
 from yupana.confidential.accuracy import TruthLedger
+from yupana.confidential.described.counter import DescribedCounter
 from yupana.confidential.described.criteria import TESTED
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Measurement
 from yupana.privacy.entropy import Entropy
+from yupana.products.described.criteria import predictions, verdicts
+from yupana.products.described.product import TABLES, described
 
 DOCUMENT: dict[str, Any] = {
     "name": "homes",
@@ -210,3 +214,39 @@ def test_the_truth_of_real_records_is_for_its_owner(
     assert manifest["status"] == "CONFIDENTIAL"
     assert manifest["criteria"]["total"]["tested"]["trials"] == 1
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_mark_that_appears_while_records_are_counted_counts_for_nothing(
+    description: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was opened as real is real to the end: no test on true counts gets into its manifest."""
+    data = write(tmp_path / "data", HOMES, synthetic=False)
+    measure = DescribedCounter.measure
+
+    def mark(*args: object, **named: object) -> object:
+        (data / "SYNTHETIC").touch()
+        return measure(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(DescribedCounter, "measure", mark)
+    manifest = yupana.run("tables", description, data, tmp_path / "out").manifest
+    assert "reasons" not in manifest
+    assert not any("tested" in told for told in manifest["criteria"].values())
+
+
+def test_a_promise_of_a_table_with_a_limit_says_so() -> None:
+    said = " of which the table's limit leaves none out"
+    told = deepcopy(DOCUMENT)
+    told["criteria"]["total"]["most"] = 1000
+    assert f"holds for any records{said};" in verdict(told)
+    # Without a limit nothing is left out; the unit is then what is counted.
+    told["unit"] = "persons"
+    told["files"]["homes"]["columns"]["side"]["fixed"] = True
+    del told["tables"]["sexes"]["limit"]
+    assert "holds for any records;" in verdict(told)
+
+
+def verdict(told: dict[str, Any]) -> str:
+    """What is predicted of the criterion ``total``."""
+    config = described(told)
+    found = verdicts(predictions(config, TABLES.plan(config)))
+    return next(of.predicted for of in found if of.name == "total")

@@ -228,3 +228,33 @@ def test_unknown_codes_are_counted_and_not_shown(
     told = capsys.readouterr().err
     assert "1 record" in told
     assert "SECRET" not in told
+
+
+def test_what_the_histogram_reads_above_the_unit_is_fixed_whether_or_not_it_is_measured(tmp_path: Path) -> None:
+    told: dict[str, Any] = {
+        "name": "td",
+        "unit": "persons",
+        "neighbours": "replace",
+        "files": {
+            "houses": {
+                "key": "id",
+                "columns": {"county": {"codes": ["1", "2"], "fixed": True}, "tenure": {"codes": ["o", "r"]}},
+            },
+            "persons": {"parent": {"file": "houses", "column": "house"}, "columns": {"sex": {"codes": ["1", "2"]}}},
+        },
+        "areas": {"nation": {"code": "X"}, "county": {"column": "houses.county"}},
+        "tables": {
+            "cells": {"counts": "persons", "by": ["persons.sex", "houses.tenure"], "budget": {}},
+            "sexes": {"counts": "persons", "by": ["persons.sex"], "budget": {"nation": 1, "county": 1}},
+        },
+        "topdown": {"spine": ["nation", "county"], "cells": "cells"},
+    }
+    with pytest.raises(ConfigError, match=r"files\.houses\.columns\.tenure: must be fixed, as the histogram reads it"):
+        TOPDOWN.read(write(tmp_path, told))
+    told["files"]["houses"]["columns"] |= {"county": {"codes": ["1", "2"]}}
+    told["files"]["houses"]["columns"]["tenure"]["fixed"] = True
+    told["tables"]["sexes"]["budget"] = {"nation": 1}
+    with pytest.raises(ConfigError, match=r"files\.houses\.columns\.county: must be fixed, as the histogram reads it"):
+        TOPDOWN.read(write(tmp_path, told))
+    told["files"]["houses"]["columns"]["county"]["fixed"] = True
+    assert TOPDOWN.read(write(tmp_path, told))

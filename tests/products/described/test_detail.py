@@ -373,3 +373,18 @@ def test_no_criterion_is_of_a_table_whose_noise_the_totals_decide() -> None:
     for coarsest in ([], ["z"]):
         with pytest.raises(ConfigError, match="its noise is not known beforehand"):
             yupana.plan("tables", {**document(coarsest=coarsest), "criteria": {"near": criterion}})
+
+
+def test_groups_of_levels_that_leave_none_out_are_all_there(tmp_path: Path) -> None:
+    """Rows that are cut out of a level that leaves no group out are missed, though another level leaves some out."""
+    rng = random.Random(1)  # noqa: S311 (no noise)
+    told, out = document(leave_out={"kinds": "0.9"}), tmp_path / "out"
+    yupana.run("tables", told, save(tmp_path / "data", people(rng, 80)), out, seed=3)
+    assert yupana.check(out)
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    for path in out.glob("*.csv"):
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("all|")]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        manifest["tables"][path.name] |= {"sha256": checksum(path), "rows": len(lines) - 1}
+    (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert "every group of the plan is there: 1 times not" in " ".join(TABLES.verify(out, manifest).wrong)

@@ -211,3 +211,10 @@ def test_totals_that_change_while_they_are_read_are_refused(
     with pytest.raises(YupanaError, match="was changed while it was read"):
         yupana.run("tables", BY_SIZE, real, tmp_path / "out", totals=totals)
     assert not (tmp_path / "out").exists()
+
+
+def test_totals_that_would_be_replaced_are_refused(real: Path, totals: Path) -> None:
+    kept = totals.read_bytes()
+    with pytest.raises(YupanaError, match="would go with what is replaced there"):
+        yupana.run("tables", BY_SIZE, real, totals.parent, totals=totals, overwrite=True)
+    assert totals.read_bytes() == kept

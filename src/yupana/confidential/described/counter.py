@@ -15,9 +15,8 @@ from yupana.confidential.described.criteria import TESTED, tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, open_described
 from yupana.confidential.described.tabulate import tabulate
-from yupana.confidential.records.census import is_synthetic
-from yupana.confidential.request import RunRequest
-from yupana.errors import InputError
+from yupana.confidential.request import RunRequest, in_output
+from yupana.errors import InputError, OutputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed
@@ -69,11 +68,12 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         to_count: bool = True,
     ) -> Iterator[DescribedRecords]:
         """Open and check the files of the description, and the totals that decide the detail of tables."""
-        del out
         clock.start("reading and checking the records")
-        published = _published(config, request.totals, data) if to_count or request.totals else None
+        source = _published(config, request.totals, out) if to_count or request.totals else None
         with open_described(config, data, request.memory, request.columns) as records:
-            yield replace(records, published=published)
+            if source is not None and source.doubts and not records.is_synthetic:
+                raise _not_public(source)
+            yield replace(records, published=source)
 
     def doubts(self, records: DescribedRecords, config: Description) -> list[str]:
         """Why totals may not be public; of synthetic records also that criteria are tested on their true counts."""
@@ -217,13 +217,13 @@ def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
         )
 
 
-def _published(config: Description, totals: Path | None, data: Path) -> PublishedSource | None:
+def _published(config: Description, totals: Path | None, out: Path | None) -> PublishedSource | None:
     """The totals that decide the detail of tables, where there are such tables.
 
     Raises
     ------
-    InputError
-        If the totals are missing or not wanted; or if they may not be public, and the records are not synthetic.
+    InputError, OutputError
+        If the totals are missing or not wanted, or would go with what is replaced at ``out``.
     """
     needing = [table.name for table in tables_by_size(config)]
     if totals is None or not needing:
@@ -232,18 +232,21 @@ def _published(config: Description, totals: Path | None, data: Path) -> Publishe
         if needing:
             raise InputError(f"the detail of {', '.join(needing)} needs published totals; name a table with --totals")
         return None
-    source = read_source(config, totals)
-    if source.doubts and not is_synthetic(data):
-        raise InputError(
-            "\n".join(
-                [
-                    f"{totals} cannot be taken for totals that are published:",
-                    *(f"  {doubt}" for doubt in source.doubts),
-                    "name a table of totals in its release, with its manifest beside it",
-                ]
-            )
+    if out is not None and in_output(totals, out):
+        raise OutputError(f"{totals} lies in {out} and would go with what is replaced there; name another folder")
+    return read_source(config, totals)
+
+
+def _not_public(source: PublishedSource) -> InputError:
+    return InputError(
+        "\n".join(
+            [
+                f"{source.path} cannot be taken for totals that are published:",
+                *(f"  {doubt}" for doubt in source.doubts),
+                "name a table of totals in its release, with its manifest beside it",
+            ]
         )
-    return source
+    )
 
 
 def _limits(config: Description) -> dict[str, dict[str, Any]]:

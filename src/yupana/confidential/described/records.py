@@ -42,6 +42,8 @@ class DescribedRecords(Sealed):
     files : mapping of file to Source
     findings : tuple of Finding
         Rules that they break.
+    is_synthetic : bool
+        Whether the folder was marked as made up when it was opened; a mark that appears later counts for nothing.
     published : PublishedSource or None
         Totals that decide the detail of tables, where a description has such tables and they will be counted.
     """
@@ -50,12 +52,8 @@ class DescribedRecords(Sealed):
     folder: Path
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
+    is_synthetic: bool
     published: PublishedSource | None = None
-
-    @property
-    def is_synthetic(self) -> bool:
-        """Whether the folder is marked as made up."""
-        return is_synthetic(self.folder)
 
     def require_valid(self) -> None:
         """Refuse records that break a rule."""
@@ -74,6 +72,7 @@ def open_described(
         If the folder is missing. Broken rules are findings, not errors.
     """
     require_folder(folder)
+    synthetic = is_synthetic(folder)
     schemas = {file.name: columns.applied(file.schema) for file in description.record_files}
     with private_database(memory) as db:
         sources: dict[str, Source] = {}
@@ -95,7 +94,7 @@ def open_described(
         if intact:
             for file in description.record_files:
                 findings += _links(db, sources[file.name], description, file, schemas)
-        yield DescribedRecords(db, folder, sources, tuple(findings))
+        yield DescribedRecords(db, folder, sources, tuple(findings), synthetic)
 
 
 def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:

@@ -124,11 +124,13 @@ def predict(description: Description, plan: Plan, criterion: Criterion) -> Predi
 
 def predictions(description: Description, plan: Plan) -> dict[str, dict[str, Any]]:
     """Of every criterion by name what it says, and what the plan promises of it, ready for JSON."""
+    limited = {name for of in description.tables if of.limit for name in (of.name, *(s.name for s in of.sums))}
     return {
         criterion.name: {
             "says": criterion.words,
             "error": "relative" if criterion.relative else "absolute",
             "predicted": predict(description, plan, criterion).as_json(),
+            **({"limited": True} if criterion.table in limited else {}),
         }
         for criterion in description.criteria
     }
@@ -152,7 +154,8 @@ def _predicted(told: Mapping[str, Any]) -> str:
     predicted = told["predicted"]
     promised = f"at most {_shown(told, predicted['promised_float'])}"
     if predicted["holds"]:
-        return f"holds for any records; {promised} is promised"
+        whole = " of which the table's limit leaves none out" if told.get("limited") else ""
+        return f"holds for any records{whole}; {promised} is promised"
     return f"cannot be promised; {promised} can be"
 
 

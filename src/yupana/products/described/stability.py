@@ -191,8 +191,10 @@ def _of_own_records(
         shared = _columns_of(description, chain[chain.index(limit.per) :])
         text = f"{because}, which displace as many of the same {files[limit.per].record}"
         return Stability((Move(most, shared, shared, alone=True),), text)
-    # Each unit has one record of its own file, perhaps outside the universe, and perhaps none of those below.
-    idle = table.counts != unit or bool(sifting_columns(description, table))
+    # Each unit has one record of its own file, perhaps outside the universe, and perhaps none of those below; but an
+    # id is there because a record has it.
+    always = table.counts == unit or files[unit].ids_in == table.counts
+    idle = not always or bool(sifting_columns(description, table))
     return Stability((Move(most, None, None, alone=True, idle=idle),), because)
 
 

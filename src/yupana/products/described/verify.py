@@ -27,8 +27,12 @@ def verify_described(folder: Path, manifest: Mapping[str, Any], config: Descript
     Where something was done to the counts, the tables as they were measured are compared with the plan, and the others
     with what is made of them once more.
     """
-    chosen = [(table.name, table.detail) for table in config.tables if table.detail]
-    may_lack = frozenset(name for name, detail in chosen if detail.leave_out or detail.published)
+    may_lack = frozenset(
+        (table.name, level.name)
+        for table in config.tables
+        for level in table.levels
+        if table.detail and (table.detail.published or level.name in table.detail.leave_out)
+    )
     codes = Codes("true", partial(_area_of, config), partial(published_groups, config), may_lack=may_lack)
     if not config.postprocess:
         return verify_tables(folder, manifest, families(config), codes)

@@ -147,6 +147,7 @@ class _TopdownReader:
         finest, counted = variables[cells], tables[cells].counts
         queries, recodes = self._queries(variables, finest)
         budgets = self._budgets(tables, queries)
+        self._check_fixed([*(of.column for of in finest), self.description.areas[self.told["spine"][-1]].column])
         if self.faults:
             return None
         document = self._document(finest, recodes, budgets, hierarchy)
@@ -240,6 +241,14 @@ class _TopdownReader:
         kind = self.description.areas[hierarchy.levels[-1]]
         number = {code: i for i, code in enumerate(hierarchy.blocks)}
         return CountedColumn(kind.column, tuple(number[kind.codes[of[0]]] for of in kind.of))
+
+    def _check_fixed(self, columns: Sequence[str]) -> None:
+        """That no change of a unit changes what the histogram reads of other records, measured or not."""
+        unit = self.description.unit
+        for column in (self.description.columns[name] for name in dict.fromkeys(columns) if name):
+            if column.file != unit and not column.fixed:
+                place = f"files.{column.file}.columns.{column.name}"
+                self.faults.append(f"{place}: must be fixed, as the histogram reads it of every {unit} record below")
 
     # Tables.
 
