@@ -201,7 +201,10 @@ def _after(struck: Struck, done: dict[str, Any], out: Path, old: Path | None) ->
     now = _manifest(out / "out")
     is_new = now is not None and now != before
     kept = {"ledger.json", "ledger.json.lock", "out"} | ({"out.checkpoint"} if struck.resumes else set())
-    left = sorted({path.name for path in out.iterdir()} - kept - ({"out.confidential.log"} if is_new else set()))
+    # The log of a release that stands is kept where it was written, and named, if it cannot be given its own name.
+    told_of = is_new and "out.confidential.log.partial, for " in told
+    logs = {"out.confidential.log"} | ({"out.confidential.log.partial"} if told_of else set())
+    left = sorted({path.name for path in out.iterdir()} - kept - (logs if is_new else set()))
     charged = charges(out) > 0
     found = {
         "it hangs": status is None,
