@@ -388,3 +388,46 @@ def test_groups_of_levels_that_leave_none_out_are_all_there(tmp_path: Path) -> N
         manifest["tables"][path.name] |= {"sha256": checksum(path), "rows": len(lines) - 1}
     (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert "every group of the plan is there: 1 times not" in " ".join(TABLES.verify(out, manifest).wrong)
+
+
+@pytest.mark.parametrize("fmt", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("privacy_defn", "neighbours"), [("zcdp", "replace"), ("puredp", "add-remove"), ("puredp", "replace")]
+)
+def test_detail_goes_with_mechanisms_neighbours_forms_limits_and_what_is_done_to_counts(
+    tmp_path: Path, privacy_defn: str, neighbours: str, fmt: str
+) -> None:
+    """Ids as units, at most two records each, empty regions; what is left out, raised to 0 and suppressed."""
+    rng = random.Random(2)  # noqa: S311 (no noise)
+    told = document(coarsest=["z"], leave_out={"kinds": "0.9"})
+    told |= {"privacy_defn": privacy_defn, "neighbours": neighbours, "unit": {"file": "people", "column": "id"}}
+    told["tables"]["ages"]["limit"] = {"per": "id", "most": 2}
+    told["postprocess"] = {"non_negative": True, "suppress_below": 3}
+    data = save(tmp_path / "data", people(rng, 200))
+    path = data / "people.csv"
+    head, *lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [f"{head}|id", *(f"{line}|{place // 3}" for place, line in enumerate(lines))]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    out = tmp_path / "out"
+    release = yupana.run("tables", told, data, out, seed=1, format=fmt)
+    assert yupana.check(out)
+    assert yupana.run("tables", out / "manifest.json", data, tmp_path / "again", seed=1, format=fmt)
+    for name in release:
+        file = f"{name}.{fmt}"
+        assert (out / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
+    kind = yupana.certificate(out)["attacker"]["kind"]
+    assert kind == ("zcdp" if privacy_defn == "zcdp" else "pure")
+    plan = TABLES.plan(described(told))
+    # All that is published at a level has the noise of its budget, under the neighbours that it is said for.
+    assert plan.loss() == Fraction(6, 10)
+    assert all(m.calibration == getattr(m.proven, plan.neighbours.value) for m in plan.measurements)
+
+
+@pytest.mark.parametrize("detail", [{}, {"coarsest": ["z"]}])
+def test_records_of_nobody_are_published_too(tmp_path: Path, detail: dict[str, Any]) -> None:
+    """Without any record every area and group has its coarsest step, and nothing else."""
+    yupana.exact("tables", document(**detail), save(tmp_path / "data", []), tmp_path / "out")
+    totals = read(tmp_path / "out" / "total.csv")
+    assert [row["COUNT"] for row in totals] == ["0"] * 10
+    assert not read(tmp_path / "out" / "ages.csv")
+    assert yupana.check(tmp_path / "out")
