@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -13,10 +13,12 @@ from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.frames import FILES
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest, charge
+from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed
 from yupana.progress import Stopwatch
+from yupana.release.folder import MANIFEST
 from yupana.release.tables import ReleaseTable, checksum
 
 
@@ -316,3 +318,21 @@ class Counters(Mapping[str, Counter[Any, Any, Any, Any]]):
 
 
 COUNTERS: Final = Counters()
+
+
+def not_published(path: Path, wanted: str, doubts: Iterable[str], name: str) -> InputError:
+    """Why a table that decides what is measured is refused of records that may be real.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : str
+        What it cannot be taken for.
+    doubts : iterable of str
+    name : str
+        What to name instead, which has a manifest.
+    """
+    each = [f"  {doubt}" for doubt in doubts]
+    return InputError(
+        "\n".join([f"{path} cannot be taken for {wanted}:", *each, f"name {name}, with its {MANIFEST} beside it"])
+    )

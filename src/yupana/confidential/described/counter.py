@@ -10,7 +10,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door
-from yupana.confidential.counter import Counter, Observed, Told, input_checksums
+from yupana.confidential.counter import Counter, Observed, Told, input_checksums, not_published
 from yupana.confidential.described.criteria import TESTED, tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, open_described
@@ -72,7 +72,8 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         source = _published(config, request.totals, out) if to_count or request.totals else None
         with open_described(config, data, request.memory, request.columns) as records:
             if source is not None and source.doubts and not records.is_synthetic:
-                raise _not_public(source)
+                what = "a table of totals in its release"
+                raise not_published(source.path, "totals that are published", source.doubts, what)
             yield replace(records, published=source)
 
     def doubts(self, records: DescribedRecords, config: Description) -> list[str]:
@@ -235,18 +236,6 @@ def _published(config: Description, totals: Path | None, out: Path | None) -> Pu
     if out is not None and in_output(totals, out):
         raise OutputError(f"{totals} lies in {out} and would go with what is replaced there; name another folder")
     return read_source(config, totals)
-
-
-def _not_public(source: PublishedSource) -> InputError:
-    return InputError(
-        "\n".join(
-            [
-                f"{source.path} cannot be taken for totals that are published:",
-                *(f"  {doubt}" for doubt in source.doubts),
-                "name a table of totals in its release, with its manifest beside it",
-            ]
-        )
-    )
 
 
 def _limits(config: Description) -> dict[str, dict[str, Any]]:

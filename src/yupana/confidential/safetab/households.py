@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.counter import Told, Validation, input_checksums
+from yupana.confidential.counter import Told, Validation, input_checksums, not_published
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.records.findings import Finding
@@ -50,7 +50,6 @@ from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TEN
 from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
 from yupana.products.tables import Groups, without_negative
 from yupana.progress import Stopwatch
-from yupana.release.folder import MANIFEST
 from yupana.release.rows import Coded, RowTable
 
 KIND: Final = "household-records"
@@ -266,16 +265,8 @@ def reasons_against_areas(households: Households) -> list[str]:
 def _reasons(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
     """Why the output may not be released although its own noise is sound; refused on records that are not synthetic."""
     if doubts and not is_synthetic(data):
-        raise InputError(
-            "\n".join(
-                [
-                    f"{totals} cannot be taken for totals that SafeTab-P has published:",
-                    *(f"  {doubt}" for doubt in doubts),
-                    "name T01001 of a release of safetab-p by the same parameters and geography, with its "
-                    f"{MANIFEST} beside it",
-                ]
-            )
-        )
+        what = "T01001 of a release of safetab-p by the same parameters and geography"
+        raise not_published(totals, "totals that SafeTab-P has published", doubts, what)
     return [f"the totals ({totals.name}) may not be public, or not fit: {doubt}" for doubt in doubts]
 
 
