@@ -582,8 +582,9 @@ def validate(
             folder,
             replace(request, totals=path_if_given("totals", totals), internal=internal),
         )
-        frames = {} if isinstance(data, str | Path) else data
-        say = partial(in_words, folder=folder, frames=frames, files=COUNTERS[asked.product.key].frames(asked.config))
+        if isinstance(data, str | Path):
+            return found
+        say = partial(in_words, folder=folder, frames=data, files=COUNTERS[asked.product.key].frames(asked.config))
         told = (replace(one, file=say(one.file), text=say(one.text)) for one in found)
         return replace(found, findings=tuple(told))
 

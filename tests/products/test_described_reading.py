@@ -253,3 +253,22 @@ def test_a_margin_that_is_none_is_a_fault(farms: Path, budget: dict[str, Any], s
     farms.with_name("bad.json").write_text(json.dumps(asked), encoding="utf-8")
     with pytest.raises(yupana.ConfigError, match=said):
         TABLES.read(farms.with_name("bad.json"))
+
+
+def test_findings_name_their_file_whatever_the_folder_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder called by a dot is no part of the names of its files."""
+    (tmp_path / "staff.csv").write_text("age\n7\n70\n", encoding="utf-8")
+    told = {
+        "name": "w",
+        "unit": "staff",
+        "files": {"staff": {"columns": {"age": {"whole": [0, 60]}}}},
+        "areas": {"all": {}},
+        "tables": {"t": {"counts": "staff", "budget": {"all": 1}}},
+    }
+    monkeypatch.chdir(tmp_path)
+    (finding,) = yupana.validate("tables", told, ".")
+    assert finding.file == "staff.csv"
+    (finding,) = yupana.validate("tables", told, {"staff": Path("staff.csv")})
+    assert finding.file == "staff.csv"
