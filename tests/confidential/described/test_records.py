@@ -81,7 +81,7 @@ def test_records_that_fit_have_no_findings(tmp_path: Path) -> None:
             ],
         ),
         ({"homes": "home id,where\n", "my_people": "id,home,employed,age\n"}, []),
-        ({"homes": None}, ["homes.csv or homes.parquet: file_present: no such file in the data"]),
+        ({"homes": None}, ["homes.csv or homes.parquet: file_present: no such file in FOLDER"]),
         ({"homes": ""}, ["homes.csv: not_empty: the file is empty: not even a header"]),
         (
             {"homes": HOMES.replace("where", "place")},
@@ -95,7 +95,7 @@ def test_records_that_fit_have_no_findings(tmp_path: Path) -> None:
     ],
 )
 def test_findings_name_file_rule_and_numbers(tmp_path: Path, texts: dict[str, str | None], expected: list[str]) -> None:
-    assert found(tmp_path, **texts) == expected
+    assert found(tmp_path, **texts) == [one.replace("FOLDER", str(tmp_path / "data")) for one in expected]
 
 
 def test_no_message_holds_a_name_of_the_database(tmp_path: Path) -> None:
