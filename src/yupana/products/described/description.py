@@ -12,10 +12,12 @@ from typing import Any
 
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import named
+from yupana.geography.block_file import BlockAreas, BlockFile
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours
 from yupana.plan.predicates import Where
+from yupana.plan.responses import ResponseGroup
 from yupana.privacy.exact import Budget
 from yupana.products.described.criterion import Criterion
 
@@ -46,6 +48,30 @@ class DescribedColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class MultipleResponse:
+    """A question that one record may answer with several codes, each in a column of its own, such as race.
+
+    Attributes
+    ----------
+    file, name : str
+    columns : tuple of str
+        As the file calls them.
+    column : Column
+        What each of them may hold; its name is that of the question. A code that stands for none is the first word.
+    labels : mapping of int to str
+    most : int
+        How many codes of a record count: those of the first columns.
+    """
+
+    file: str
+    name: str
+    columns: tuple[str, ...]
+    column: Column
+    labels: Mapping[int, str]
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class DescribedFile:
     """A record file.
 
@@ -65,6 +91,9 @@ class DescribedFile:
         of records is read then; its key is the column. Empty of all others.
     hashed : tuple of str
         All its columns, in the order in which a limit's hash reads them.
+    responses : mapping of name to MultipleResponse
+    blocks : tuple of Column
+        Of a description with a file of blocks: the columns that name a record's block; empty if it has none.
     """
 
     name: str
@@ -75,12 +104,16 @@ class DescribedFile:
     columns: Mapping[str, DescribedColumn]
     ids_in: str = ""
     hashed: tuple[str, ...] = ()
+    responses: Mapping[str, MultipleResponse] = field(default_factory=dict)
+    blocks: tuple[Column, ...] = ()
 
     @property
     def schema(self) -> RecordFile:
         """How the file is read: its columns are called there as in a join, so that none has a name of SQL's own."""
         keys = [Column(name, range(1), key=True) for name in dict.fromkeys((self.key, self.link)) if name]
-        own = [*keys, *(column.column for column in self.columns.values())]
+        own = [*keys, *(column.column for column in self.columns.values()), *self.blocks]
+        for response in self.responses.values():
+            own += [replace(response.column, name=name) for name in response.columns]
         columns = tuple(replace(column, name=f"{self.name}.{column.name}") for column in own)
         called = tuple((renamed.name, column.name) for renamed, column in zip(columns, own, strict=True))
         # No two names become one.
@@ -103,6 +136,9 @@ class AreaKind:
     of : tuple of tuple of int
         Of each value of the column, in order, the places of the areas it lies in; of everything, ``((0,),)``.
     labels : mapping of str to str
+    blocks : BlockAreas or None
+        Of areas that are made of blocks: how. Which there are is found in the file of blocks, beside the records;
+        ``codes`` and ``of`` are empty.
     """
 
     name: str
@@ -110,11 +146,12 @@ class AreaKind:
     codes: tuple[str, ...]
     of: tuple[tuple[int, ...], ...]
     labels: Mapping[str, str]
+    blocks: BlockAreas | None = None
 
     @property
     def overlap(self) -> int:
         """The most areas of the kind that one record lies in."""
-        return max(map(len, self.of), default=0)
+        return 1 if self.blocks else max(map(len, self.of), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +324,7 @@ class Description:
     files : mapping of name to DescribedFile
         Parents before children.
     areas : mapping of name to AreaKind
-    groups : mapping of code to Where
+    groups : mapping of code to Where or ResponseGroup
         Population groups; they may overlap.
     group_labels : mapping of code to str
     tables : tuple of DescribedTable
@@ -298,6 +335,8 @@ class Description:
     criteria : tuple of Criterion
         How accurate some tables shall be.
     postprocess : Postprocess
+    blocks : BlockFile or None
+        The file of blocks beside the records that areas are made of.
     """
 
     name: str
@@ -308,13 +347,14 @@ class Description:
     confidence: Fraction
     files: Mapping[str, DescribedFile]
     areas: Mapping[str, AreaKind]
-    groups: Mapping[str, Where]
+    groups: Mapping[str, Where | ResponseGroup]
     group_labels: Mapping[str, str]
     tables: tuple[DescribedTable, ...]
     truncation_key: str
     document: Mapping[str, Any] = field(compare=False)
     criteria: tuple[Criterion, ...] = ()
     postprocess: Postprocess = Postprocess()
+    blocks: BlockFile | None = None
 
     def __repr__(self) -> str:
         measured = sum(budget != 0 for table in self.tables for budget in table.budgets.values())
@@ -395,8 +435,19 @@ class Description:
         return {code: [table.universe & self.group(table, code) & cell for cell in table.cells] for code in codes}
 
     def group(self, table: DescribedTable, code: str) -> Where:
-        """The records of a group in a table."""
-        return Where() if (code,) == EVERYONE else table.groups.get(code, self.groups[code])
+        """The records of a group in a table, as far as columns decide; a response may decide the rest."""
+        found = Where() if (code,) == EVERYONE else table.groups.get(code, self.groups[code])
+        return found if isinstance(found, Where) else Where()
+
+    def by_response(self, level: DescribedLevel) -> tuple[ResponseGroup, ...]:
+        """The groups of a level that responses decide."""
+        found = (self.groups.get(code) for code in level.groups)
+        return tuple(group for group in found if isinstance(group, ResponseGroup))
+
+    @property
+    def responses(self) -> Mapping[str, MultipleResponse]:
+        """Every multiple response, by ``file.name``."""
+        return {f"{file.name}.{name}": of for file in self.files.values() for name, of in file.responses.items()}
 
 
 def in_join(file: str, column: str) -> str:

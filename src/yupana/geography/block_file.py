@@ -1,0 +1,64 @@
+"""A public file of blocks beside the records, and the kinds of areas that are made of its blocks.
+
+A block is named by one or more columns of digits, which records have, too; each of its other columns says what the
+block lies in.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BlockColumn:
+    """A column of digits: its name, and how many it has."""
+
+    name: str
+    digits: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFile:
+    """A file with a row for each block.
+
+    Attributes
+    ----------
+    file : str
+        Its name in the folder of the records, without the ending.
+    key : tuple of BlockColumn
+        Which together name a block, the largest area first; 18 digits at most. Records have columns of these names.
+    columns : tuple of BlockColumn
+        Others that areas are made of.
+    chosen : frozenset of int or None
+        The values of the first column of the key that count; records and blocks of others are left out. None for all.
+    """
+
+    file: str
+    key: tuple[BlockColumn, ...]
+    columns: tuple[BlockColumn, ...] = ()
+    chosen: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAreas:
+    """A kind of areas made of blocks: those with the same values of some columns are one area.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of BlockColumn
+        Their digits, one after another, are the code of an area; none for one area that holds every block.
+    code : str
+        Of the one area that holds every block; empty of others.
+    nowhere : mapping of column to int
+        Values that say that a block lies in no area of the kind.
+    """
+
+    name: str
+    columns: tuple[BlockColumn, ...]
+    code: str = ""
+    nowhere: Mapping[str, int] | None = None
+
+    @property
+    def width(self) -> int:
+        """Digits of a code."""
+        return len(self.code) or sum(column.digits for column in self.columns)
