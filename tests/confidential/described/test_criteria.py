@@ -13,11 +13,9 @@ import pytest
 import yupana
 from yupana.arrays import Ints
 from yupana.cli.main import main
-from yupana.confidential.accuracy import TruthLedger
 from yupana.confidential.described.counter import DescribedCounter
 from yupana.confidential.described.criteria import TESTED
-from yupana.plan.ledger import Ledger
-from yupana.plan.measurement import Measurement
+from yupana.plan.ledger import Meter
 from yupana.privacy.entropy import Entropy
 from yupana.products.described.criteria import predictions, verdicts
 from yupana.products.described.product import TABLES, described
@@ -84,15 +82,13 @@ def description(tmp_path: Path) -> Path:
     return tmp_path / "homes.json"
 
 
-def scripted(*noise: int) -> Callable[[Ledger, Measurement, Ints, Entropy], Ints]:
+def scripted(*noise: int) -> Callable[[Meter, int, Ints, Ints, Entropy], Ints]:
     """A door that adds one number to all counts of a trial."""
     to_come: dict[str, list[int]] = {}
 
-    def measure(ledger: Ledger, m: Measurement, counts: Ints, _: Entropy) -> Ints:
-        ledger.charge(m)
-        if isinstance(ledger, TruthLedger):
-            return counts
-        return counts + to_come.setdefault(m.name, list(noise)).pop(0)
+    def measure(meter: Meter, first: int, cells: Ints, counts: Ints, _: Entropy) -> Ints:
+        del first, cells
+        return counts + to_come.setdefault(meter.measurement.name, list(noise)).pop(0)
 
     return measure
 
@@ -101,7 +97,7 @@ def test_criteria_are_tested_on_the_whole_truth(
     description: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = write(tmp_path / "data", HOMES, synthetic=True)
-    monkeypatch.setattr(Ledger, "measure", scripted(1, 2, -8, 4))
+    monkeypatch.setattr(Meter, "measure", scripted(1, 2, -8, 4))
     told = yupana.accuracy("tables", description, data, trials=4).observed.told["criteria"]
     # The four counts are 20, 10, 15 and 10; S has lost 9 women and 9 men to the limit. Of each home those are left out
     # by hash, so the sexes that are kept vary, and the total does not: 55 true, 18 left out, twice the noise.
@@ -114,7 +110,7 @@ def test_criteria_are_tested_on_the_whole_truth(
 
 
 def test_without_limits_the_noise_is_all(description: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ledger, "measure", scripted(1, 2, -8))
+    monkeypatch.setattr(Meter, "measure", scripted(1, 2, -8))
     data = write(tmp_path / "data", {home: min(n, 3) for home, n in HOMES.items()}, synthetic=True)
     told = yupana.accuracy("tables", description, data, trials=3).observed.told["criteria"]
     # 20 and 10 in N; 6 and 1 in S are too small.
@@ -137,9 +133,8 @@ def test_nothing_that_is_published_of_real_records_depends_on_the_truth(
 ) -> None:
     """Two databases, of which one meets its criteria and one does not, with one noisy count of each."""
 
-    def measure(ledger: Ledger, m: Measurement, counts: Ints, entropy: Entropy) -> Ints:
-        del entropy
-        ledger.charge(m)
+    def measure(meter: Meter, first: int, cells: Ints, counts: Ints, entropy: Entropy) -> Ints:
+        del meter, first, cells, entropy
         return np.full_like(counts, 14)
 
     made = {}
@@ -148,7 +143,7 @@ def test_nothing_that_is_published_of_real_records_depends_on_the_truth(
         (place / "out").mkdir(parents=True)
         write(place / "real", homes, synthetic=False)
         with monkeypatch.context() as patched:
-            patched.setattr(Ledger, "measure", measure)
+            patched.setattr(Meter, "measure", measure)
             patched.chdir(place)
             capsys.readouterr()
             assert main(["tables", "run", str(description), "real", "out/release", "--report", "out/page.html"]) == 0

@@ -1,0 +1,255 @@
+"""Measure population groups in the cells of the choice that each of them gets: all, or as a first total allows.
+
+The counts of a group are those of its choice, whichever it is, so that every cell has the noise of one measurement
+(docs/tables-privacy.md, theorem 4; docs/safetab-privacy.md).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Flags, Ints
+from yupana.plan.ledger import Ledger, Meter
+from yupana.plan.measurement import Measurement
+from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
+from yupana.products.tables import Family, Groups, without_negative
+from yupana.release.rows import Coded
+
+_GROUPS_AT_ONCE: Final = 1 << 20
+
+Details = Callable[[Flags], Ints]
+"""Counts in the finest cells of the groups chosen, shape (areas, groups) to (chosen groups, cells), in order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExactCounts(Sealed):
+    """Exact counts of the groups of some areas, area after area.
+
+    Attributes
+    ----------
+    first : int
+        Place of the first of the areas.
+    totals : ndarray of int64, shape (areas, groups)
+    details : callable
+        Gives the counts in the finest cells of those groups that are counted so.
+    """
+
+    first: int
+    totals: Ints
+    details: Details
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """What decides which choice of a family a group gets.
+
+    Attributes
+    ----------
+    total : Measurement or None
+        Of the noisy total, which is not published; None where there is none.
+    thresholds : tuple of int
+        A group gets the second choice from the first number on, and so on.
+    left_out_up_to : int or None
+        Noisy counts of the first choice, a total, that are left out; None where none are.
+    """
+
+    total: Measurement | None = None
+    thresholds: tuple[int, ...] = ()
+    left_out_up_to: int | None = None
+
+    def choice(self, totals: Ints) -> NDArray[np.int8]:
+        """Which choice each group gets by its total: as many thresholds as it reaches."""
+        return np.searchsorted(np.array(self.thresholds, dtype=np.int64), totals, side="right").astype(np.int8)
+
+
+def left_out_up_to(measurement: Measurement, chance: Fraction | None) -> int | None:
+    """The largest noisy total that is left out: the total of an empty group passes it with one minus the chance."""
+    return measurement.law.quantile(float(chance)) if chance else None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelGroups:
+    """The population groups of a level, and what of them is published.
+
+    Attributes
+    ----------
+    kind : str
+        Of the areas, as tables write it.
+    areas, groups : sequence of str
+        Codes.
+    family : Family
+    measured : Measurement or None
+        Of the groups that `choosing` decides about; None if there are none.
+    choosing : Choosing
+    coarsest : tuple of (Family, Measurement) or None
+        Of the groups that always get the first choice, and have a measurement of their own.
+    always : ndarray of bool, shape (groups,)
+        Which these are.
+    negative : bool
+        Whether noisy counts below 0 stay as they are, rather than becoming 0.
+    """
+
+    kind: str
+    areas: Sequence[str]
+    groups: Sequence[str]
+    family: Family
+    measured: Measurement | None
+    choosing: Choosing
+    coarsest: tuple[Family, Measurement] | None
+    always: Flags
+    negative: bool = True
+
+    def shown(self, family: Family, choice: int, places: Ints, counts: Ints, measurement: Measurement) -> Groups:
+        """Groups by their places, area after area, as they are published."""
+        area, group = np.divmod(places, len(self.groups))
+        codes = Coded(self.areas, area), Coded(self.groups, group)
+        counts = counts if self.negative else without_negative(counts)
+        return Groups(family, choice, self.kind, *codes, counts, measurement)
+
+
+@dataclass(slots=True)
+class LevelMeasurer:
+    """Passes the counts of a level through the door, some areas at a time; each area once."""
+
+    level: LevelGroups
+    ledger: Ledger
+    entropy: Entropy
+    _total: Meter | None = field(default=None, init=False)
+    _cells: Meter | None = field(default=None, init=False)
+    _coarsest: Meter | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        level, areas = self.level, len(self.level.areas)
+        some = int((~level.always).sum())
+        if level.measured is not None:
+            if level.choosing.total is not None:
+                self._total = self.ledger.open(level.choosing.total, areas * some)
+            self._cells = self.ledger.open(level.measured, areas * some)
+        if level.coarsest is not None:
+            self._coarsest = self.ledger.open(level.coarsest[1], areas * int(level.always.sum()))
+
+    def measure(self, exact: ExactCounts) -> Iterator[Groups]:
+        """Measure all groups of some areas: first those that always get the first choice."""
+        if self.level.coarsest is not None and self._coarsest is not None:
+            yield self._whole(*self.level.coarsest, self._coarsest, exact)
+        if self._cells is not None:
+            yield from self._chosen(self._cells, exact)
+
+    def _places(self, exact: ExactCounts, groups: Ints) -> Ints:
+        """Where some groups of every area stand among those of all areas."""
+        areas, width = exact.totals.shape
+        places: Ints = (exact.first + np.arange(areas))[:, None] * width + groups
+        return places.ravel()
+
+    def _whole(self, family: Family, measurement: Measurement, meter: Meter, exact: ExactCounts) -> Groups:
+        groups = np.flatnonzero(self.level.always)
+        areas, width = len(exact.totals), len(groups)
+        counts = exact.totals[:, groups].reshape(-1, 1)
+        if family.measured > 1:
+            chosen = np.zeros(exact.totals.shape, dtype=bool)
+            chosen[:, groups] = True
+            counts = added_up(exact.details(chosen), self.level.family.choices[0].finest)
+        cells = np.full(areas * width, family.measured)
+        noisy = meter.measure(exact.first * width, cells, counts.ravel(), self.entropy)
+        places = self._places(exact, groups)
+        return self.level.shown(family, 0, places, noisy.reshape(-1, family.measured), measurement)
+
+    def _chosen(self, meter: Meter, exact: ExactCounts) -> Iterator[Groups]:
+        groups = np.flatnonzero(~self.level.always)
+        width = len(groups)
+        totals, first = exact.totals[:, groups].ravel(), exact.first * width
+        choice = np.zeros(len(totals), dtype=np.int8)
+        if self._total is not None:
+            for some in stretches(len(totals), width):
+                ones = np.ones(some.stop - some.start, dtype=np.int64)
+                noisy = self._total.measure(first + some.start, ones, totals[some], self.entropy)
+                choice[some] = self.level.choosing.choice(noisy)
+        wanted = needs_cells(self.level.family, choice)
+        chosen = np.zeros(exact.totals.shape, dtype=bool)
+        rows = np.flatnonzero(wanted)
+        chosen[rows // width, groups[rows % width]] = True
+        finest = exact.details(chosen) if len(rows) else np.zeros((0, self.level.family.measured), dtype=np.int64)
+        counted = ChosenCounts(first, choice, totals, rows, finest)
+        places = self._places(exact, groups)
+        for some in stretches(len(totals), width):
+            for number, found, noisy in measure_chosen(self.level.family, counted, some, meter, self.entropy):
+                shown, counts = found, noisy
+                if number == 0 and self.level.choosing.left_out_up_to is not None:
+                    kept = noisy[:, 0] > self.level.choosing.left_out_up_to
+                    shown, counts = found[kept], noisy[kept]
+                yield self.level.shown(self.level.family, number, places[shown], counts, meter.measurement)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ChosenCounts(Sealed):
+    """Exact counts of some groups, and which choice each of them gets.
+
+    Attributes
+    ----------
+    first : int
+        Number of the first group in its measurement.
+    choice : ndarray of int8, shape (groups,)
+    totals : ndarray of int64, shape (groups,)
+    rows : ndarray of int64
+        The groups that are counted in cells, ascending.
+    finest : ndarray of int64, shape (these groups, cells of the finest choice)
+    """
+
+    first: int
+    choice: NDArray[np.int8]
+    totals: Ints
+    rows: Ints
+    finest: Ints
+
+
+def needs_cells(family: Family, choice: NDArray[np.int8]) -> Flags:
+    """Which groups are counted in more cells than their total."""
+    return np.array([of.measured > 1 for of in family.choices])[choice]
+
+
+def measure_chosen(
+    family: Family, counts: ChosenCounts, some: slice, meter: Meter, entropy: Entropy
+) -> Iterator[tuple[int, Ints, Ints]]:
+    """Measure some groups, each in the cells of its choice.
+
+    Yields
+    ------
+    (int, ndarray of int64, ndarray of int64)
+        Of every choice its number, the groups that get it, and their noisy counts, shape (groups, cells).
+    """
+    choice = counts.choice[some]
+    width = np.array([of.measured for of in family.choices])[choice]
+    starts = np.cumsum(width) - width
+    exact = np.zeros(int(width.sum()), dtype=np.int64)
+    of_choice = [np.flatnonzero(choice == number) for number in range(len(family.choices))]
+    for of, groups in zip(family.choices, of_choice, strict=True):
+        if of.measured == 1:
+            exact[starts[groups]] = counts.totals[some][groups]
+            continue
+        finest = counts.finest[np.searchsorted(counts.rows, groups + some.start)]
+        for cell, holds in enumerate(of.finest):
+            exact[starts[groups] + holds] += finest[:, cell]
+    noisy = meter.measure(counts.first + some.start, width, exact, entropy)
+    for number, groups in enumerate(of_choice):
+        cells = np.arange(family.choices[number].measured)
+        yield number, groups + some.start, noisy[starts[groups, None] + cells]
+
+
+def added_up(counts: Ints, finest: tuple[int, ...]) -> Ints:
+    """Counts of coarser cells; ``finest`` tells which of them holds each cell."""
+    out = np.zeros((len(counts), max(finest) + 1), dtype=np.int64)
+    for cell, holds in enumerate(finest):
+        out[:, holds] += counts[:, cell]
+    return out
+
+
+def stretches(groups: int, width: int) -> Iterable[slice]:
+    """Whole areas of ``width`` groups, so many at a time that what is held stays small."""
+    step = max(1, _GROUPS_AT_ONCE // max(width, 1)) * width
+    for start in range(0, groups, max(step, 1)):
+        yield slice(start, min(start + step, groups))
