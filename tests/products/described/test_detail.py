@@ -363,6 +363,25 @@ def test_rows_of_sums_may_be_conditions() -> None:
         yupana.plan("tables", told)
 
 
+def test_rows_of_sums_may_be_conditions_on_cells_that_columns_make() -> None:
+    told = document()
+    table = told["tables"]["ages"]
+    del table["margins"], table["detail"]
+    table["headings"] = {"by_sex": ["AGE", "SEX"], "all": []}
+    table["sums"] = {"by_sex": {"*|2": {"people.sex": "2"}}, "all": {"everyone": {}}}
+    told["noise_distribution"] = False
+    (described_table,) = described(told).tables
+    by_sex, everyone = described_table.sums
+    half = len(FINE)
+    assert (by_sex.columns, by_sex.rows) == (("AGE", "SEX"), ((("*", "2"), tuple(range(half, 2 * half))),))
+    assert (everyone.columns, everyone.rows) == ((), (((), tuple(range(2 * half))),))
+    (family,) = families_of(described_table)
+    assert family.tables["all"] == ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", "COUNT", "VARIANCE", "MOE")
+    table["headings"]["ages"] = "AGE"
+    with pytest.raises(ConfigError, match="'ages' is no sum of the table, whose own columns are those of by"):
+        yupana.plan("tables", told)
+
+
 def test_exact_configuration_keeps_detail() -> None:
     config = described(document())
     assert without_noise(config).tables[0].detail == config.tables[0].detail

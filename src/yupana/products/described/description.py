@@ -21,6 +21,9 @@ from yupana.plan.responses import ResponseGroup
 from yupana.privacy.exact import Budget
 from yupana.products.described.criterion import Criterion
 
+NUMBERS = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE")
+"""The columns of numbers of a published table."""
+
 
 @dataclass(frozen=True, slots=True)
 class DescribedColumn:
@@ -254,6 +257,8 @@ class DescribedTable:
         Groups that have other conditions in this table than elsewhere.
     detail : Detail or None
         None where every group is counted in every cell.
+    numbers : tuple of str
+        Columns of numbers that are published, as `yupana.products.tables.Family` has them.
     """
 
     name: str
@@ -270,6 +275,7 @@ class DescribedTable:
     stated: Sensitivity | None = None
     groups: Mapping[str, Where] = field(default_factory=dict)
     detail: Detail | None = None
+    numbers: tuple[str, ...] = NUMBERS
 
     @property
     def has_groups(self) -> bool:

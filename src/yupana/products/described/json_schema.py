@@ -166,6 +166,7 @@ def schema() -> Schema:
             "neighbours": said("what one unit's change is", {"enum": ["add-remove", "replace"]}),
             "confidence": said("of the margins of error", NUMBER),
             "truncation_key": said("key of the hash that orders records before a limit", {"type": "string"}),
+            "noise_distribution": said("whether tables have the column NOISE_DISTRIBUTION", {"type": "boolean"}),
             "files": _each("record files", file),
             "recodes": _each(
                 "classes of the values of a column",
@@ -190,6 +191,7 @@ def schema() -> Schema:
         },
         (
             *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
+            "noise_distribution",
             *("criteria", "postprocess", "hierarchies", "areas", "topdown"),
         ),
     )

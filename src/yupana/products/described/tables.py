@@ -17,8 +17,6 @@ from yupana.release.rows import RowTable
 TOTALS_OF: Final = "totals of "
 """How plans call what decides the detail of a table; no table's own name has a space."""
 
-_NUMBERS = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE")
-
 
 def families(description: Description) -> tuple[Family, ...]:
     """What is published: of each table that is measured its cells, and the tables that add them up."""
@@ -37,18 +35,18 @@ def families_of(of: DescribedTable) -> tuple[Family, ...]:
     keys = ("REGION_ID", "REGION_TYPE", *(["ITERATION_CODE"] if of.has_groups else []))
     shown = {table.name: table for table in _shown(of)}
     if of.detail is None:
-        return (Family(of.name, keys, (Choice(tuple(range(len(of.labels))), tuple(shown.values())),), _NUMBERS),)
+        return (Family(of.name, keys, (Choice(tuple(range(len(of.labels))), tuple(shown.values())),), of.numbers),)
     try:
         choices = tuple(_choice([shown[name] for name in step], len(of.cells)) for step in of.detail.steps)
     except ValueError as error:
         raise ConfigError(f"tables.{of.name}.detail.steps: {error}") from None
     if choices[-1].measured != len(of.cells):
         raise ConfigError(f"tables.{of.name}.detail.steps: the last must show every cell of the table by itself")
-    every = Family(of.name, keys, choices, _NUMBERS)
+    every = Family(of.name, keys, choices, of.numbers)
     if not of.detail.coarsest:
         return (every,)
     alone = Choice(tuple(range(choices[0].measured)), choices[0].tables)
-    return every, Family(coarsest_name(of), keys, (alone,), _NUMBERS)
+    return every, Family(coarsest_name(of), keys, (alone,), of.numbers)
 
 
 def total_name(of: DescribedTable) -> str:

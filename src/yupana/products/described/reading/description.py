@@ -15,7 +15,7 @@ from yupana.files.document import Number, check_keys, is_text, read_choice
 from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.plan import Neighbours
 from yupana.products.census import MECHANISMS
-from yupana.products.described.description import DescribedTable, Description
+from yupana.products.described.description import NUMBERS, DescribedTable, Description
 from yupana.products.described.plan import budgets_for_margins
 from yupana.products.described.reading.areas import AreaReader, read_groups, read_levels
 from yupana.products.described.reading.conditions import ConditionReader
@@ -29,7 +29,17 @@ from yupana.products.described.tables import families_of
 
 _KEYS: Final = ("name", "unit", "files", "areas", "tables")
 _OPTIONAL: Final = (
-    *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
+    *(
+        "title",
+        "privacy_defn",
+        "neighbours",
+        "confidence",
+        "truncation_key",
+        "recodes",
+        "groups",
+        "levels",
+        "noise_distribution",
+    ),
     # What TopDown makes of the tables is read there; they can be measured one by one all the same.
     *("criteria", "postprocess", "hierarchies", "topdown"),
 )
@@ -77,7 +87,7 @@ def _read(doc: DescriptionDocument) -> Description | None:
     levels = read_levels(doc, areas, groups)
     if doc.faults:
         return None
-    reader = TableReader(doc, records.files, conditions, areas, levels)
+    reader = TableReader(doc, records.files, conditions, areas, levels, _numbers(doc))
     tables = [reader.read(name, told) for name, told in doc.tables_of("tables")]
     names = [name for table in tables if table for name in (table.name, *(sums.name for sums in table.sums))]
     doc.fault_each("tables", "is the name of two tables", (n for n in dict.fromkeys(names) if names.count(n) > 1))
@@ -124,6 +134,13 @@ def _head(doc: DescriptionDocument) -> dict[str, Any] | None:
         "confidence": confidence,
         "truncation_key": key,
     }
+
+
+def _numbers(doc: DescriptionDocument) -> tuple[str, ...]:
+    shown = doc.told.get("noise_distribution", True)
+    if not isinstance(shown, bool):
+        doc.faults.append("noise_distribution: must be true or false")
+    return NUMBERS if shown else tuple(name for name in NUMBERS if name != "NOISE_DISTRIBUTION")
 
 
 def _check(doc: DescriptionDocument, made: Description) -> None:

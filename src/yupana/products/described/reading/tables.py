@@ -13,6 +13,7 @@ from yupana.plan.predicates import Where
 from yupana.privacy.exact import Budget
 from yupana.products.described.description import (
     EVERYONE,
+    NUMBERS,
     AreaKind,
     DescribedFile,
     DescribedLevel,
@@ -50,6 +51,8 @@ class TableReader:
     conditions : ConditionReader
     areas : mapping of name to AreaKind
     levels : mapping of name to DescribedLevel
+    numbers : tuple of str
+        Columns of numbers that tables have.
     wanted : dict of ``table/level`` to Fraction
         The margins of error that budgets are to be found for; such a budget is 1 meanwhile.
     """
@@ -59,6 +62,7 @@ class TableReader:
     conditions: ConditionReader
     areas: Mapping[str, AreaKind]
     levels: Mapping[str, DescribedLevel]
+    numbers: tuple[str, ...] = NUMBERS
     wanted: dict[str, Fraction] = field(default_factory=dict)
 
     def read(self, name: str, told: dict[str, Any]) -> DescribedTable | None:
@@ -115,7 +119,8 @@ class TableReader:
             (f"group {code} of {areas}" for areas, code in dict.fromkeys(shown) if shown.count((areas, code)) > 1),
         )
         return DescribedTable(
-            name, title, counts, universe, limit, columns, labels, cells, sums, of, budgets, stated, groups, detail
+            name, title, counts, universe, limit, columns, labels, cells, sums, of, budgets, stated, groups, detail,
+            numbers=self.numbers,
         )  # fmt: skip
 
     def _cells(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
@@ -137,9 +142,15 @@ class TableReader:
         """What the columns of cells are called, by table."""
         found = {}
         for table, heading in read_table(f"{place}.headings", told.get("headings", {}), self.doc.faults).items():
-            if table not in {place.partition(".")[2], *told.get("sums", {})}:
-                self.doc.faults.append(f"{place}.headings: {table!r} is neither the table nor one of its sums")
-            several = heading if isinstance(heading, list) and table != place.partition(".")[2] else [heading]
+            own = place.partition(".")[2]
+            if table not in {*({own} if "by" not in told else ()), *told.get("sums", {})}:
+                which = (
+                    "no sum of the table, whose own columns are those of by"
+                    if "by" in told
+                    else ("neither the table nor one of its sums")
+                )
+                self.doc.faults.append(f"{place}.headings: {table!r} is {which}")
+            several = heading if isinstance(heading, list) and table != own else [heading]
             names = [name for name in several if isinstance(name, str) and NAME.fullmatch(name)]
             if len(set(names)) < len(several) or set(names) & set(RESERVED[:-1]):
                 self.doc.faults.append(f"{place}.headings.{table}: must be the name of a column of cells")
@@ -160,7 +171,7 @@ class TableReader:
             self.doc.check_name(f"{place}.sums.{name}", name)
             columns = headings.get(name, ("CELL",))
             for label, parts in read_table(f"{place}.sums.{name}", rows, self.doc.faults).items():
-                labels = tuple(label.split("|")) if len(columns) != 1 else (label,)
+                labels = (label,) if len(columns) == 1 else tuple(label.split("|")) if columns else ()
                 if len(labels) != len(columns):
                     text = f"must have {len(columns)} labels with | between them"
                     self.doc.faults.append(f"{place}.sums.{name}.{label}: {text}")
@@ -214,14 +225,13 @@ class TableReader:
             _all(Where(((v.column, values),)) for v, (_, values) in zip(chosen, of, strict=True)) for of in pairs
         )
         margins = self._margins(place, told, dict(zip(names, chosen, strict=True)), labels)
-        return names, labels, cells, tuple(margins)
+        sums = self._sums(place, told, {}, cells, self._headings(place, told))
+        return names, labels, cells, (*margins, *sums)
 
     def _margins(
         self, place: str, told: dict[str, Any], variables: Mapping[str, Classified], labels: Sequence[tuple[str, ...]]
     ) -> Iterator[Sums]:
         """Tables that keep some of the columns of cells, as they are or in coarser classes."""
-        if "sums" in told:
-            self.doc.faults.append(f"{place}.sums: are of tables with cells; name columns under margins")
         for name, kept in read_table(f"{place}.margins", told.get("margins", {}), self.doc.faults).items():
             self.doc.check_name(f"{place}.margins.{name}", name)
             if not isinstance(kept, list):
