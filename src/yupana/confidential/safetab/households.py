@@ -28,14 +28,9 @@ from yupana.confidential.safetab.counter import (
     public_inputs,
     remarks_on,
 )
-from yupana.confidential.tabulate.groups import (
-    GroupAreas,
-    GroupTabulation,
-    SliceCounts,
-    count_groups,
-    find_areas,
-    space_of,
-)
+from yupana.confidential.safetab.tabulation import areas_of, count_iterations
+from yupana.confidential.tabulate.groups import SliceCounts
+from yupana.confidential.tabulate.pieces import GroupAreas
 from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -302,7 +297,7 @@ class LevelGroups:
 
     def add(self, part: SliceCounts, counts: Ints, columns: slice) -> None:
         """Add what a slice holds: ``counts`` are its totals of all iterations, ``columns`` those of the level."""
-        base, granularity = self.level.region.base, self.level.region.granularity
+        base = self.level.region.base
         low, high = part.range_of(base)
         self.memberships += int(counts[:, columns].sum())
         here = np.flatnonzero((self.known >= low) & (self.known < high))
@@ -316,7 +311,7 @@ class LevelGroups:
         numbers = row[wanted] * counts.shape[1] + column[wanted]
         # Groups ascend by area and iteration, as selected cells do.
         assert bool((np.diff(numbers) > 0).all())  # noqa: S101 (the counts would be given to other groups)
-        self.cells[self.detailed[here[wanted]]] += part.details(base, granularity, selected)
+        self.cells[self.detailed[here[wanted]]] += part.details(base, selected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,11 +344,11 @@ def list_groups(records: DetailedRecords, config: HouseholdsConfig, totals: Tota
     """
     levels, left_out, unknown = [], Numbers(totals.left_out), Numbers[str]()
     for of_pass in config.settings.runs:
-        found = find_areas(records.db, config.settings.states_of(of_pass))
-        for level in config.settings.levels:
+        levels_of_pass = [level for level in config.settings.levels if level.region.run == of_pass]
+        regions = [level.region for level in levels_of_pass]
+        found = areas_of(records.db, config.settings.states_of(of_pass), regions)
+        for level in levels_of_pass:
             base, (region, *_) = level.region.base, totals.by_level[level]
-            if level.region.run != of_pass:
-                continue
             if not any(config.budgets[question.key, level] > 0 for question in QUESTIONS):
                 left_out["of levels without a budget"] += len(region)
                 continue
@@ -399,19 +394,15 @@ def count_levels(
     none = 0
     for of_pass in config.settings.runs:
         states = config.settings.states_of(of_pass)
-        found = find_areas(records.db, states)
         levels = [groups for groups in counted if groups.level.region.run == of_pass]
-        bases = tuple(dict.fromkeys(groups.level.region.base for groups in levels))
-        each = np.arange(_CATEGORIES, dtype=np.uint8)
-        tabulation = GroupTabulation(iterations, _CATEGORY, each, bases, race_codes)
-        spaces = {groups.level: space_of(iterations, groups.level.region.granularity) for groups in levels}
-        for part in count_groups(records.db, tabulation, found, states):
-            none += part.in_no_iteration
-            for _, of_base in groupby(levels, key=lambda groups: groups.level.region):
-                both = list(of_base)
-                counts = part.totals(both[0].level.region.base, both[0].level.region.granularity)
-                for groups in both:
-                    groups.add(part, counts, spaces[groups.level].columns(groups.level.iteration_level))
+        areas = areas_of(records.db, states, [groups.level.region for groups in levels])
+        cells = _CATEGORY, np.arange(_CATEGORIES, dtype=np.uint8)
+        for part in count_iterations(records.db, iterations, areas, states, of_pass, cells, race_codes):
+            none += part.in_no_group
+            for region, of_base in groupby(levels, key=lambda groups: groups.level.region):
+                counts = part.totals(region.base)
+                for groups in of_base:
+                    groups.add(part, counts, iterations.columns(groups.level.iteration_level, region.granularity))
     return none
 
 

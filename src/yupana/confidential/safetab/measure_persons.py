@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.tabulate.groups import GroupAreas, SliceCounts, SummedCounts, space_of
+from yupana.confidential.tabulate.groups import SliceCounts, SummedCounts
+from yupana.confidential.tabulate.pieces import GroupAreas
 from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
@@ -25,8 +26,6 @@ from yupana.release.rows import Coded
 Details = Callable[[NDArray[np.bool_]], Ints]
 
 _GROUPS_AT_ONCE = 1 << 20
-CROSS_STATES: Final = ("nation", "aiannh")
-"""Kinds of areas that may lie in more than one slice, and so are summed up before they are measured."""
 
 _CELLS = np.array([choice.measured for choice in PERSONS.choices])
 """Measured cells of a group by its statistics level."""
@@ -52,7 +51,7 @@ class PersonCounts(Sealed):
         """The slices of a pass; how many of their records are in no iteration is noted."""
         self.in_no_iteration[run] = 0
         for part in slices:
-            self.in_no_iteration[run] += part.in_no_iteration
+            self.in_no_iteration[run] += part.in_no_group
             yield part
 
 
@@ -121,31 +120,23 @@ class Measurer:
             if level.region.run == self.run and self.config.budgets[level] > 0:
                 base = level.region.base
                 if base not in self._areas:
-                    self._areas[base] = level.region.written(self.areas.ids[base])
+                    self._areas[base] = self.areas.written(base)
                 self._meters.setdefault(base, []).append(self._open(level))
 
     def measure(self, slices: Iterable[SliceCounts]) -> Iterable[Groups]:
         """Measure every group of the pass, in the order of the slices; areas that cross them come last."""
         sums = {}
-        for base in CROSS_STATES:
-            if base in self._meters:
-                granularity = self._meters[base][0].level.region.granularity
-                space = space_of(self.iterations, granularity)
-                sums[base] = SummedCounts(len(self.areas.ids[base]), space, PERSONS.measured)
+        for base, meters in self._meters.items():
+            if self.areas.crosses(base):
+                shown = len(self.iterations.groups(meters[0].level.region.granularity))
+                sums[base] = SummedCounts(len(self.areas.ids[base]), shown, PERSONS.measured)
         for part in slices:
             for base, meters in self._meters.items():
-                granularity = meters[0].level.region.granularity
                 if base in sums:
-                    sums[base].add(part, base, granularity)
+                    sums[base].add(part, base)
                 else:
-                    totals = part.totals(base, granularity)
                     first, _ = part.range_of(base)
-                    yield from self._measure_area_kind(
-                        meters,
-                        first,
-                        totals,
-                        lambda chosen, p=part, b=base, g=granularity: p.details(b, g, chosen),  # type: ignore[misc]
-                    )
+                    yield from self._measure_area_kind(meters, first, part.totals(base), partial(part.details, base))
         for base, summed in sums.items():
             yield from self._measure_area_kind(self._meters[base], 0, summed.totals(), summed.details)
 
@@ -186,9 +177,9 @@ class Measurer:
     def _measure_area_kind(
         self, meters: list[_LevelMeters], first: int, totals: Ints, details: Details
     ) -> Iterable[Groups]:
-        space = space_of(self.iterations, meters[0].level.region.granularity)
         for of_level in meters:
-            columns = space.columns(of_level.level.iteration_level)
+            level = of_level.level
+            columns = self.iterations.columns(level.iteration_level, level.region.granularity)
             if of_level.total is not None:
                 of_detailed = totals[:, columns][:, of_level.detailed_only]
                 yield self._measure_totals(of_level, of_level.total, first, of_detailed)

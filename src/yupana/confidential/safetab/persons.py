@@ -21,7 +21,9 @@ from yupana.confidential.safetab.counter import (
     remarks_on,
 )
 from yupana.confidential.safetab.measure_persons import Measurer, PersonCounts
-from yupana.confidential.tabulate.groups import GroupAreas, GroupTabulation, SliceCounts, count_groups, find_areas
+from yupana.confidential.safetab.tabulation import areas_of, count_iterations
+from yupana.confidential.tabulate.groups import SliceCounts
+from yupana.confidential.tabulate.pieces import GroupAreas
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -85,11 +87,10 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         def passes() -> Iterator[tuple[Run, GroupAreas, Iterator[SliceCounts]]]:
             for run in settings.runs:
                 states = settings.states_of(run)
-                areas = find_areas(records.db, states)
                 measured = (level.region for level in settings.levels if config.config.budgets[level] > 0)
-                bases = tuple(dict.fromkeys(region.base for region in measured if region.run == run))
-                tabulation = GroupTabulation(config.iterations, ATTRIBUTE, finest_cells(), bases, codes)
-                yield run, areas, count_groups(records.db, tabulation, areas, states)
+                areas = areas_of(records.db, states, [region for region in measured if region.run == run])
+                cells = ATTRIBUTE, finest_cells()
+                yield run, areas, count_iterations(records.db, config.iterations, areas, states, run, cells, codes)
 
         return PersonCounts([(run, areas, list(slices)) for run, areas, slices in passes()] if keep else passes())
 

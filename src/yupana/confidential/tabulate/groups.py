@@ -1,143 +1,39 @@
-"""Records to exact counts of population groups: areas times characteristic iterations.
+"""Records to exact counts of population groups: areas times groups by multiple responses.
 
-Count first, map after. The records of a slice of the country are counted by piece of geography, by what they say of
-race and ethnicity, and by category; each distinct set of codes is mapped to its iterations once; and every count of a
-group is a sum over (piece, set of codes) pairs. A piece is what no area divides: all blocks of one tract that lie in
-the same place and the same AIANNH area.
+Count first, map after. The records of a slice of the country are counted by piece of geography, by what they answer
+to each question, and by category; each distinct set of codes is mapped to its groups once; and every count of a group
+is a sum over (piece, set of codes) pairs. A piece is what no area divides (`pieces`).
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Indices, Ints
+from yupana.confidential.tabulate.pieces import GroupAreas, block_number, in_chosen
+from yupana.geography.block_file import BlockColumn, BlockFile
+from yupana.plan.responses import ResponseGroup
 from yupana.privacy.sealed import Sealed
-from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
-from yupana.products.safetab.regions import ITERATION_LEVELS, NO_AIANNH, NO_PLACE, Granularity
-
-RACE_COLUMNS: Final = tuple(f"QRACE{number}" for number in range(1, 9))
 
 _ROWS_AT_ONCE: Final = 10_000_000
 _PAIRS_AT_ONCE: Final = 2_000_000
+_CELLS_AT_ONCE: Final = 1 << 25
 _CODE_BITS: Final = 14
 _CODES_IN_WORD: Final = 4
-_BLOCK_KEY: Final = "((TABBLKST::BIGINT * 1000 + TABBLKCOU) * 1000000 + TABTRACTCE) * 10000 + TABBLK"
+_MOST_COLUMNS: Final = 2 * _CODES_IN_WORD
+_MOST_CATEGORIES: Final = 1 << 12
+_BITS: Final = 63
 
-
-@dataclass(frozen=True, eq=False)
-class GroupAreas:
-    """The areas of one pass, from the reference file; public.
-
-    Attributes
-    ----------
-    ids : mapping of base to numpy.ndarray of int64
-        Ids of the areas of each kind, as numbers, ascending. Areas within one state stand together.
-    every : mapping of base to numpy.ndarray of int64
-        The same with the areas that are left out because no housing unit stands there.
-    pieces : mapping of base to numpy.ndarray of int32, shape (pieces,)
-        Of each piece the place in `ids` of the area it is in, or -1. Pieces ascend by state, county and tract.
-    counties : numpy.ndarray of int32, shape (pieces,)
-        The number of the county each piece is in, whether or not that is among the areas.
-    of_counties : mapping of base to numpy.ndarray of int32, shape (counties,)
-        Of each county, so numbered, the place in `ids` of itself, its state and the nation, or -1.
-    """
-
-    ids: Mapping[str, Ints]
-    every: Mapping[str, Ints]
-    pieces: Mapping[str, NDArray[np.int32]]
-    counties: NDArray[np.int32]
-    of_counties: Mapping[str, NDArray[np.int32]]
-
-    def within(self, base: str, first_state: int, last_state: int) -> tuple[int, int]:
-        """Which areas of a kind lie in a range of states, as a range of places in `ids`: all, if they cross states."""
-        if base not in _PER_STATE:
-            return 0, len(self.ids[base])
-        low, high = np.searchsorted(
-            self.ids[base], [first_state * _PER_STATE[base], (last_state + 1) * _PER_STATE[base]]
-        )
-        return int(low), int(high)
-
-
-_PER_STATE: Final = {"state": 1, "county": 1000, "tract": 1000 * 1_000_000, "place": 100_000}
-"""Ids of areas within states: how many a state's number stands for."""
-
-
-def find_areas(db: duckdb.DuckDBPyConnection, states: frozenset[int]) -> GroupAreas:
-    """List the areas of the given states in the relation ``blocks``, and cut them into pieces.
-
-    Leaves a table ``block_pieces`` of blocks and their pieces. Where blocks have a number of housing units, areas
-    without one are left out.
-    """
-    chosen = f"TABBLKST IN ({', '.join(map(str, sorted(states)))})"
-    columns = "TABBLKST, TABBLKCOU, TABTRACTCE, PLACEFP, AIANNHCE"
-    db.execute(f"""
-        CREATE OR REPLACE TABLE pieces AS SELECT *, (row_number() OVER (ORDER BY {columns}) - 1)::INTEGER AS piece
-        FROM (SELECT {columns}, coalesce(max(housing_units), 1) > 0 AS live FROM blocks WHERE {chosen} GROUP BY ALL)
-        """)
-    db.execute(f"""
-        CREATE OR REPLACE TABLE block_pieces AS SELECT {_BLOCK_KEY} AS block, piece
-        FROM blocks JOIN pieces USING ({columns}) ORDER BY block""")
-    found = db.execute("SELECT * FROM pieces ORDER BY piece").fetchnumpy()
-    state, county, tract, place, aiannh = (found[name].astype(np.int64) for name in columns.split(", "))
-    of_base = {
-        "nation": np.ones_like(state),
-        "state": state,
-        "county": state * 1000 + county,
-        "tract": (state * 1000 + county) * 1_000_000 + tract,
-        "place": np.where(place == NO_PLACE, -1, state * 100_000 + place),
-        "aiannh": np.where(aiannh == NO_AIANNH, -1, aiannh),
-    }
-    live = found["live"].astype(bool)
-    ids = {base: np.unique(of[live & (of >= 0)]) for base, of in of_base.items()}
-    every = {base: np.unique(of[of >= 0]) for base, of in of_base.items()}
-    pieces = {base: _places(ids[base], of) for base, of in of_base.items()}
-    _, first, number = np.unique(of_base["county"], return_index=True, return_inverse=True)
-    of_counties = {base: pieces[base][first] for base in _OF_COUNTIES}
-    return GroupAreas(ids, every, pieces, number.astype(np.int32), of_counties)
-
-
-def _places(ids: Ints, wanted: Ints) -> NDArray[np.int32]:
-    """Where numbers stand in an ascending list, or -1."""
-    if not len(ids):
-        return np.full(len(wanted), -1, dtype=np.int32)
-    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return np.where(ids[at] == wanted, at, -1).astype(np.int32)
-
-
-@dataclass(frozen=True, eq=False)
-class Space:
-    """The iterations areas of one granularity show, those of level 1 before those of level 2; public.
-
-    Attributes
-    ----------
-    eligible : tuple of Eligible
-        By level.
-    """
-
-    eligible: tuple[Eligible, ...]
-
-    @property
-    def size(self) -> int:
-        """How many iterations."""
-        return sum(len(e.iterations) for e in self.eligible)
-
-    def columns(self, level: int) -> slice:
-        """Which of them are of one level."""
-        first = sum(len(e.iterations) for e in self.eligible[: level - 1])
-        return slice(first, first + len(self.eligible[level - 1].iterations))
-
-
-def space_of(iterations: CharacteristicIterations, granularity: Granularity) -> Space:
-    """All iterations of a granularity."""
-    return Space(tuple(iterations.eligible(level, granularity) for level in ITERATION_LEVELS))
+_Categories: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,37 +51,123 @@ class _Lists:
         )
 
 
-def _lists(table: NDArray[np.int32]) -> _Lists:
-    """Lists of a table's rows without their entries of -1."""
-    present = table >= 0
-    return _Lists(np.concatenate([[0], np.cumsum(present.sum(axis=1))]), table[present])
+def _groups_of(given: csr_array, members: csr_array, alone: Flags) -> _Lists:
+    """Groups of sets of codes, which stand one in a row.
+
+    Parameters
+    ----------
+    given : scipy.sparse.csr_array, shape (sets, codes)
+        1 for each code of a set.
+    members : scipy.sparse.csr_array, shape (codes, groups)
+        1 for each group that a code is a member of.
+    alone : numpy.ndarray of bool, shape (groups,)
+        Whether all codes of a set must be members, rather than any.
+    """
+    shared = given @ members
+    row = np.repeat(np.arange(given.shape[0]), np.diff(shared.indptr))
+    within = ~alone[shared.indices] | (shared.data == np.diff(given.indptr)[row])
+    ends = np.cumsum(np.bincount(row[within], minlength=given.shape[0]))
+    return _Lists(np.append(0, ends), shared.indices[within].astype(np.int32))
 
 
-def _of_single_codes(space: Space) -> _Lists:
-    """Iterations of each race code alone, then of each ethnicity code."""
-    race, ethnic = [], []
-    for level, e in zip(ITERATION_LEVELS, space.eligible, strict=True):
-        first = space.columns(level).start
-        race += [_shifted(e.alone, first), _shifted(e.in_combination, first)]
-        ethnic.append(_shifted(e.ethnic, first))
-    return _lists(np.stack(race, axis=1)).extended(_lists(np.stack(ethnic, axis=1)))
+@dataclass(frozen=True, eq=False)
+class ResponseColumns:
+    """A question that a record may answer with several codes, as the relation of records holds the answer.
+
+    The answer is a set: a code that is given twice is given once, and a column may be skipped.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        SQL of one to eight columns of numbers from 0 to below 2**14.
+    place : numpy.ndarray of int, shape (numbers,)
+        Of each number the place of the code, or -1 for none. The first such number is the quickest to count.
+    codes : int
+        How many codes there are.
+
+    Raises
+    ------
+    ValueError
+        If there are too many columns or numbers, or none.
+    """
+
+    columns: tuple[str, ...]
+    place: Ints
+    codes: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= len(self.columns) <= _MOST_COLUMNS and 1 <= len(self.place) <= 1 << _CODE_BITS):
+            raise ValueError(f"a response has 1 to {_MOST_COLUMNS} columns and 1 to {1 << _CODE_BITS} numbers")
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], ...]:
+        """The columns by the number that they are packed into, four in each."""
+        return tuple(
+            self.columns[first : first + _CODES_IN_WORD] for first in range(0, len(self.columns), _CODES_IN_WORD)
+        )
 
 
-def _of_combinations(space: Space, codes: NDArray[np.int32]) -> _Lists:
-    """Iterations of sets of race codes: rows of places of codes, -1 where there is none."""
-    columns = []
-    for level, e in zip(ITERATION_LEVELS, space.eligible, strict=True):
-        first = space.columns(level).start
-        combined = np.sort(np.where(codes >= 0, e.in_combination[codes], -1), axis=1)
-        combined[:, 1:][combined[:, 1:] == combined[:, :-1]] = -1
-        of_first = e.alone[codes[:, :1]]
-        shared = ((codes < 0) | (e.alone[codes] == of_first)).all(axis=1, keepdims=True)
-        columns += [_shifted(combined, first), _shifted(np.where(shared, of_first, -1), first)]
-    return _lists(np.concatenate(columns, axis=1))
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """The groups that areas of some kinds show: which codes of each response are members, and which ask for all codes.
+
+    Attributes
+    ----------
+    members : mapping of response to scipy.sparse.csr_array, shape (codes, groups)
+    alone : numpy.ndarray of bool, shape (groups,)
+    """
+
+    members: Mapping[str, csr_array]
+    alone: Flags
+
+    @staticmethod
+    def of(groups: Sequence[ResponseGroup], responses: Mapping[str, ResponseColumns]) -> "_Space":
+        members = {}
+        for name, response in responses.items():
+            pairs = [
+                (code, place) for place, group in enumerate(groups) if group.response == name for code in group.members
+            ]
+            code, place = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+            ones, shape = np.ones(len(pairs), dtype=np.int32), (response.codes, len(groups))
+            members[name] = csr_array((ones, (code, place)), shape=shape)
+        return _Space(members, np.array([group.alone for group in groups], dtype=bool))
 
 
-def _shifted(places: NDArray[np.int32], first: int) -> NDArray[np.int32]:
-    return np.where(places >= 0, places + first, -1).astype(np.int32)
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """A response, and how a single code becomes a key.
+
+    Attributes
+    ----------
+    name : str
+    columns : ResponseColumns
+    key : numpy.ndarray of int32, shape (codes + 1,)
+        Of each code its key, or -1 where it is in no group; -1 for no code, which stands last.
+    """
+
+    name: str
+    columns: ResponseColumns
+    key: Indices
+
+    @cached_property
+    def of_number(self) -> Indices:
+        """The key of each number that the columns hold."""
+        return self.key[self.columns.place]
+
+    @cached_property
+    def rests(self) -> Ints:
+        """The words of a record whose columns are all none, the first left out of the first word."""
+        none = int(np.argmax(np.append(self.columns.place, -1) < 0))
+        packed = [sum(none << _CODE_BITS * place for place in range(len(word))) for word in self.columns.words]
+        return np.array([packed[0] >> _CODE_BITS, *packed[1:]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Sets:
+    """Sets of several codes that some records give, each in some group, and by space the groups of each."""
+
+    number: int
+    groups: tuple[_Lists, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,26 +179,31 @@ class _Pairs:
     region, key : numpy.ndarray of int32, shape (pairs,)
     starts : numpy.ndarray of int64, shape (pairs + 1,)
         Where the categories of each pair begin.
-    category : numpy.ndarray of uint8
+    category : numpy.ndarray of uint8 or uint16
     count : numpy.ndarray of int32
         Records of each category of each pair.
     """
 
-    region: NDArray[np.int32]
-    key: NDArray[np.int32]
+    region: Indices
+    key: Indices
     starts: Ints
-    category: NDArray[np.uint8]
-    count: NDArray[np.int32]
+    category: _Categories
+    count: Indices
 
     @cached_property
-    def totals(self) -> Ints:
+    def all(self) -> Ints:
         """Records of each pair."""
-        if not len(self.count):
-            return np.zeros(0, dtype=np.int64)
-        return np.add.reduceat(self.count, self.starts[:-1], dtype=np.int64)
+        return self._summed(self.count)
+
+    def totals(self, counted: Flags | None) -> Ints:
+        """Records of each pair whose categories count; None for all."""
+        return self.all if counted is None else self._summed(self.count * counted[self.category])
+
+    def _summed(self, counts: Indices) -> Ints:
+        return np.add.reduceat(counts, self.starts[:-1], dtype=np.int64) if len(counts) else _NOTHING
 
 
-def _counted(region: NDArray[np.int32], key: NDArray[np.int32], category: NDArray[np.uint8]) -> _Pairs:
+def _counted(region: Indices, key: Indices, category: _Categories, categories: int) -> _Pairs:
     """Count records by region, key and category; those of region -1 are in none.
 
     The three are packed into one number, so that one sort finds what is equal.
@@ -224,57 +211,71 @@ def _counted(region: NDArray[np.int32], key: NDArray[np.int32], category: NDArra
     if region.min(initial=0) < 0:
         inside = region >= 0
         region, key, category = region[inside], key[inside], category[inside]
-    bits = _bits(key)
-    packed = _packed(region, key, category, bits)
+    bits = _Bits.of(region, key, categories)
+    packed = bits.packed(region, key, category)
     packed.sort()
     first = _firsts(packed)
-    return _unpacked(packed[first], np.diff(np.append(first, len(packed))), bits)
+    return bits.unpacked(packed[first], np.diff(np.append(first, len(packed))), category.dtype)
 
 
-def _merged(pairs: _Pairs, region_of: NDArray[np.int32]) -> _Pairs:
+def _merged(pairs: _Pairs, region_of: Indices, categories: int) -> _Pairs:
     """The same records by larger regions: each region gives the one it is in, or -1."""
     lengths = np.diff(pairs.starts)
     region, key = np.repeat(region_of[pairs.region], lengths), np.repeat(pairs.key, lengths)
     inside = region >= 0
-    bits = _bits(pairs.key)
-    packed = _packed(region[inside], key[inside], pairs.category[inside], bits)
+    bits = _Bits.of(region, pairs.key, categories)
+    packed = bits.packed(region[inside], key[inside], pairs.category[inside])
     order = np.argsort(packed)
     packed = packed[order]
     first = _firsts(packed)
     counts = pairs.count[inside][order]
     summed = np.add.reduceat(counts, first, dtype=np.int64) if len(first) else _NOTHING
-    return _unpacked(packed[first], summed, bits)
+    return bits.unpacked(packed[first], summed, pairs.category.dtype)
 
 
-def _bits(key: NDArray[np.int32]) -> int:
-    return max(1, int(key.max(initial=0)).bit_length())
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """How many bits of a packed number hold the key, and how many below it the category."""
 
+    key: int
+    category: int
 
-def _packed(region: NDArray[np.int32], key: NDArray[np.int32], category: NDArray[np.uint8], bits: int) -> Ints:
-    packed = region.astype(np.int64)
-    packed <<= bits
-    packed |= key
-    packed <<= _CATEGORY_BITS
-    packed |= category
-    return packed
+    @staticmethod
+    def of(region: Indices, key: Indices, categories: int) -> "_Bits":
+        """As many as they need.
 
+        Raises
+        ------
+        ValueError
+            If there is no room for the region.
+        """
+        bits = _Bits(max(1, int(key.max(initial=0)).bit_length()), max(1, (categories - 1).bit_length()))
+        if bits.key + bits.category + int(region.max(initial=0)).bit_length() > _BITS:
+            raise ValueError("there are too many areas, codes and categories to be counted together")
+        return bits
 
-def _unpacked(triple: Ints, count: Ints, bits: int) -> _Pairs:
-    """Pairs of distinct packed numbers, ascending, and how many records each stands for."""
-    category = (triple & ((1 << _CATEGORY_BITS) - 1)).astype(np.uint8)
-    triple >>= _CATEGORY_BITS
-    start = _firsts(triple)
-    pair = triple[start]
-    return _Pairs(
-        region=(pair >> bits).astype(np.int32),
-        key=(pair & ((1 << bits) - 1)).astype(np.int32),
-        starts=np.append(start, len(triple)),
-        category=category,
-        count=count.astype(np.int32),
-    )
+    def packed(self, region: Indices, key: Indices, category: _Categories) -> Ints:
+        """Region, key and category in one number, which ascends by these."""
+        packed = region.astype(np.int64)
+        packed <<= self.key
+        packed |= key
+        packed <<= self.category
+        packed |= category
+        return packed
 
-
-_CATEGORY_BITS: Final = 6
+    def unpacked(self, triple: Ints, count: Ints, dtype: np.dtype[Any]) -> _Pairs:
+        """Pairs of distinct packed numbers, ascending, and how many records each stands for."""
+        category = (triple & ((1 << self.category) - 1)).astype(dtype)
+        triple >>= self.category
+        start = _firsts(triple)
+        pair = triple[start]
+        return _Pairs(
+            region=(pair >> self.key).astype(np.int32),
+            key=(pair & ((1 << self.key) - 1)).astype(np.int32),
+            starts=np.append(start, len(triple)),
+            category=category,
+            count=count.astype(np.int32),
+        )
 
 
 def _firsts(ascending: Ints) -> Ints:
@@ -300,73 +301,80 @@ def _joined(parts: Sequence[_Pairs]) -> _Pairs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SliceCounts(Sealed):
-    """Exact counts of the records of some states.
+    """Exact counts of the records of some values of the first column of the key.
 
     Attributes
     ----------
     areas : GroupAreas
-    first_state, last_state : int
+    first, last : int
+        The least of these values, and the greatest.
     records : int
-    in_no_iteration : int
-        Of these, how many are in no iteration of any level, and so in no group.
+    in_no_group : int
+        Of these, how many are in no group of any kind of areas.
     """
 
     areas: GroupAreas
-    first_state: int
-    last_state: int
+    first: int
+    last: int
     records: int
-    in_no_iteration: int
+    in_no_group: int
     _categories: int
-    _spaces: Mapping[Granularity, Space]
-    _iterations_of: Mapping[Granularity, _Lists]
+    _sizes: Mapping[str, int]
+    _groups_by_key: Mapping[str, _Lists]
     _pairs: Mapping[str, _Pairs]
 
-    def range_of(self, base: str) -> tuple[int, int]:
+    def range_of(self, kind: str) -> tuple[int, int]:
         """The areas of a kind in this slice, as a range of places in ``areas.ids``.
 
-        Areas that cross states, and the nation, are in every slice: their counts here are parts of sums.
+        Areas that cross slices are in every slice: their counts here are parts of sums.
         """
-        return self.areas.within(base, self.first_state, self.last_state)
+        return self.areas.within(kind, self.first, self.last)
 
-    def totals(self, base: str, granularity: Granularity) -> Ints:
-        """Records of every group, shape (areas of the slice, iterations of the granularity)."""
-        low, high = self.range_of(base)
-        size = self._spaces[granularity].size
+    def totals(self, kind: str, counted: Flags | None = None) -> Ints:
+        """Records of every group, shape (areas of the slice, groups).
+
+        Parameters
+        ----------
+        kind : str
+        counted : numpy.ndarray of bool, shape (categories,), optional
+            Which categories count; all by default.
+        """
+        low, high = self.range_of(kind)
+        size = self._sizes[kind]
         dense = np.zeros((high - low) * size, dtype=np.int64)
-        pairs = self._pairs[base]
+        pairs = self._pairs[kind]
+        totals = pairs.totals(counted)
         for some in _stretches(len(pairs.key)):
-            numbers = np.arange(some.start, some.stop)
-            pair, group = self._groups(pairs, numbers, granularity, low, size)
+            pair, group = self._groups(kind, np.arange(some.start, some.stop), low)
             if len(group):
                 least = int(group.min())
-                summed = np.bincount(group - least, weights=pairs.totals[pair])
+                summed = np.bincount(group - least, weights=totals[pair])
                 dense[least : least + len(summed)] += summed.astype(np.int64)
         return dense.reshape(high - low, size)
 
-    def details(self, base: str, granularity: Granularity, selected: NDArray[np.bool_]) -> Ints:
+    def details(self, kind: str, selected: Flags) -> Ints:
         """Records of selected groups by category.
 
         Parameters
         ----------
-        base, granularity : str
-        selected : numpy.ndarray of bool, shape (areas of the slice, iterations of the granularity)
+        kind : str
+        selected : numpy.ndarray of bool, shape (areas of the slice, groups)
 
         Returns
         -------
         numpy.ndarray of int64, shape (selected groups, categories)
             In the order of ``numpy.flatnonzero(selected)``.
         """
-        low, _ = self.range_of(base)
-        size = self._spaces[granularity].size
+        low, _ = self.range_of(kind)
         chosen = np.flatnonzero(selected)
         cells = np.zeros(len(chosen) * self._categories, dtype=np.int64)
         place = np.full(selected.size, -1, dtype=np.int32)
         place[chosen] = np.arange(len(chosen))
-        pairs = self._pairs[base]
-        in_areas: NDArray[np.bool_] = np.asarray(selected.any(axis=1))
+        pairs = self._pairs[kind]
+        in_areas: Flags = np.asarray(selected.any(axis=1))
         near = np.flatnonzero(in_areas[pairs.region - low]) if len(chosen) else _NOTHING
         for some in _stretches(len(near)):
-            pair, group = self._groups(pairs, near[some], granularity, low, size)
+            pair, group = self._groups(kind, near[some], low)
             wanted = place[group] >= 0
             pair, at = pair[wanted], place[group[wanted]].astype(np.int64) * self._categories
             for part in _stretches(len(pair)):
@@ -380,15 +388,15 @@ class SliceCounts(Sealed):
                     cells[least : least + len(summed)] += summed.astype(np.int64)
         return cells.reshape(-1, self._categories)
 
-    def _groups(self, pairs: _Pairs, numbers: Ints, granularity: Granularity, low: int, size: int) -> tuple[Ints, Ints]:
+    def _groups(self, kind: str, numbers: Ints, low: int) -> tuple[Ints, Ints]:
         """Every group that some pairs count in: numbers of the pairs and places of the groups, one entry for each."""
-        lists = self._iterations_of[granularity]
+        pairs, lists = self._pairs[kind], self._groups_by_key[kind]
         key = pairs.key[numbers]
         starts = lists.starts[key]
         lengths = lists.starts[key + 1] - starts
-        iteration = lists.values[_ranges(starts, lengths)]
-        group = np.repeat((pairs.region[numbers].astype(np.int64) - low) * size, lengths) + iteration
-        return np.repeat(numbers, lengths), group
+        of_space = lists.values[_ranges(starts, lengths)]
+        row = (pairs.region[numbers].astype(np.int64) - low) * self._sizes[kind]
+        return np.repeat(numbers, lengths), np.repeat(row, lengths) + of_space
 
 
 @dataclass(eq=False)
@@ -396,38 +404,46 @@ class SummedCounts:
     """Exact counts of areas of a kind that cross slices, added up slice by slice; only cells that are not empty."""
 
     areas: int
-    space: Space
-    _categories: int
+    groups: int
+    categories: int
     _cells: list[tuple[Ints, Ints]] = field(default_factory=list)
 
-    def add(self, part: SliceCounts, base: str, granularity: Granularity) -> None:
+    def add(self, part: SliceCounts, kind: str) -> None:
         """Add the counts of a slice."""
-        occupied = part.totals(base, granularity) > 0
-        cells = part.details(base, granularity, occupied)
-        numbers = np.flatnonzero(occupied)[:, None] * self._categories + np.arange(self._categories)
-        present = cells > 0
-        self._cells.append((numbers[present], cells[present]))
+        occupied = part.totals(kind) > 0
+        numbers = np.flatnonzero(occupied)
+        step = max(1, _CELLS_AT_ONCE // self.categories)
+        for first in range(0, len(numbers), step):
+            some = numbers[first : first + step]
+            selected = np.zeros(occupied.size, dtype=bool)
+            selected[some] = True
+            cells = part.details(kind, selected.reshape(occupied.shape))
+            present = cells > 0
+            self._cells.append(
+                ((some[:, None] * self.categories + np.arange(self.categories))[present], cells[present])
+            )
 
-    def totals(self) -> Ints:
-        """Records of every group, shape (areas, iterations)."""
-        summed = np.zeros(self.areas * self.space.size, dtype=np.int64)
+    def totals(self, counted: Flags | None = None) -> Ints:
+        """Records of every group, shape (areas, groups): see `SliceCounts.totals`."""
+        summed = np.zeros(self.areas * self.groups, dtype=np.int64)
         for numbers, counts in self._cells:
-            weighed = np.bincount(numbers // self._categories, weights=counts, minlength=len(summed))
-            summed += weighed.astype(np.int64)
-        return summed.reshape(self.areas, self.space.size)
+            group, category = np.divmod(numbers, self.categories)
+            weights = counts if counted is None else counts * counted[category]
+            summed += np.bincount(group, weights=weights, minlength=len(summed)).astype(np.int64)
+        return summed.reshape(self.areas, self.groups)
 
-    def details(self, selected: NDArray[np.bool_]) -> Ints:
+    def details(self, selected: Flags) -> Ints:
         """Records of selected groups by category: see `SliceCounts.details`."""
         chosen = np.flatnonzero(selected)
         place = np.full(selected.size, -1, dtype=np.int64)
         place[chosen] = np.arange(len(chosen))
-        cells = np.zeros(len(chosen) * self._categories, dtype=np.int64)
+        cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
         for numbers, counts in self._cells:
-            group, category = np.divmod(numbers, self._categories)
+            group, category = np.divmod(numbers, self.categories)
             wanted = place[group] >= 0
-            at = place[group[wanted]] * self._categories + category[wanted]
+            at = place[group[wanted]] * self.categories + category[wanted]
             cells += np.bincount(at, weights=counts[wanted], minlength=len(cells)).astype(np.int64)
-        return cells.reshape(-1, self._categories)
+        return cells.reshape(-1, self.categories)
 
 
 def _stretches(length: int) -> Iterator[slice]:
@@ -448,59 +464,75 @@ def _ranges(starts: Ints, lengths: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Some counties of one state, or all of some states: what is read at a time."""
+    """All records of some values of the first column of the key, or of some of the second of one: what is read at once.
 
-    states: tuple[int, int]
-    counties: tuple[int, int]
+    Attributes
+    ----------
+    first : tuple of int and int
+        Least and greatest value.
+    second : tuple of int and int, or None
+        The same of the second column; None for all.
+    records : int
+    """
+
+    first: tuple[int, int]
+    second: tuple[int, int] | None
     records: int
 
-    @property
-    def where(self) -> str:
-        """SQL for the records of the chunk."""
-        return (
-            f"TABBLKST BETWEEN {self.states[0]} AND {self.states[1]}"
-            f" AND TABBLKCOU BETWEEN {self.counties[0]} AND {self.counties[1]}"
+    def where(self, values: Sequence[str]) -> str:
+        """SQL for the records of the chunk, whose columns of the key are these SQL."""
+        bounds = (self.first,) if self.second is None else (self.first, self.second)
+        return " AND ".join(
+            f"({value}) BETWEEN {low} AND {high}" for value, (low, high) in zip(values, bounds, strict=False)
         )
 
-    @property
-    def blocks(self) -> str:
-        """SQL for the keys of its blocks."""
-        first = (self.states[0] * 1000 + self.counties[0]) * 10**10
-        last = (self.states[1] * 1000 + self.counties[1] + 1) * 10**10
-        return f"block >= {first} AND block < {last}"
+    def blocks(self, key: Sequence[BlockColumn]) -> str:
+        """SQL for the numbers of its blocks."""
+        within = 10 ** sum(column.digits for column in key[1:])
+        first, last = (value * within for value in self.first)
+        end = last + within
+        if self.second is not None:
+            of_second = 10 ** sum(column.digits for column in key[2:])
+            first, end = first + self.second[0] * of_second, first + (self.second[1] + 1) * of_second
+        return f"block >= {first} AND block < {end}"
 
 
-_ALL_COUNTIES: Final = (0, 999)
+def _plan_reading(
+    db: duckdb.DuckDBPyConnection, tabulation: "GroupTabulation", blocks: BlockFile, at_once: int
+) -> list[list[_Chunk]]:
+    """Slices of whole values of the first column of the key, each read in chunks of about ``at_once`` records.
 
-
-def _plan_reading(db: duckdb.DuckDBPyConnection, states: frozenset[int], at_once: int) -> list[list[_Chunk]]:
-    """Slices of whole states, each read in chunks of about ``at_once`` records."""
-    chosen = f"TABBLKST IN ({', '.join(map(str, sorted(states)))})"
-    query = f"SELECT TABBLKST, TABBLKCOU, count(*) FROM records WHERE {chosen} GROUP BY ALL ORDER BY ALL"
-    counties: dict[int, list[tuple[int, int]]] = {state: [] for state in sorted(states)}
-    for state, county, records in db.execute(query).fetchall():
-        counties[state].append((county, records))
+    Values that have blocks but no records are in a slice, too: areas without records have counts.
+    """
+    key = ", ".join(f"({value})::BIGINT" for value in (*tabulation.key, "0")[:2])
+    records = f"SELECT {key}, count(*) FROM {tabulation.relation} WHERE {tabulation.condition(blocks)}"
+    each = 10 ** sum(column.digits for column in blocks.key[1:])
+    values = db.execute(f"SELECT DISTINCT block // {each} FROM block_pieces").fetchall()
+    found: dict[int, list[tuple[int, int]]] = {value: [] for (value,) in values}
+    for first, second, number in db.execute(f"{records} GROUP BY ALL ORDER BY ALL").fetchall():
+        found.setdefault(first, []).append((second, number))
     slices: list[list[_Chunk]] = []
-    for state, found in counties.items():
-        records = sum(number for _, number in found)
+    for value in sorted(found):
+        number = sum(each for _, each in found[value])
         last = slices[-1][-1] if slices else None
-        if last and last.counties == _ALL_COUNTIES and last.records + records <= at_once:
-            slices[-1] = [_Chunk((last.states[0], state), _ALL_COUNTIES, last.records + records)]
-        elif records <= at_once:
-            slices.append([_Chunk((state, state), _ALL_COUNTIES, records)])
+        if last and last.second is None and last.records + number <= at_once:
+            slices[-1] = [_Chunk((last.first[0], value), None, last.records + number)]
+        elif number <= at_once or len(blocks.key) == 1:
+            slices.append([_Chunk((value, value), None, number)])
         else:
-            slices.append(_in_counties(state, found, at_once))
+            slices.append(_in_parts(value, found[value], at_once))
     return slices
 
 
-def _in_counties(state: int, counties: list[tuple[int, int]], at_once: int) -> list[_Chunk]:
+def _in_parts(first: int, of_second: Sequence[tuple[int, int]], at_once: int) -> list[_Chunk]:
+    """Chunks of one value of the first column, by values of the second."""
     chunks: list[_Chunk] = []
-    for county, records in counties:
+    for second, records in of_second:
         last = chunks[-1] if chunks else None
-        if last and last.records + records <= at_once:
-            chunks[-1] = _Chunk(last.states, (last.counties[0], county), last.records + records)
+        if last and last.second and last.records + records <= at_once:
+            chunks[-1] = _Chunk(last.first, (last.second[0], second), last.records + records)
         else:
-            chunks.append(_Chunk((state, state), (county, county), records))
+            chunks.append(_Chunk((first, first), (second, second), records))
     return chunks
 
 
@@ -510,194 +542,268 @@ class GroupTabulation:
 
     Attributes
     ----------
+    relation : str
+        SQL of the relation of records; not of a temporary one, which belongs to one cursor.
+    key : tuple of str
+        SQL for the columns of the key of the block of a record, in the order of `BlockFile.key`.
+    where : str
+        SQL for which records count; ``true`` for all.
+    responses : mapping of response to ResponseColumns
+    spaces : mapping of kind to tuple of ResponseGroup
+        By kind of areas the groups that its areas show, by responses of `responses`. Kinds that the areas given to
+        `count_groups` lack are not counted, but a record in one of their groups is in some group.
     attribute : str
         SQL for a number that tells the category of a record.
-    category : numpy.ndarray of uint8
-        The category of each such number; fewer than 64 categories.
-    bases : tuple of str
-        The kinds of areas.
-    race_codes : int
-        How many race codes of a record count.
+    category : numpy.ndarray of uint8 or uint16
+        The category of each such number.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 4096 categories.
     """
 
-    iterations: CharacteristicIterations
+    relation: str
+    key: tuple[str, ...]
+    where: str
+    responses: Mapping[str, ResponseColumns]
+    spaces: Mapping[str, tuple[ResponseGroup, ...]]
     attribute: str
-    category: NDArray[np.uint8]
-    bases: tuple[str, ...]
-    race_codes: int
+    category: NDArray[np.uint8] | NDArray[np.uint16]
+
+    def __post_init__(self) -> None:
+        if self.categories > _MOST_CATEGORIES:
+            raise ValueError(f"records are counted in {_MOST_CATEGORIES} categories at most")
 
     @property
     def categories(self) -> int:
         """How many categories."""
         return int(self.category.max()) + 1
 
+    def condition(self, blocks: BlockFile) -> str:
+        """SQL for the records that count, in blocks that do."""
+        return f"({self.where}) AND {in_chosen(self.key[0], blocks)}"
+
 
 def count_groups(
-    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, areas: GroupAreas, states: frozenset[int]
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, areas: GroupAreas
 ) -> Iterator[SliceCounts]:
-    """Count the relation ``records`` slice after slice of whole states, in order; every record is read once.
+    """Count records slice after slice, in order; every record is read once.
+
+    A slice is all records of some values of the first column of the key that follow one another.
 
     Parameters
     ----------
     db : duckdb.DuckDBPyConnection
-        With `find_areas` done for the same states.
+        With `find_areas` done for the same blocks.
     tabulation : GroupTabulation
+    blocks : BlockFile
     areas : GroupAreas
-    states : frozenset of int
+
+    Raises
+    ------
+    ValueError
+        If there are too many areas, codes and categories to be counted together.
     """
-    granularities: tuple[Granularity, ...] = ("detailed", "coarse")
-    spaces = {g: space_of(tabulation.iterations, g) for g in granularities}
-    singles = {g: _of_single_codes(space) for g, space in spaces.items()}
-    some_iteration = np.logical_or.reduce([np.diff(singles[g].starts) > 0 for g in granularities])
-    codes = _CodeColumns.of(tabulation.iterations, some_iteration)
-    slices = _plan_reading(db, states, _ROWS_AT_ONCE)
+    asked = _Asked.of(tabulation)
+    slices = _plan_reading(db, tabulation, blocks, _ROWS_AT_ONCE)
+    chunks_of_all = iter([chunk for chunks in slices for chunk in chunks])
     # One chunk is read while the one before it is counted: the database and numpy keep a core each busy.
     with ThreadPoolExecutor(1) as reader:
-        reading = deque([reader.submit(_read, db.cursor(), tabulation, chunk, codes) for chunk in slices[0][:1]])
-        upcoming = iter([chunk for chunks in slices for chunk in chunks][1:])
+
+        def read_next() -> Iterator[Future[_Entries]]:
+            for chunk in islice(chunks_of_all, 1):
+                yield reader.submit(_read, db.cursor(), tabulation, blocks, chunk, asked)
+
+        reading = deque(read_next())
         for chunks in slices:
-            lists = dict(singles)
-            parts: dict[str, list[_Pairs]] = {base: [] for base in tabulation.bases}
-            in_no_iteration = 0
+            lists, known, in_no_group = asked.groups, asked.singles, 0
+            parts: dict[str, list[_Pairs]] = {kind: [] for kind in tabulation.spaces if kind in areas.kinds}
             for _ in chunks:
                 entries = reading.popleft().result()
-                reading.extend(
-                    reader.submit(_read, db.cursor(), tabulation, chunk, codes) for chunk in islice(upcoming, 1)
-                )
+                reading.extend(read_next())
                 # Sets of several codes are numbered after those of the chunks before.
-                known = len(lists[granularities[0]].starts) - 1
-                key = np.where(entries.key < codes.singles, entries.key, entries.key + (known - codes.singles))
-                for base, pairs in _by_base(tabulation.bases, areas, entries, key.astype(np.int32)):
-                    parts[base].append(pairs)
-                lists = {g: lists[g].extended(_of_combinations(spaces[g], entries.sets)) for g in granularities}
-                in_some = entries.is_ethnic.copy()
-                for g in granularities:
-                    in_some |= (np.diff(lists[g].starts) > 0)[key[: len(in_some)]]
-                in_no_iteration += int((~in_some).sum())
+                key = np.where(entries.key < asked.singles, entries.key, entries.key + (known - asked.singles))
+                for kind, pairs in _by_kind(parts, areas, entries, key.astype(np.int32), tabulation.categories):
+                    parts[kind].append(pairs)
+                for sets in entries.sets:
+                    known += sets.number
+                    lists = [each.extended(more) for each, more in zip(lists, sets.groups, strict=True)]
+                in_no_group += entries.in_no_group
             yield SliceCounts(
                 areas=areas,
-                first_state=chunks[0].states[0],
-                last_state=chunks[-1].states[1],
+                first=chunks[0].first[0],
+                last=chunks[-1].first[1],
                 records=sum(chunk.records for chunk in chunks),
-                in_no_iteration=in_no_iteration,
+                in_no_group=in_no_group,
                 _categories=tabulation.categories,
-                _spaces=spaces,
-                _iterations_of=lists,
-                _pairs={base: _joined(found) for base, found in parts.items()},
+                _sizes={kind: len(tabulation.spaces[kind]) for kind in parts},
+                _groups_by_key={kind: lists[asked.space_of[kind]] for kind in parts},
+                _pairs={kind: _joined(found) for kind, found in parts.items()},
             )
 
 
-def _by_base(
-    bases: Sequence[str], areas: GroupAreas, entries: "_Entries", key: NDArray[np.int32]
+def _by_kind(
+    kinds: Iterable[str], areas: GroupAreas, entries: "_Entries", key: Indices, categories: int
 ) -> Iterator[tuple[str, _Pairs]]:
-    """Count a chunk by areas of every kind; states and the nation are sums of counties."""
-    county: _Pairs | None = None
-    for base in bases:
-        if base in _OF_COUNTIES:
-            if county is None:
-                county = _counted(areas.counties[entries.piece], key, entries.category)
-            yield base, _merged(county, areas.of_counties[base])
+    """Count a chunk by areas of every kind; those that hold whole sections are sums of these."""
+    by_section: _Pairs | None = None
+    for kind in kinds:
+        if kind in areas.of_sections:
+            if by_section is None:
+                by_section = _counted(areas.sections[entries.piece], key, entries.category, categories)
+            yield kind, _merged(by_section, areas.of_sections[kind], categories)
         else:
-            yield base, _counted(areas.pieces[base][entries.piece], key, entries.category)
-
-
-_OF_COUNTIES: Final = ("nation", "state", "county")
+            yield kind, _counted(areas.pieces[kind][entries.piece], key, entries.category, categories)
 
 
 @dataclass(frozen=True, eq=False)
-class _CodeColumns:
-    """How codes become keys.
+class _Asked:
+    """The questions, and all groups by them; areas of several kinds may show the same.
 
     Attributes
     ----------
-    place : numpy.ndarray of int32
-        Of each code, as a number, its place among all codes.
-    number : int
-        How many codes there are. The key of a race code is its place; that of an ethnicity code follows after those.
-    counts : numpy.ndarray of bool
-        Of each key of a single code whether it is in any iteration.
+    questions : tuple of _Question
+    spaces : tuple of _Space
+    space_of : mapping of kind to int
+        Its place in `spaces`.
+    singles : int
+        How many keys of single codes there are; larger ones are sets of several.
+    groups : list of _Lists
+        By space the groups of each single code.
     """
 
-    place: NDArray[np.int32]
-    number: int
-    counts: NDArray[np.bool_]
-
-    @property
-    def singles(self) -> int:
-        """Keys of single codes; larger ones are sets of several."""
-        return 2 * self.number
+    questions: tuple[_Question, ...]
+    spaces: tuple[_Space, ...]
+    space_of: Mapping[str, int]
+    singles: int
+    groups: list[_Lists]
 
     @staticmethod
-    def of(iterations: CharacteristicIterations, counts: NDArray[np.bool_]) -> "_CodeColumns":
-        """Number the codes."""
-        place = np.full(1 << _CODE_BITS, -1, dtype=np.int32)
-        place[list(iterations.codes)] = np.arange(len(iterations.codes))
-        return _CodeColumns(place, len(iterations.codes), counts)
+    def of(tabulation: GroupTabulation) -> "_Asked":
+        distinct = list(dict.fromkeys(tabulation.spaces.values()))
+        spaces = tuple(_Space.of(groups, tabulation.responses) for groups in distinct)
+        questions, singles = [], 0
+        for name, columns in tabulation.responses.items():
+            in_some = np.zeros(columns.codes, dtype=bool)
+            for space in spaces:
+                in_some |= np.diff(space.members[name].indptr) > 0
+            key = np.append(np.where(in_some, np.arange(singles, singles + columns.codes), -1), -1)
+            questions.append(_Question(name, columns, key.astype(np.int32)))
+            singles += columns.codes
+        # A single code is in every group that it is a member of, alone or not.
+        groups = [
+            reduce(_Lists.extended, (_Lists(m.indptr, m.indices) for m in space.members.values())) for space in spaces
+        ]
+        space_of = {kind: distinct.index(groups) for kind, groups in tabulation.spaces.items()}
+        return _Asked(tuple(questions), spaces, space_of, singles, groups)
 
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """What the records of a chunk say: an entry for race, then one for ethnicity of those whose ethnicity counts.
+    """What the records of a chunk answer: an entry for each question of each record that it puts in some group.
 
     Attributes
     ----------
     piece, key : numpy.ndarray of int32
-    category : numpy.ndarray of uint8
-    is_ethnic : numpy.ndarray of bool, shape (records,)
-        Of each record whether its ethnicity code is in an iteration.
-    sets : numpy.ndarray of int32, shape (sets, race codes)
-        Places of the codes of each set of several, -1 where there is none; their keys follow those of single codes.
+    category : numpy.ndarray of uint8 or uint16
+    in_no_group : int
+        Records without an entry.
+    sets : list of _Sets
+        Their keys follow those of single codes, in order.
     """
 
-    piece: NDArray[np.int32]
-    key: NDArray[np.int32]
-    category: NDArray[np.uint8]
-    is_ethnic: NDArray[np.bool_]
-    sets: NDArray[np.int32]
+    piece: Indices
+    key: Indices
+    category: _Categories
+    in_no_group: int
+    sets: list[_Sets]
 
 
-def _read(db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, chunk: _Chunk, codes: _CodeColumns) -> _Entries:
-    used = RACE_COLUMNS[: tabulation.race_codes]
-    words = [_word(used[:_CODES_IN_WORD]), _word(used[_CODES_IN_WORD:])]
+def _read(
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, chunk: _Chunk, asked: _Asked
+) -> _Entries:
+    words = [_word(word) for question in asked.questions for word in question.columns.words]
+    packed = "".join(f", {word} AS word_{number}" for number, word in enumerate(words))
     rows = db.execute(f"""
-        SELECT piece, {words[0]} AS low, {words[1]} AS high, QSPAN, {tabulation.attribute} AS attribute
-        FROM (SELECT *, {_BLOCK_KEY} AS block FROM records WHERE {chunk.where})
-        JOIN (SELECT * FROM block_pieces WHERE {chunk.blocks}) USING (block)""").fetchnumpy()
-    low, high = (np.asarray(rows[name], dtype=np.int64) for name in ("low", "high"))
+        SELECT * EXCLUDE (block) FROM (
+            SELECT {block_number(tabulation.key, blocks.key)} AS block, {tabulation.attribute} AS attribute{packed}
+            FROM {tabulation.relation} WHERE {tabulation.condition(blocks)} AND {chunk.where(tabulation.key)})
+        JOIN (SELECT * FROM block_pieces WHERE {chunk.blocks(blocks.key)}) USING (block)""").fetchnumpy()
     piece = np.asarray(rows["piece"], dtype=np.int32)
-    # A record whose block was lost, or is there twice, would be counted wrongly and nobody would know.
+    # A record whose block was lost, or is there twice, would be counted wrongly and nobody would know; one without an
+    # answer or a category, too.
     assert len(piece) == chunk.records  # noqa: S101
+    assert not any(np.ma.is_masked(column) for column in rows.values())  # noqa: S101
     category = tabulation.category[np.asarray(rows["attribute"])]
-    several = np.flatnonzero((low >> _CODE_BITS) | high)
-    race = codes.place[low & ((1 << _CODE_BITS) - 1)]
-    sets, number = _distinct(low[several], high[several])
-    race[several] = codes.singles + number
-    shifts = _CODE_BITS * np.arange(_CODES_IN_WORD)
-    digits = np.concatenate([(word[:, None] >> shifts) & ((1 << _CODE_BITS) - 1) for word in sets], axis=1)
-    # "Not Hispanic" is most people's ethnicity, and in no iteration.
-    ethnic = codes.number + codes.place[np.asarray(rows["QSPAN"])]
-    is_ethnic = codes.counts[ethnic]
-    counts = np.flatnonzero(is_ethnic)
+    in_some = np.zeros(len(piece), dtype=bool)
+    keys, records, found = [], [], []
+    first, number = asked.singles, 0
+    for question in asked.questions:
+        each = range(number, number + len(question.columns.words))
+        number = each.stop
+        key, sets = _keys(question, [np.asarray(rows[f"word_{n}"], dtype=np.int64) for n in each], asked, first)
+        given = np.flatnonzero(key >= 0)
+        in_some[given] = True
+        keys.append(key[given])
+        records.append(given)
+        found.append(sets)
+        first += sets.number
+    some = np.concatenate([*records, _NOTHING])
     return _Entries(
-        piece=np.concatenate([piece, piece[counts]]),
-        key=np.concatenate([race, ethnic[counts]]),
-        category=np.concatenate([category, category[counts]]),
-        is_ethnic=is_ethnic,
-        sets=codes.place[digits],
+        piece=piece[some],
+        key=np.concatenate([*keys, np.zeros(0, dtype=np.int32)]),
+        category=category[some],
+        in_no_group=int((~in_some).sum()),
+        sets=found,
     )
+
+
+def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int) -> tuple[Indices, _Sets]:
+    """The key of each record's answer, -1 where it is in no group; sets of several codes are numbered from ``first``.
+
+    Most records give one code, in the first column, and their words need no sorting.
+    """
+    mask = (1 << _CODE_BITS) - 1
+    key = question.of_number[words[0] & mask]
+    more = (words[0] >> _CODE_BITS) != question.rests[0]
+    for word, rest in zip(words[1:], question.rests[1:], strict=True):
+        more |= word != rest
+    several = np.flatnonzero(more)
+    distinct, number = _distinct([word[several] for word in words])
+    shifts = _CODE_BITS * np.arange(_CODES_IN_WORD)
+    digits = np.concatenate([(word[:, None] >> shifts) & mask for word in distinct], axis=1)
+    codes = np.sort(question.columns.place[digits[:, : len(question.columns.columns)]], axis=1)
+    new = codes >= 0
+    new[:, 1:] &= codes[:, 1:] != codes[:, :-1]
+    size = new.sum(axis=1)
+    of_several = size > 1
+    starts = np.append(0, np.cumsum(size[of_several]))
+    given = csr_array(
+        (np.ones(starts[-1], dtype=np.int32), codes[of_several][new[of_several]], starts),
+        shape=(len(starts) - 1, question.columns.codes),
+    )
+    groups = tuple(_groups_of(given, space.members[question.name], space.alone) for space in asked.spaces)
+    in_some = np.zeros(len(starts) - 1, dtype=bool)
+    for lists in groups:
+        in_some |= np.diff(lists.starts) > 0
+    of_sets = question.key[codes[:, -1]]
+    of_sets[of_several] = np.where(in_some, np.arange(first, first + len(in_some)), -1)
+    key[several] = of_sets[number]
+    return key, _Sets(len(in_some), groups)
 
 
 def _word(columns: Sequence[str]) -> str:
     """SQL for up to four codes in one number."""
-    shifted = (f"({column}::BIGINT << {_CODE_BITS * place})" for place, column in enumerate(columns))
-    return " | ".join(shifted) or "0::BIGINT"
+    return " | ".join(f"(({column})::BIGINT << {_CODE_BITS * place})" for place, column in enumerate(columns))
 
 
-def _distinct(low: Ints, high: Ints) -> tuple[tuple[Ints, Ints], Ints]:
-    """Distinct pairs of words, and of each pair its place among them."""
-    order = np.lexsort((low, high))
-    low, high = low[order], high[order]
-    new = np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1])) if len(low) else np.zeros(0, dtype=bool)
+def _distinct(words: Sequence[Ints]) -> tuple[list[Ints], Ints]:
+    """Distinct rows of words, and of each row its place among them."""
+    order = np.lexsort(words)
+    ordered = [word[order] for word in words]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in ordered])
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.cumsum(new) - 1
-    return (low[new], high[new]), number
+    return [word[new] for word in ordered], number

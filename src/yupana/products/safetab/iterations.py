@@ -13,10 +13,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.plan.responses import ResponseGroup
 from yupana.products.safetab.regions import ITERATION_LEVELS, Granularity
 
 MOST_RACE_CODES = 8
 """Race codes of a record."""
+
+RACE, ETHNICITY = "race", "ethnicity"
+"""The questions whose answers iterations group by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,24 @@ class CharacteristicIterations:
     def eligible(self, level: int, granularity: Granularity) -> Eligible:
         """Iterations of a level that areas of a granularity show."""
         return self._eligible[level, granularity]
+
+    def groups(self, granularity: Granularity) -> tuple[ResponseGroup, ...]:
+        """The iterations that areas of a granularity show, those of level 1 before those of level 2."""
+        place = {code: number for number, code in enumerate(self.codes)}
+        return tuple(
+            ResponseGroup(
+                ETHNICITY if iteration.alone is None else RACE,
+                frozenset(place[code] for code in self.members[iteration.code]),
+                alone=bool(iteration.alone),
+            )
+            for level in ITERATION_LEVELS
+            for iteration in self.eligible(level, granularity).iterations
+        )
+
+    def columns(self, level: int, granularity: Granularity) -> slice:
+        """Which of these `groups` are of a level."""
+        sizes = [len(self.eligible(each, granularity).iterations) for each in range(1, level + 1)]
+        return slice(sum(sizes[:-1]), sum(sizes))
 
     def _find(self, level: int, granularity: Granularity) -> Eligible:
         chosen = tuple(i for i in self.iterations if i.level == level and i.is_eligible(granularity))

@@ -1,15 +1,39 @@
-"""Region types of SafeTab: what areas of one kind are called, how their ids are written, which pass they belong to."""
+"""Region types of SafeTab: what areas of one kind are called, what blocks make them, which pass they belong to."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from yupana.arrays import Ints
+from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 
 Run = Literal["us", "pr"]
 Granularity = Literal["detailed", "coarse"]
 
 US: Final[Run] = "us"
 PR: Final[Run] = "pr"
+
+NO_PLACE: Final = 99999
+NO_AIANNH: Final = 9999
+
+_STATE, _COUNTY, _TRACT = BlockColumn("TABBLKST", 2), BlockColumn("TABBLKCOU", 3), BlockColumn("TABTRACTCE", 6)
+_PLACE, _AIANNH = BlockColumn("PLACEFP", 5), BlockColumn("AIANNHCE", 4)
+_AREAS: Final = {
+    areas.name: areas
+    for areas in (
+        BlockAreas("nation", (), "1"),
+        BlockAreas("state", (_STATE,)),
+        BlockAreas("county", (_STATE, _COUNTY)),
+        BlockAreas("tract", (_STATE, _COUNTY, _TRACT)),
+        BlockAreas("place", (_STATE, _PLACE), nowhere={_PLACE.name: NO_PLACE}),
+        BlockAreas("aiannh", (_AIANNH,), nowhere={_AIANNH.name: NO_AIANNH}),
+    )
+}
+
+
+def blocks_of(states: frozenset[int]) -> BlockFile:
+    """The reference file, of which the blocks of some states count."""
+    key = (_STATE, _COUNTY, _TRACT, BlockColumn("TABBLK", 4))
+    return BlockFile("GRF-C", key, (_PLACE, _AIANNH), states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +48,21 @@ class RegionType:
         The pass it is tabulated in; the two passes are over disjoint records.
     base : str
         The kind of area without the pass: ``nation``, ``state``, ``county``, ``tract``, ``place`` or ``aiannh``.
-    width : int
-        Digits of REGION_ID.
     """
 
     name: str
     run: Run
     base: str
-    width: int
+
+    @property
+    def areas(self) -> BlockAreas:
+        """How its areas are made of blocks, by the name of `base`."""
+        return _AREAS[self.base]
+
+    @property
+    def width(self) -> int:
+        """Digits of REGION_ID."""
+        return self.areas.width
 
     @property
     def key(self) -> str:
@@ -49,24 +80,21 @@ class RegionType:
 
 
 REGION_TYPES: Final = (
-    RegionType("USA", US, "nation", 1),
-    RegionType("STATE", US, "state", 2),
-    RegionType("COUNTY", US, "county", 5),
-    RegionType("TRACT", US, "tract", 11),
-    RegionType("PLACE", US, "place", 7),
-    RegionType("AIANNH", US, "aiannh", 4),
-    RegionType("PR-STATE", PR, "state", 2),
-    RegionType("PR-COUNTY", PR, "county", 5),
-    RegionType("PR-TRACT", PR, "tract", 11),
-    RegionType("PR-PLACE", PR, "place", 7),
+    RegionType("USA", US, "nation"),
+    RegionType("STATE", US, "state"),
+    RegionType("COUNTY", US, "county"),
+    RegionType("TRACT", US, "tract"),
+    RegionType("PLACE", US, "place"),
+    RegionType("AIANNH", US, "aiannh"),
+    RegionType("PR-STATE", PR, "state"),
+    RegionType("PR-COUNTY", PR, "county"),
+    RegionType("PR-TRACT", PR, "tract"),
+    RegionType("PR-PLACE", PR, "place"),
 )
 """In the order in which they are measured and written."""
 
 PUERTO_RICO: Final = "72"
 """Its state code."""
-
-NO_PLACE: Final = 99999
-NO_AIANNH: Final = 9999
 
 ITERATION_LEVELS: Final = (1, 2)
 """Regional and detailed; level 0, major race, is never tabulated."""

@@ -1,0 +1,65 @@
+"""What SafeTab counts: its records by race and ethnicity codes, in the areas of one pass."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.confidential.tabulate.groups import GroupTabulation, ResponseColumns, SliceCounts, count_groups
+from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
+from yupana.products.safetab.iterations import ETHNICITY, MOST_RACE_CODES, RACE, CharacteristicIterations
+from yupana.products.safetab.regions import REGION_TYPES, RegionType, Run, blocks_of
+
+_RACE_COLUMNS: Final = tuple(f"QRACE{number}" for number in range(1, MOST_RACE_CODES + 1))
+_NUMBERS: Final = 10_000
+"""Codes have four digits, and 0 is none."""
+
+
+def areas_of(db: duckdb.DuckDBPyConnection, states: frozenset[int], regions: Sequence[RegionType]) -> GroupAreas:
+    """Find the areas of some region types of a pass, by the name of their base."""
+    return find_areas(db, blocks_of(states), [region.areas for region in dict.fromkeys(regions)])
+
+
+def count_iterations(
+    db: duckdb.DuckDBPyConnection,
+    iterations: CharacteristicIterations,
+    areas: GroupAreas,
+    states: frozenset[int],
+    run: Run,
+    cells: tuple[str, NDArray[np.uint8]],
+    race_codes: int,
+) -> Iterator[SliceCounts]:
+    """Count the relation ``records`` by iteration and category, slice after slice of whole states.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+        With `areas_of` done for the same states.
+    iterations : CharacteristicIterations
+    areas : GroupAreas
+    states : frozenset of int
+    run : "us" or "pr"
+    cells : tuple of str and numpy.ndarray of uint8
+        SQL for a number that tells the category of a record, and the category of each such number.
+    race_codes : int
+        How many race codes of a record count.
+    """
+    codes = len(iterations.codes)
+    place = np.full(_NUMBERS, -1, dtype=np.int64)
+    place[list(iterations.codes)] = np.arange(codes)
+    blocks = blocks_of(states)
+    tabulation = GroupTabulation(
+        relation="records",
+        key=tuple(column.name for column in blocks.key),
+        where="true",
+        responses={
+            RACE: ResponseColumns(_RACE_COLUMNS[:race_codes], place, codes),
+            ETHNICITY: ResponseColumns(("QSPAN",), place, codes),
+        },
+        spaces={region.base: iterations.groups(region.granularity) for region in REGION_TYPES if region.run == run},
+        attribute=cells[0],
+        category=cells[1],
+    )
+    return count_groups(db, tabulation, blocks, areas)

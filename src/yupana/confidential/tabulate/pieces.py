@@ -1,0 +1,167 @@
+"""The areas that blocks make, and the pieces that no area divides: what groups are counted by."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Indices, Ints
+from yupana.files.database import named
+from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
+
+_MOST_DIGITS: Final = 18
+"""Digits of a code that fit a number."""
+
+_EVERYTHING: Final = 1
+"""The id of an area that holds every block."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAreas:
+    """The areas that some blocks make; public.
+
+    A piece is all blocks with the same values of the columns that areas are made of, and of the first two of the key. A
+    section is all blocks with the same values of these two, or of the only one.
+
+    Attributes
+    ----------
+    kinds : mapping of kind to BlockAreas
+    ids : mapping of kind to numpy.ndarray of int64
+        Ids of the areas of each kind, as numbers, ascending. 1 for the one area of everything.
+    every : mapping of kind to numpy.ndarray of int64
+        The same with the areas that are left out because no housing unit stands there.
+    pieces : mapping of kind to numpy.ndarray of int32, shape (pieces,)
+        Of each piece the place in `ids` of the area it is in, or -1. Pieces ascend by section.
+    sections : numpy.ndarray of int32, shape (pieces,)
+        The number of the section each piece is in.
+    of_sections : mapping of kind to numpy.ndarray of int32, shape (sections,)
+        The same as `pieces` by section, of the kinds that no section lies across.
+    first : BlockColumn
+        The first column of the key.
+    """
+
+    kinds: Mapping[str, BlockAreas]
+    ids: Mapping[str, Ints]
+    every: Mapping[str, Ints]
+    pieces: Mapping[str, Indices]
+    sections: Indices
+    of_sections: Mapping[str, Indices]
+    first: BlockColumn
+
+    def crosses(self, kind: str) -> bool:
+        """Whether areas of a kind may hold blocks with several values of the first column of the key."""
+        return self.kinds[kind].columns[:1] != (self.first,)
+
+    def within(self, kind: str, first: int, last: int) -> tuple[int, int]:
+        """Which areas of a kind lie in a range of values of the first column of the key, as a range of places in `ids`.
+
+        All, if they cross these.
+        """
+        ids = self.ids[kind]
+        if self.crosses(kind):
+            return 0, len(ids)
+        within = 10 ** (self.kinds[kind].width - self.first.digits)
+        low, high = np.searchsorted(ids, [first * within, (last + 1) * within])
+        return int(low), int(high)
+
+    def written(self, kind: str) -> list[str]:
+        """The codes of the areas of a kind."""
+        areas = self.kinds[kind]
+        if not areas.columns:
+            return [areas.code for _ in self.ids[kind]]
+        return [str(number).zfill(areas.width) for number in self.ids[kind].tolist()]
+
+
+def block_number(values: Sequence[str], key: Sequence[BlockColumn]) -> str:
+    """SQL for the number of a block: the digits of its key, whose values are these SQL, one after another."""
+    number = "0::BIGINT"
+    for value, column in zip(values, key, strict=True):
+        number = f"({number} * {10**column.digits} + ({value}))"
+    return number
+
+
+def in_chosen(value: str, blocks: BlockFile) -> str:
+    """SQL for whether a value of the first column of the key counts."""
+    return "true" if blocks.chosen is None else f"({value}) IN ({', '.join(map(str, sorted(blocks.chosen)))})"
+
+
+def find_areas(db: duckdb.DuckDBPyConnection, blocks: BlockFile, kinds: Sequence[BlockAreas]) -> GroupAreas:
+    """List the areas of some kinds in the relation ``blocks``, and cut them into pieces.
+
+    Leaves a table ``block_pieces`` of the numbers of blocks (`block_number`) and of their pieces. Where blocks have a
+    number of housing units, areas without one are left out.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+        With a relation ``blocks``: the columns of the key, the others, and ``housing_units``, NULL where no list of
+        them is given; all whole numbers.
+    blocks : BlockFile
+    kinds : sequence of BlockAreas
+
+    Raises
+    ------
+    ValueError
+        If a key or a code has more than 18 digits.
+    """
+    if any(sum(c.digits for c in columns) > _MOST_DIGITS for columns in (blocks.key, *(k.columns for k in kinds))):
+        raise ValueError(f"the key of a block and the code of an area have {_MOST_DIGITS} digits at most")
+    used = {column.name for column in blocks.key[:2]}
+    used |= {name for kind in kinds for name in (*(c.name for c in kind.columns), *(kind.nowhere or {}))}
+    columns = [column.name for column in (*blocks.key, *blocks.columns) if column.name in used]
+    # Numbered names, for a column may have any name.
+    numbered = {name: f"column_{number}" for number, name in enumerate(columns)}
+    values = ", ".join(f"{named(name)} AS {number}" for name, number in numbered.items())
+    (first, *_), order = (named(column.name) for column in blocks.key), ", ".join(numbered.values())
+    some = f"FROM blocks WHERE {in_chosen(first, blocks)}"
+    db.execute(f"""
+        CREATE OR REPLACE TABLE pieces AS SELECT *, (row_number() OVER (ORDER BY {order}) - 1)::INTEGER AS piece
+        FROM (SELECT {values}, coalesce(max(housing_units), 1) > 0 AS live {some} GROUP BY {order})
+        """)
+    key = block_number([named(column.name) for column in blocks.key], blocks.key)
+    db.execute(f"""
+        CREATE OR REPLACE TABLE block_pieces AS SELECT block, piece
+        FROM (SELECT {key} AS block, {values} {some}) JOIN pieces USING ({order}) ORDER BY block""")
+    rows = db.execute("SELECT * FROM pieces ORDER BY piece").fetchnumpy()
+    found = {name: rows[number].astype(np.int64) for name, number in numbered.items()}
+    live = rows["live"].astype(bool)
+    of_kind = {kind.name: _numbers(kind, found, len(live)) for kind in kinds}
+    ids = {name: np.unique(of[live & (of >= 0)]) for name, of in of_kind.items()}
+    every = {name: np.unique(of[of >= 0]) for name, of in of_kind.items()}
+    pieces = {name: _places(ids[name], of) for name, of in of_kind.items()}
+    head = blocks.key[:2]
+    section = sum(
+        (found[column.name] * 10 ** sum(c.digits for c in head[place + 1 :]) for place, column in enumerate(head))
+    )
+    _, opens, number = np.unique(section, return_index=True, return_inverse=True)
+    of_head = {column.name for column in head}
+    whole = [k.name for k in kinds if of_head.issuperset((*(c.name for c in k.columns), *(k.nowhere or {})))]
+    return GroupAreas(
+        kinds={kind.name: kind for kind in kinds},
+        ids=ids,
+        every=every,
+        pieces=pieces,
+        sections=number.astype(np.int32),
+        of_sections={name: pieces[name][opens] for name in whole},
+        first=blocks.key[0],
+    )
+
+
+def _numbers(kind: BlockAreas, found: Mapping[str, Ints], pieces: int) -> Ints:
+    """Of each piece the id of the area that it is in, or -1."""
+    number = np.full(pieces, 0 if kind.columns else _EVERYTHING, dtype=np.int64)
+    for column in kind.columns:
+        number = number * 10**column.digits + found[column.name]
+    for name, value in (kind.nowhere or {}).items():
+        number[found[name] == value] = -1
+    return number
+
+
+def _places(ids: Ints, wanted: Ints) -> Indices:
+    """Where numbers stand in an ascending list, or -1."""
+    if not len(ids):
+        return np.full(len(wanted), -1, dtype=np.int32)
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[at] == wanted, at, -1).astype(np.int32)
