@@ -1,13 +1,11 @@
 """Lists of codes and of what each lies in: in a configuration, or in a public file that it names. Public."""
 
-import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from yupana.files.document import check_keys, is_text
-from yupana.files.regular import regular
+from yupana.files.text_rows import read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +87,7 @@ def read_pairs(place: str, told: object, folder: Path, faults: list[str]) -> dic
 
 
 def _rows(place: str, told: dict[str, Any], keys: tuple[str, ...], folder: Path, faults: list[str]) -> list[list[str]]:
-    """The columns of a text file with a header, whose fields stand between ``|`` or ``,``."""
-    path = folder / told["file"]
-    try:
-        with open(path, encoding="utf-8-sig", newline="", opener=regular) as file:
-            return list(_picked([told[key] for key in keys], file.read().splitlines()))
-    except OSError as error:
-        faults.append(f"{place}: {path}: {error.strerror}")
-    except (UnicodeDecodeError, csv.Error):
-        faults.append(f"{place}: {path} is no text file of columns")
-    except KeyError as error:
-        faults.append(f"{place}: {path} has no column {error.args[0]}")
-    return []
-
-
-def _picked(names: list[str], lines: list[str]) -> Iterator[list[str]]:
-    separator = "|" if lines and "|" in lines[0] else ","
-    for row in csv.DictReader(lines, delimiter=separator):
-        yield [(row[name] or "").strip() for name in names]
+    """What a public file says in some columns, which a configuration names."""
+    names = tuple(told[key] for key in keys)
+    rows = read_rows(place, folder / told["file"], names, faults)
+    return [[row.values[name] for name in names] for row in rows]
