@@ -62,10 +62,11 @@ def _most_of_one(groups: Sequence[ResponseGroup], most: int) -> tuple[int, bool]
     there are too many kinds of codes, no record with k codes is in more groups of any code than k times what one code
     is in, nor in more groups alone than each of its codes is a member of (docs/tables-privacy.md, lemma 3).
     """
-    kinds = {
-        frozenset(place for place, group in enumerate(groups) if code in group.members)
-        for code in frozenset().union(*(group.members for group in groups))
-    }
+    of_code: dict[int, list[int]] = {}
+    for place, one in enumerate(groups):
+        for code in one.members:
+            of_code.setdefault(code, []).append(place)
+    kinds = set(map(frozenset, of_code.values()))
     alone = frozenset(place for place, group in enumerate(groups) if group.alone)
     if not kinds:
         return 0, True

@@ -111,6 +111,11 @@ class DescribedFile:
     blocks: tuple[Column, ...] = ()
 
     @property
+    def block(self) -> str:
+        """What the columns that name a record's block are called as one column of a join."""
+        return in_join(self.name, "+".join(column.name for column in self.blocks))
+
+    @property
     def schema(self) -> RecordFile:
         """How the file is read: its columns are called there as in a join, so that none has a name of SQL's own."""
         keys = [Column(name, range(1), key=True) for name in dict.fromkeys((self.key, self.link)) if name]
@@ -447,8 +452,15 @@ class Description:
 
     def by_response(self, level: DescribedLevel) -> tuple[ResponseGroup, ...]:
         """The groups of a level that responses decide."""
-        found = (self.groups.get(code) for code in level.groups)
-        return tuple(group for group in found if isinstance(group, ResponseGroup))
+        return tuple(group for groups in self.of_responses(level).values() for group in groups.values())
+
+    def of_responses(self, level: DescribedLevel) -> Mapping[str, Mapping[str, ResponseGroup]]:
+        """The same by response and code."""
+        found: dict[str, dict[str, ResponseGroup]] = {}
+        for code in level.groups:
+            if isinstance(group := self.groups.get(code), ResponseGroup):
+                found.setdefault(group.response, {})[code] = group
+        return found
 
     @property
     def responses(self) -> Mapping[str, MultipleResponse]:

@@ -13,7 +13,8 @@ import numpy as np
 from yupana.arrays import Flags, Ints
 from yupana.plan.classes import Classes, TooManyClassesError, classify
 from yupana.plan.predicates import Where
-from yupana.products.described.description import AreaKind, DescribedLevel, DescribedTable, Description
+from yupana.plan.responses import most_groups
+from yupana.products.described.description import AreaKind, DescribedLevel, DescribedTable, Description, in_join
 
 _MOST_COMPARED: Final = 1 << 28
 """Most products of a class, a class and a cell that are compared at once."""
@@ -42,12 +43,17 @@ class Footprints:
     overlap : Cells
         The most cells that one record counts in, whatever its columns hold.
     kind : AreaKind
+    place : str
+        The column that tells in which areas of the kind a record lies; empty where one area holds everything.
     classes : Classes or None
         Of combinations of values, by the groups, cells and number of areas that they count in; None if there are too
         many combinations.
     within : ndarray of bool, shape (classes,)
         Which are of the universe.
-    members : ndarray of bool, shape (groups by cells, classes)
+    rows : tuple of (str, int)
+        Of each group of conditions its cells: an empty name, and 1. Of all groups by one response together the cells of
+        one of them: the response, and how many of the groups a record is in at most.
+    members : ndarray of bool, shape (rows, classes)
     areas : ndarray of int64, shape (classes,)
         How many areas the records of a class lie in.
     common : ndarray of int64
@@ -56,8 +62,10 @@ class Footprints:
 
     overlap: Cells
     kind: AreaKind
+    place: str
     classes: Classes | None
     within: Flags
+    rows: tuple[tuple[str, int], ...]
     members: Flags
     areas: Ints
     common: Ints
@@ -68,7 +76,7 @@ class Footprints:
         Parameters
         ----------
         shared : collection of str
-            The columns, as a join names them.
+            The columns, as a join names them; and responses, and the block as one column, of descriptions with blocks.
         """
         most = 2 * self.overlap.number
         if self.classes is None:
@@ -83,32 +91,39 @@ class Footprints:
         best = Cells(0, exact=True)
         for row in sets:
             classes = np.unique(row)
-            found = self._farthest(classes[self.within[classes]], one_area=self.kind.column in {"", *shared})
+            found = self._farthest(classes[self.within[classes]], shared)
             best = max(best, found, key=lambda cells: (cells.number, cells.exact))
             if best == Cells(most, exact=True):
                 break
         return best
 
-    def _farthest(self, classes: Ints, *, one_area: bool) -> Cells:
-        """Of records of some classes that lie in the same areas, or in any."""
+    def _farthest(self, classes: Ints, shared: Collection[str]) -> Cells:
+        """Of records of some classes that agree in some columns: in their areas if what tells these is among them."""
         if not len(classes):
             return Cells(0, exact=True)
-        weight = self.areas[classes] * self.members[:, classes].sum(axis=0)
+        one_area, number = self.place in {"", *shared}, np.array([number for _, number in self.rows])
+        # Two records that may answer otherwise may be in groups of which none is of both.
+        agreeing = np.array([response in {"", *shared} for response, _ in self.rows])
+        plain = bool(agreeing.all() and (number == 1).all())
+        weight = self.areas[classes] * (number @ self.members[:, classes])
         heaviest, most = classes[np.argsort(-weight, kind="stable")], 2 * int(weight.max())
         for some in (heaviest[:_HEAVIEST], heaviest):
             if len(some) ** 2 * len(self.members) > _MOST_COMPARED:
                 break
             of = self.members[:, some].astype(np.float32)
-            both = (of.T @ of).astype(np.int64)
+            together = of.T @ of
+            both = together if plain else (of[agreeing].T * number[agreeing]) @ of[agreeing]
             areas = self.areas[some]
-            weight = areas * np.diag(both)
+            weight = areas * (number @ of).astype(np.int64)
             common = areas[:, None] if one_area else self.common[areas[:, None], areas]
-            far = weight[:, None] + weight - 2 * common * both
+            far = weight[:, None] + weight - 2 * common * both.astype(np.int64)
             best = int(far.max())
-            # Records without a group and cell in common may lie in any areas; others in those that cells do not read.
-            exact = one_area or self._areas_are_free or not both[far == best].all()
+            # Records without a cell in common may lie in any areas, and answer anything; others in areas that cells do
+            # not read.
+            apart = not together[far == best].all()
+            exact = apart or (agreeing.all() and (one_area or self._areas_are_free))
             if best == most or len(some) == len(classes):
-                return Cells(best, exact)
+                return Cells(best, self.overlap.exact and bool(exact))
         return Cells(most, exact=False)
 
     @property
@@ -122,19 +137,38 @@ class Footprints:
 def footprints(description: Description, table: DescribedTable, level: DescribedLevel) -> Footprints:
     """Find the sets of cells of a level that records of a table can count in."""
     kind, of_group = description.areas[level.areas], description.predicates(table)
-    predicates = [cell for code in level.groups for cell in of_group[code]]
-    sizes = sorted({len(inside) for inside in kind.of})
+    place = description.files[table.counts].block if kind.blocks else kind.column
+    groups, exact = _groups(description, level)
+    predicates = [cell for _, _, code in groups for cell in of_group[code]]
+    rows = tuple((response, number) for response, number, _ in groups for _ in table.cells)
+    sizes = sorted({len(inside) for inside in kind.of}) or [1]
     lie_in = [Where(((kind.column, frozenset(_lying_in(kind, size))),)) for size in sizes if len(sizes) > 1]
     try:
         classes = classify(description.of_record(table), [table.universe, *predicates, *lie_in])
     except TooManyClassesError:
-        bound = Cells(kind.overlap * len(level.groups) * len(table.cells), exact=False)
+        bound = Cells(kind.overlap * sum(number for _, number in rows), exact=False)
         nothing = np.zeros((0, 0), dtype=np.bool_)
-        return Footprints(bound, kind, None, nothing.ravel(), nothing, *np.zeros((2, 0), dtype=np.int64))
+        return Footprints(bound, kind, place, None, nothing.ravel(), (), nothing, *np.zeros((2, 0), dtype=np.int64))
     (within,), members, numbers = np.split(classes.members, [1, 1 + len(predicates)])
     areas = np.array(sizes) @ numbers if lie_in else np.full(classes.count, sizes[0])
-    overlap = Cells(int((areas * members.sum(axis=0)).max(initial=0)), exact=True)
-    return Footprints(overlap, kind, classes, within, members, areas.astype(np.int64), _in_common(kind))
+    counted = np.array([number for _, number in rows]) @ members
+    overlap = Cells(int((areas * counted).max(initial=0)), exact)
+    return Footprints(overlap, kind, place, classes, within, rows, members, areas.astype(np.int64), _in_common(kind))
+
+
+def _groups(description: Description, level: DescribedLevel) -> tuple[list[tuple[str, int, str]], bool]:
+    """Groups of conditions, each with its code; of each response how many groups a record is in, and the code of one.
+
+    And whether some record is in so many groups of every response.
+    """
+    by_response, exact = description.of_responses(level), True
+    decided = {code for groups in by_response.values() for code in groups}
+    found = [("", 1, code) for code in level.groups if code not in decided]
+    for name, groups in by_response.items():
+        number, attained = most_groups(groups.values(), {name: description.responses[name].most})
+        found.append((in_join(*name.split(".", 1)), number, next(iter(groups))))
+        exact = exact and attained
+    return found, exact
 
 
 def _lying_in(kind: AreaKind, number: int) -> list[int]:
@@ -143,9 +177,9 @@ def _lying_in(kind: AreaKind, number: int) -> list[int]:
 
 
 def _in_common(kind: AreaKind) -> Ints:
-    """How many areas two records have in common at least, by how many each lies in; 0 where there are many sets."""
+    """How many areas two records have in common at least, by how many each lies in; 0 where that is unknown."""
     sets = dict.fromkeys(kind.of)
-    if len(sets) > _MOST_SETS:
+    if len(sets) > _MOST_SETS or kind.blocks:
         return np.zeros((kind.overlap + 1, kind.overlap + 1), dtype=np.int64)
     inside = np.zeros((len(sets), len(kind.codes)), dtype=np.float32)
     for row, areas in zip(inside, sets, strict=True):

@@ -1,19 +1,25 @@
 """Read the kinds of areas of a description, its groups, and the levels that cross them. Public."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from yupana.errors import nearest
 from yupana.files.codes import read_pairs
 from yupana.files.document import Number, check_keys, is_text, read_table
+from yupana.geography.block_file import BlockFile
 from yupana.geography.hierarchy import check_level_names, hierarchy_of
 from yupana.plan.predicates import Where
-from yupana.products.described.description import EVERYONE, AreaKind, DescribedLevel, in_join
+from yupana.plan.responses import ResponseGroup
+from yupana.products.described.description import EVERYONE, AreaKind, DescribedFile, DescribedLevel, in_join
+from yupana.products.described.reading.blocks import read_block_areas
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.document import DescriptionDocument
+from yupana.products.described.reading.group_lists import GroupList, is_group_code, listed_groups, read_group_lists
+from yupana.products.described.reading.responses import members_of, response_of
 
+_OPTIONAL: Final = ("column", "from", "first", "of", "code", "labels", "blocks", "nowhere")
 _LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
 
 
@@ -25,11 +31,14 @@ class AreaReader:
     ----------
     doc : DescriptionDocument
     conditions : ConditionReader
+    blocks : BlockFile or None
+        That areas are made of, where there is one.
     areas : dict of name to AreaKind
     """
 
     doc: DescriptionDocument
     conditions: ConditionReader
+    blocks: BlockFile | None
     areas: dict[str, AreaKind] = field(default_factory=dict)
 
     def read(self) -> dict[str, AreaKind]:
@@ -84,12 +93,19 @@ class AreaReader:
     def _area(self, name: str, told: dict[str, Any]) -> AreaKind:
         place = f"areas.{name}"
         self.doc.check_name(place, name)
-        check_keys(place, told, (), self.doc.faults, optional=("column", "from", "first", "of", "code", "labels"))
+        check_keys(place, told, (), self.doc.faults, optional=_OPTIONAL)
         labels = {
             code: label
             for code, label in read_table(f"{place}.labels", told.get("labels", {}), self.doc.faults).items()
             if self.doc.is_text(f"{place}.labels.{code}", label)
         }
+        if "blocks" in told:
+            return read_block_areas(self.doc, name, told, labels, self.blocks)
+        if "nowhere" in told:
+            self.doc.faults.append(f"{place}.nowhere: is of areas that are made of blocks")
+        if self.blocks and told.keys() & {"column", "from", "first", "of"}:
+            text = "where there is a file of blocks, areas are made of these (blocks) or hold everything (code)"
+            self.doc.faults.append(f"{place}: {text}")
         if "from" in told:
             return self._area_above(name, told, labels)
         if "column" not in told:
@@ -157,22 +173,52 @@ def _area_kind(name: str, column: str, pairs: Iterable[Sequence[str]], labels: M
     return AreaKind(name, column, codes, of, labels)
 
 
-def read_groups(doc: DescriptionDocument, conditions: ConditionReader) -> dict[str, Where]:
-    """Which records each population group holds."""
-    found = {}
+def read_groups(
+    doc: DescriptionDocument, conditions: ConditionReader, files: Mapping[str, DescribedFile]
+) -> tuple[dict[str, Where | ResponseGroup], dict[str, GroupList]]:
+    """Which records each population group holds, those of lists among them; and the lists."""
+    before = len(doc.faults)
+    lists = read_group_lists(doc, files)
+    if len(doc.faults) > before:
+        return {}, lists
+    found: dict[str, Where | ResponseGroup] = {}
+    places: dict[str, dict[str, int]] = {}
     for code, told in doc.tables_of("groups"):
         place = f"groups.{code}"
-        if (code,) == EVERYONE or not is_text(code) or "|" in code:
+        if not is_group_code(code):
             doc.faults.append(f"{place}: is no code for a group; * is everyone")
-        check_keys(place, told, ("where",), doc.faults, optional=("label",))
         if "label" in told:
             doc.is_text(f"{place}.label", told["label"])
-        found[code] = conditions.where(f"{place}.where", told.get("where"))
-    return found
+        if "response" not in told:
+            check_keys(place, told, ("where",), doc.faults, optional=("label",))
+            found[code] = conditions.where(f"{place}.where", told.get("where"))
+            continue
+        check_keys(place, told, ("response", "codes"), doc.faults, optional=("label", "alone"))
+        response = response_of(doc, f"{place}.response", told["response"], files)
+        if response is None:
+            continue
+        of = places.setdefault(told["response"], members_of(response))
+        found[code] = _by_response(doc, place, told, of)
+    return found, lists
+
+
+def _by_response(doc: DescriptionDocument, place: str, told: dict[str, Any], of: Mapping[str, int]) -> ResponseGroup:
+    """A group by a response; ``of`` are its codes, with their places."""
+    codes, alone = told.get("codes"), told.get("alone", False)
+    if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
+        doc.faults.append(f"{place}.codes: must be a list of codes of {told['response']}")
+        codes = []
+    strange = [f"{code!r}{nearest(code, of)}" for code in codes if code not in of]
+    doc.fault_each(f"{place}.codes", f"no code of {told['response']} is", strange)
+    if len(set(codes)) < len(codes):
+        doc.faults.append(f"{place}.codes: names one twice")
+    if not isinstance(alone, bool):
+        doc.faults.append(f"{place}.alone: must be true or false")
+    return ResponseGroup(told["response"], frozenset(of[code] for code in codes if code in of), alone is True)
 
 
 def read_levels(
-    doc: DescriptionDocument, areas: Mapping[str, AreaKind], groups: Mapping[str, Where]
+    doc: DescriptionDocument, areas: Mapping[str, AreaKind], groups: Collection[str], lists: Mapping[str, GroupList]
 ) -> dict[str, DescribedLevel]:
     """Kinds of areas crossed with groups; a kind of areas is a level of everyone, too."""
     levels = {name: DescribedLevel(name, name, EVERYONE) for name in areas}
@@ -184,13 +230,18 @@ def read_levels(
         kind = told.get("areas")
         if kind not in areas:
             doc.faults.append(f"{place}.areas: {kind!r} is no kind of areas{nearest(str(kind), areas)}")
-        of = told.get("groups", list(EVERYONE))
+        before = len(doc.faults)
+        of = listed_groups(doc, f"{place}.groups", told.get("groups", list(EVERYONE)), lists)
+        if len(doc.faults) > before:
+            continue
         if not isinstance(of, list) or not of or not all(isinstance(code, str) for code in of):
-            doc.faults.append(f"{place}.groups: must be a list of codes of groups")
+            doc.faults.append(f"{place}.groups: must be a list of codes of groups, or say from which lists they are")
             continue
         strange = [code for code in of if code not in groups and (code,) != EVERYONE]
         doc.fault_each(f"{place}.groups", "is no group", map(repr, strange))
         if len(set(of)) < len(of):
             doc.faults.append(f"{place}.groups: names one twice")
+        if "groups" in told:
+            told["groups"] = of
         levels[name] = DescribedLevel(name, str(kind), tuple(of))
     return levels

@@ -18,6 +18,7 @@ from yupana.products.census import MECHANISMS
 from yupana.products.described.description import NUMBERS, DescribedTable, Description
 from yupana.products.described.plan import budgets_for_margins
 from yupana.products.described.reading.areas import AreaReader, read_groups, read_levels
+from yupana.products.described.reading.blocks import check_blocks, read_blocks
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.criteria import CriteriaReader
 from yupana.products.described.reading.document import NAME, DescriptionDocument
@@ -41,7 +42,7 @@ _OPTIONAL: Final = (
         "noise_distribution",
     ),
     # What TopDown makes of the tables is read there; they can be measured one by one all the same.
-    *("criteria", "postprocess", "hierarchies", "topdown"),
+    *("criteria", "postprocess", "hierarchies", "topdown", "blocks", "group_lists"),
 )
 _NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
 
@@ -72,7 +73,8 @@ def parse(document: object, folder: Path, faults: list[str]) -> Description | No
 
 def _read(doc: DescriptionDocument) -> Description | None:
     """Each part takes what stands before it; where a part has faults, those after it are not read."""
-    head, records = _head(doc), RecordReader(doc)
+    head, blocks = _head(doc), read_blocks(doc)
+    records = RecordReader(doc, blocks)
     records.read()
     if doc.faults:
         return None
@@ -80,14 +82,15 @@ def _read(doc: DescriptionDocument) -> Description | None:
     conditions.read_recodes()
     if doc.faults:
         return None
-    areas, groups = AreaReader(doc, conditions).read(), read_groups(doc, conditions)
+    areas = AreaReader(doc, conditions, blocks).read()
+    groups, lists = read_groups(doc, conditions, records.files)
     labels = {code: str(told.get("label", code)) for code, told in doc.tables_of("groups")}
     if doc.faults:
         return None
-    levels = read_levels(doc, areas, groups)
+    levels = read_levels(doc, areas, groups, lists)
     if doc.faults:
         return None
-    reader = TableReader(doc, records.files, conditions, areas, levels, _numbers(doc))
+    reader = TableReader(doc, records.files, conditions, areas, levels, lists, _numbers(doc))
     tables = [reader.read(name, told) for name, told in doc.tables_of("tables")]
     names = [name for table in tables if table for name in (table.name, *(sums.name for sums in table.sums))]
     doc.fault_each("tables", "is the name of two tables", (n for n in dict.fromkeys(names) if names.count(n) > 1))
@@ -98,7 +101,7 @@ def _read(doc: DescriptionDocument) -> Description | None:
         return None
     made = Description(
         **head, unit=records.unit, files=records.files, areas=areas, groups=groups, group_labels=labels,
-        tables=tuple(table for table in tables if table), document=doc.told, postprocess=postprocess,
+        tables=tuple(table for table in tables if table), document=doc.told, postprocess=postprocess, blocks=blocks,
     )  # fmt: skip
     _check(doc, made)
     try:
@@ -145,6 +148,9 @@ def _numbers(doc: DescriptionDocument) -> tuple[str, ...]:
 
 def _check(doc: DescriptionDocument, made: Description) -> None:
     """What follows from everything together: sensitivities, and cells that nothing can count in."""
+    check_blocks(doc, made)
+    if doc.faults:
+        return
     for table in made.tables:
         _check_cells(doc, made, table)
         _check_detail(doc, table)

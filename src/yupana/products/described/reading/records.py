@@ -6,13 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from yupana.errors import nearest
-from yupana.files.codes import read_codes
 from yupana.files.columns import Column
 from yupana.files.document import Number, check_keys, is_text, read_table
+from yupana.geography.block_file import BlockFile
 from yupana.products.described.description import DescribedColumn, DescribedFile
+from yupana.products.described.reading.coded import read_coded
 from yupana.products.described.reading.document import DescriptionDocument
+from yupana.products.described.reading.responses import read_responses
 
 _RANGE: Final = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
+_OPTIONAL: Final = ("key", "parent", "record", "hashed", "responses")
 MOST_VALUES: Final = 1_000_000
 """Most values of a column of whole numbers."""
 
@@ -24,6 +27,8 @@ class RecordReader:
     Attributes
     ----------
     doc : DescriptionDocument
+    blocks : BlockFile or None
+        Which names the columns that records of counted files have of their blocks.
     files : dict of name to DescribedFile
         Parents before children.
     columns : dict of str to DescribedColumn
@@ -33,16 +38,22 @@ class RecordReader:
     """
 
     doc: DescriptionDocument
+    blocks: BlockFile | None = None
     files: dict[str, DescribedFile] = field(default_factory=dict)
     columns: dict[str, DescribedColumn] = field(default_factory=dict)
     unit: str = ""
 
     def read(self) -> None:
         """Read them all."""
+        counted = {told.get("counts") for _, told in self.doc.tables_of("tables")} if self.blocks else set()
+        block = tuple(
+            Column(column.name, range(10**column.digits), width=column.digits)
+            for column in (self.blocks.key if self.blocks else ())
+        )
         for name, told in self.doc.tables_of("files"):
             place = f"files.{name}"
             self.doc.check_name(place, name)
-            check_keys(place, told, ("columns",), self.doc.faults, optional=("key", "parent", "record", "hashed"))
+            check_keys(place, told, ("columns",), self.doc.faults, optional=_OPTIONAL)
             parent = read_table(f"{place}.parent", told.get("parent", {}), self.doc.faults)
             if parent:
                 check_keys(f"{place}.parent", parent, ("file", "column"), self.doc.faults)
@@ -52,9 +63,14 @@ class RecordReader:
                 continue
             key, above, link, record = names
             self._check_keys(place, key, link)
-            columns = self._columns(name, told.get("columns"), {key, link})
+            blocks = block if name in counted else ()
+            taken = {key, link, *(column.name for column in blocks)}
+            columns = self._columns(name, told.get("columns"), taken)
+            responses = read_responses(self.doc, name, told.get("responses", {}), {*taken, *columns})
             hashed = self._hashed(place, told, [*(field for field in dict.fromkeys((key, link)) if field), *columns])
-            self.files[name] = DescribedFile(name, record, key, above, link, columns, hashed=hashed)
+            self.files[name] = DescribedFile(
+                name, record, key, above, link, columns, hashed=hashed, responses=responses, blocks=blocks
+            )
         if not self.files:
             self.doc.faults.append("files: describes none")
         self._check_links()
@@ -157,7 +173,7 @@ class RecordReader:
             self.doc.check_name(place, name)
             if name.lower() in {key.lower() for key in (*keys, *found)}:
                 self.doc.faults.append(
-                    f"{place}: stands twice, or is a key or a link, which have no values to count by"
+                    f"{place}: stands twice, or is a key, a link or part of a block, which have no values to count by"
                 )
             of = read_table(place, given, self.doc.faults)
             check_keys(place, of, (), self.doc.faults, optional=("codes", "whole", "fixed", "missing", "occurring"))
@@ -174,14 +190,7 @@ class RecordReader:
 
     def _domain(self, place: str, name: str, of: dict[str, Any]) -> tuple[Column, Mapping[int, str]]:
         if "codes" in of:
-            listed = read_codes(f"{place}.codes", of["codes"], self.doc.folder, self.doc.faults)
-            of["codes"] = listed.document
-            codes, labels, missing = listed.codes, listed.labels, of.get("missing", "")
-            if "missing" in of:
-                if not is_text(missing) or set('|"') & set(missing) or missing in codes:
-                    self.doc.faults.append(f"{place}.missing: must be a code that is not listed, without | and quotes")
-                codes, labels = (missing, *codes), (missing, *labels)
-            return Column(name, range(len(codes)), words=codes, blank=missing), dict(enumerate(labels))
+            return read_coded(self.doc, place, name, of)
         if "missing" in of:
             self.doc.faults.append(f"{place}.missing: is of columns of codes")
         low_high = whole_range(of["whole"])

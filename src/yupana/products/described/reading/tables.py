@@ -25,6 +25,7 @@ from yupana.products.described.description import (
 )
 from yupana.products.described.reading.conditions import Classified, ConditionReader
 from yupana.products.described.reading.document import NAME, DescriptionDocument
+from yupana.products.described.reading.group_lists import GroupList, listed_groups
 
 MOST_CELLS: Final = 100_000
 RESERVED: Final = (
@@ -51,6 +52,7 @@ class TableReader:
     conditions : ConditionReader
     areas : mapping of name to AreaKind
     levels : mapping of name to DescribedLevel
+    lists : mapping of name to GroupList
     numbers : tuple of str
         Columns of numbers that tables have.
     wanted : dict of ``table/level`` to Fraction
@@ -62,6 +64,7 @@ class TableReader:
     conditions: ConditionReader
     areas: Mapping[str, AreaKind]
     levels: Mapping[str, DescribedLevel]
+    lists: Mapping[str, GroupList]
     numbers: tuple[str, ...] = NUMBERS
     wanted: dict[str, Fraction] = field(default_factory=dict)
 
@@ -289,7 +292,7 @@ class TableReader:
         if column := self.areas[level.areas].column:
             self.conditions.check_reach(f"{place}.budget.{level.name}", column, chain)
         for code in level.groups:
-            of = {} if (code,) == EVERYONE or code in own else self.doc.told["groups"][code]["where"]
+            of = {} if (code,) == EVERYONE or code in own else self.doc.told["groups"][code].get("where", {})
             for name in of:
                 column = (
                     self.conditions.recodes[name].column
@@ -313,10 +316,8 @@ class TableReader:
         steps = self._steps(f"{place}.steps", told.get("steps"), names)
         thresholds = self._thresholds(f"{place}.thresholds", told.get("thresholds"), len(steps) - 1, levels)
         share = self.doc.fraction(f"{place}.share", told["share"]) if "share" in told else Fraction(0)
-        coarsest = told.get("coarsest", [])
         known = {code for level in levels for code in self.levels[level].groups}
-        if not isinstance(coarsest, list) or any(code not in known for code in coarsest):
-            self.doc.faults.append(f"{place}.coarsest: must be a list of groups of the levels of the table")
+        coarsest = self._coarsest(f"{place}.coarsest", told, known)
         leave_out = {}
         for level, chance in read_table(f"{place}.leave_out", told.get("leave_out", {}), self.doc.faults).items():
             if level not in levels:
@@ -329,6 +330,23 @@ class TableReader:
         return Detail(
             steps, thresholds, share, frozenset(coarsest), {level: of for level, of in leave_out.items() if of}
         )
+
+    def _coarsest(self, place: str, told: dict[str, Any], known: Collection[str]) -> list[str]:
+        """What is told of the groups that always get the first step; of those of lists, the ones that there are."""
+        before = len(self.doc.faults)
+        listed = listed_groups(self.doc, place, told.get("coarsest", []), self.lists)
+        if isinstance(told.get("coarsest"), dict) and isinstance(listed, list):
+            told["coarsest"] = [code for code in listed if code in known]
+            if listed and not told["coarsest"]:
+                self.doc.faults.append(f"{place}: chooses no group of the levels of the table")
+            listed = told["coarsest"]
+        if len(self.doc.faults) > before:
+            return []
+        if not isinstance(listed, list) or any(code not in known for code in listed):
+            text = "must be a list of groups of the levels of the table, or say from which lists they are"
+            self.doc.faults.append(f"{place}: {text}")
+            return []
+        return listed
 
     def _steps(self, place: str, told: object, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         if not isinstance(told, list) or len(told) < 2 or not all(isinstance(step, list) and step for step in told):
