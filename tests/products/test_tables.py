@@ -21,7 +21,7 @@ from yupana.release.rows import Coded, write_rows
 from yupana.release.tables import Format, checksum, read_table
 
 KINDS = ("USA", "STATE", "COUNTY")
-CODES = Codes("regexp_full_match(REGION_ID, '[0-9]{3}') AND length(ITERATION_CODE) = 1", lambda level: level)
+CODES = Codes(lambda _: "regexp_full_match(REGION_ID, '[0-9]{3}') AND length(ITERATION_CODE) = 1", lambda level: level)
 KEYS = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")
 
 

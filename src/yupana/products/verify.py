@@ -42,8 +42,8 @@ class Codes:
 
     Attributes
     ----------
-    written : str
-        SQL: whether the codes of a group are written as they are to be.
+    written : callable
+        Of a family SQL for whether the codes of a group are written as they are to be.
     region_type : callable
         Of a level, as plans name it, the kind of its areas.
     groups : callable, optional
@@ -54,7 +54,7 @@ class Codes:
         Most coterminous areas that may be combined.
     """
 
-    written: str
+    written: Callable[[Family], str]
     region_type: Callable[[str], str]
     groups: Callable[[Family, str], Iterable[Key]] | None = None
     may_lack: frozenset[tuple[str, str]] = frozenset()
@@ -279,7 +279,7 @@ class _Checks:
             f"_s{i}_{j}": _parts(choice, c) for i, other in enumerate(others) for j, c in enumerate(other.cells)
         }
         groups = self._gather(family, table, weights)
-        yield self._whole(table, groups, len(marginals))
+        yield self._whole(family, table, groups, len(marginals))
         for i, other in enumerate(others):
             yield _summed_in(other, f"_s{i}", table, groups, keys)
         if self.release.plan is not None and (due := self._due(name, self.release.plan)):
@@ -318,7 +318,7 @@ class _Checks:
             f" ON {_same(table.columns, 't', 'c')} GROUP BY {keys}",
         )
 
-    def _whole(self, table: Table, groups: str, marginals: int) -> Check:
+    def _whole(self, family: Family, table: Table, groups: str, marginals: int) -> Check:
         """That groups have each cell of their table once, and marginals that add up."""
         name, rows = table.name, len(table.cells)
         texts = [
@@ -326,7 +326,7 @@ class _Checks:
             f"{name}: every row is of a cell of the table",
             f"{name}: areas and iterations are written as codes",
         ]
-        broken = ["_known > _cells", "_n > _known", f"_hidden OR NOT ({self.codes.written})"]
+        broken = ["_known > _cells", "_n > _known", f"_hidden OR NOT ({self.codes.written(family)})"]
         if rows > 1:
             apart = [f"(NOT _m{i}_hidden AND _m{i} <> 0)" for i in range(marginals)]
             texts.append(f"{name}: marginals are the sums of their cells")

@@ -81,7 +81,7 @@ def test_records_that_fit_have_no_findings(tmp_path: Path) -> None:
             ],
         ),
         ({"homes": "home id,where\n", "my_people": "id,home,employed,age\n"}, []),
-        ({"homes": None}, ["homes.csv or homes.parquet: file_present: no such file in FOLDER"]),
+        ({"homes": None}, ["homes.csv or homes.txt or homes.parquet: file_present: no such file in FOLDER"]),
         ({"homes": ""}, ["homes.csv: not_empty: the file is empty: not even a header"]),
         (
             {"homes": HOMES.replace("where", "place")},

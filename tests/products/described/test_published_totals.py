@@ -202,7 +202,7 @@ def test_totals_that_change_while_they_are_read_are_refused(
 ) -> None:
     read_as_they_were = published._read
 
-    def change(description: Description, path: Path) -> dict[str, published.PublishedSizes]:
+    def change(description: Description, path: Path) -> dict[str, published.PublishedGroups]:
         found = read_as_they_were(description, path)
         path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
         return found

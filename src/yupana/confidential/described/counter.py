@@ -1,8 +1,9 @@
 """The counter of described tables: from record files to noisy counts."""
 
+from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door
 from yupana.confidential.counter import Counter, Observed, Told, input_checksums, not_published
+from yupana.confidential.described.block_counts import BlockCounts, count_blocks, measure_blocks
 from yupana.confidential.described.criteria import TESTED, tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, open_described
@@ -19,27 +21,42 @@ from yupana.confidential.request import RunRequest, in_output
 from yupana.errors import InputError, OutputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
+from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
 from yupana.products.described.product import SYSTEM, TABLES, without_noise
-from yupana.products.described.published import PublishedSizes, PublishedSource, read_source, tables_by_size
+from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
 from yupana.products.described.tables import published_tables, total_name
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.release.check import describe
 from yupana.release.rows import write_all
-from yupana.release.tables import ReleaseTable, table_of
+from yupana.release.tables import ReleaseTable, checksum, table_of
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DescribedCounts(Sealed):
-    """Exact counts by ``table/level``, how many records limits left out by table, and the totals that decide detail."""
+    """Exact counts by ``table/level``, how many records limits left out by table, and the totals that decide detail.
+
+    Of a description with a file of blocks the counts by file, each of which may be a stream, and how many records are
+    in no group.
+    """
 
     by_level: Mapping[str, Ints]
     left_out: Mapping[str, int]
-    sizes: Mapping[str, PublishedSizes]
+    sizes: Mapping[str, PublishedGroups]
+    blocks: Iterable[BlockCounts] = ()
+    in_no_group: Numbers[str] = field(default_factory=Numbers)
+
+    def measured(
+        self, config: Description, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True
+    ) -> Iterator[Groups]:
+        """Pass every measurement through the door; ``leave_out`` as `measure_tables` has it."""
+        yield from measure_tables(self.by_level, config, ledger, entropy, self.sizes, leave_out=leave_out)
+        for of_file in self.blocks:
+            yield from measure_blocks(of_file, ledger, entropy, leave_out=leave_out)
 
 
 class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, list[Groups]]):
@@ -83,23 +100,30 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         return [*doubts, TESTED] if config.criteria and records.is_synthetic else doubts
 
     def public_inputs(self, records: DescribedRecords, config: Description) -> dict[str, str]:
-        """The totals that decide the detail of tables."""
-        del config
+        """The totals that decide the detail of tables, and the file of blocks."""
         source = records.published
-        return {source.path.name: str(source.told["sha256"])} if source else {}
+        of_blocks = records.files[config.blocks.file].paths if config.blocks else ()
+        return {
+            **({source.path.name: str(source.told["sha256"])} if source else {}),
+            **{path.relative_to(records.folder).as_posix(): checksum(path) for path in of_blocks},
+        }
 
     def count(
         self, records: DescribedRecords, config: Description, plan: Plan, *, bounded: bool = True, keep: bool = False
     ) -> DescribedCounts:
         """Count what has a budget."""
-        del plan, keep
+        del plan
         records.require_valid()
         wanted: dict[str, Sequence[DescribedLevel]] = {}
         for table in config.tables:
             if of := [level for level in table.levels if table.budgets[level.name]]:
                 wanted[table.name] = of
-        found = tabulate(records.db, config, wanted, limited=bounded)
         sizes = records.published.by_level if records.published else {}
+        if config.blocks:
+            none = Numbers[str]()
+            of_files = count_blocks(records.db, config, config.blocks, wanted, sizes, none, bounded=bounded, keep=keep)
+            return DescribedCounts({}, {}, sizes, list(of_files) if keep else of_files, none)
+        found = tabulate(records.db, config, wanted, limited=bounded)
         return DescribedCounts(found.by_level, found.left_out, sizes)
 
     def measure(
@@ -107,7 +131,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
     ) -> list[Groups]:
         """Pass every measurement through the door, in the plan's order."""
         del clock
-        return list(measure_tables(exact.by_level, config, ledger, request.entropy, exact.sizes))
+        return list(exact.measured(config, ledger, request.entropy))
 
     def tell(
         self,
@@ -139,6 +163,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
             taken_as_public=(*TABLES.taken_as_public(config), *([source.taken_as_public] if source else [])),
             log={
                 "records_left_out_by_limits": dict(exact.left_out),
+                **({"records_in_no_group": dict(exact.in_no_group)} if config.blocks else {}),
                 "inputs": input_checksums(records.folder, records.files),
             },
             others={"system": SYSTEM, **TABLES.processing(config), **({"criteria": criteria} if criteria else {})},
@@ -170,8 +195,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
             records.require_valid()
             request.announce("counting")
             self.doubts(records, config)
-            exact, whole = (self.count(records, config, plan, bounded=bounded).by_level for bounded in (True, False))
-            sizes = records.published.by_level if records.published else {}
+            exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
         request.announce(f"adding noise, {trials} times")
         choosing = [f"{total_name(table)}/{level.name}" for table in config.tables for level in table.levels]
         entropy = request.entropy
@@ -182,8 +206,8 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
                 exact,
                 whole,
                 plan,
-                lambda counts, ledger: measure_tables(counts, config, ledger, entropy, sizes),
-                lambda counts, ledger: measure_tables(counts, config, ledger, entropy, sizes, leave_out=False),
+                lambda counts, ledger: counts.measured(config, ledger, entropy),
+                lambda counts, ledger: counts.measured(config, ledger, entropy, leave_out=False),
                 choosing,
             )
         )

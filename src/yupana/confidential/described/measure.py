@@ -12,15 +12,14 @@ from yupana.confidential.choices import (
     LevelGroups,
     LevelMeasurer,
     left_out_up_to,
-    measure_chosen,
     needs_cells,
-    stretches,
 )
+from yupana.confidential.slices import measure_listed
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.products.described.published import PublishedSizes
+from yupana.products.described.published import PublishedGroups
 from yupana.products.described.tables import coarsest_name, families_of, total_name
 from yupana.products.tables import Groups
 
@@ -30,7 +29,7 @@ def measure_tables(
     description: Description,
     ledger: Ledger,
     entropy: Entropy,
-    published: Mapping[str, PublishedSizes],
+    published: Mapping[str, PublishedGroups],
     *,
     leave_out: bool = True,
 ) -> Iterator[Groups]:
@@ -42,7 +41,7 @@ def measure_tables(
     description : Description
     ledger : Ledger
     entropy : Entropy
-    published : mapping of ``table/level`` to PublishedSizes
+    published : mapping of ``table/level`` to PublishedGroups
         Of the tables whose detail published totals decide.
     leave_out : bool
         Leave out what a description's ``detail.leave_out`` says; False shows all that was measured.
@@ -62,34 +61,11 @@ def measure_tables(
             sizes = published.get(f"{table.name}/{level.name}")
             if sizes is None:
                 raise ValueError(f"{table.name} needs published totals")
-            # A group without a published total is not measured.
-            listed = np.flatnonzero(sizes.listed)
-            choice = groups.choosing.choice(sizes.total[listed])
+            listed = sizes.area * len(level.groups) + sizes.group
+            choice = groups.choosing.choice(sizes.total)
             rows = np.flatnonzero(needs_cells(groups.family, choice))
             chosen_counts = ChosenCounts(0, choice, totals[listed], rows, counts[listed[rows]])
             yield from measure_listed(groups, listed, chosen_counts, ledger, entropy)
-
-
-def measure_listed(
-    groups: LevelGroups, listed: Ints, counts: ChosenCounts, ledger: Ledger, entropy: Entropy
-) -> Iterator[Groups]:
-    """Measure the groups of a level that published totals list, whose choices these decide.
-
-    Parameters
-    ----------
-    groups : LevelGroups
-    listed : ndarray of int64
-        Places of the groups, area after area.
-    counts : ChosenCounts
-    ledger : Ledger
-    entropy : Entropy
-    """
-    if groups.measured is None:
-        return
-    meter = ledger.open(groups.measured, len(listed))
-    for some in stretches(len(listed), 1):
-        for number, found, noisy in measure_chosen(groups.family, counts, some, meter, entropy):
-            yield groups.shown(groups.family, number, listed[found], noisy, meter.measurement)
 
 
 def groups_of_level(

@@ -8,6 +8,7 @@ from typing import Final
 
 import duckdb
 
+from yupana.confidential.described.blocks import check_places, open_blocks
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.findings import Finding, require_none
@@ -91,10 +92,23 @@ def open_described(
             except duckdb.Error:
                 findings += damaged_parts(db, source)
                 intact = False
+        findings += _places(db, description, folder, sources, intact=intact)
         if intact:
             for file in description.record_files:
                 findings += _links(db, sources[file.name], description, file, schemas)
         yield DescribedRecords(db, folder, sources, tuple(findings), synthetic)
+
+
+def _places(
+    db: duckdb.DuckDBPyConnection, description: Description, folder: Path, sources: dict[str, Source], *, intact: bool
+) -> list[Finding]:
+    """Open the file of blocks, if there is to be one; find records that lie in none of them."""
+    if description.blocks is None:
+        return []
+    source, findings = open_blocks(db, folder, description.blocks)
+    if source is not None:
+        sources[description.blocks.file] = source
+    return findings or (check_places(db, description, sources) if intact else [])
 
 
 def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:

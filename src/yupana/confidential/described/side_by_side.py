@@ -72,6 +72,8 @@ def write_side_by_side(
     check_accuracy_allowed(plan, data, request, "compare")
     if by_size := [table.name for table in tables_by_size(description)]:
         raise ConfigError(f"compare takes no published totals, which the detail of {', '.join(by_size)} needs")
+    if description.blocks:
+        raise ConfigError("compare takes no description with a file of blocks; describe areas by codes of a column")
     renderer()
     if in_output(data, out):
         raise OutputError(f"{data} lies in {out} and would go with what is replaced there; name another folder")

@@ -126,7 +126,7 @@ class DescribedFile:
         called = tuple((renamed.name, column.name) for renamed, column in zip(columns, own, strict=True))
         # No two names become one.
         alias = "records_" + self.name.replace("_", "__").replace("-", "_h")
-        return RecordFile(self.name, self.record, columns, called=called, alias=alias)
+        return RecordFile(self.name, self.record, columns, ("csv", "txt", "parquet"), called=called, alias=alias)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import numpy as np
 
-from yupana.arrays import Flags, Ints
+from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import open_database, quoted, unreadable
 from yupana.files.delimited import column_types
@@ -26,18 +27,22 @@ DOUBTFUL: Final = "the totals of population groups, although they are not known 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PublishedSizes:
-    """Published totals of the groups of a level.
+class PublishedGroups:
+    """Published totals of groups of a level; the others are not measured.
 
     Attributes
     ----------
-    total : int64 array, shape (areas by groups of the level,)
-    listed : bool array, of the same shape
-        Which groups have a total; the others are not measured.
+    area : int64 array, shape (groups,)
+        Places of the areas, ascending. Of areas that are made of blocks their codes as numbers, as which there are is
+        told by the file of blocks.
+    group : int64 array, shape (groups,)
+        Places among the groups of the level, ascending within an area.
+    total : int64 array, shape (groups,)
     """
 
+    area: Ints
+    group: Ints
     total: Ints
-    listed: Flags
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +56,13 @@ class PublishedSource:
         For the manifest: the file and its checksum, and what its release says of itself.
     doubts : tuple of str
         Why the totals may not be public.
-    by_level : mapping of ``table/level`` to PublishedSizes
+    by_level : mapping of ``table/level`` to PublishedGroups
     """
 
     path: Path
     told: Mapping[str, Any]
     doubts: tuple[str, ...]
-    by_level: Mapping[str, PublishedSizes]
+    by_level: Mapping[str, PublishedGroups]
 
     @property
     def taken_as_public(self) -> str:
@@ -125,9 +130,11 @@ def _doubts(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
     return [f"its release does not hold together: {fault}" for fault in check_release(path.parent).wrong]
 
 
-def _read(description: Description, path: Path) -> dict[str, PublishedSizes]:
+def _read(description: Description, path: Path) -> dict[str, PublishedGroups]:
     """The totals of every level of the tables that they decide."""
-    levels = [(table, level) for table in tables_by_size(description) for level in table.levels]
+    levels = [
+        (table, level) for table in tables_by_size(description) for level in table.levels if table.budgets[level.name]
+    ]
     needed = ["REGION_ID", "REGION_TYPE", "COUNT"]
     if any(table.has_groups for table, _ in levels):
         needed.append("ITERATION_CODE")
@@ -140,35 +147,44 @@ def _read(description: Description, path: Path) -> dict[str, PublishedSizes]:
         if missing := [name for name in needed if name not in found]:
             raise InputError(f"{path}: column {', '.join(missing)} is missing; needed are {', '.join(needed)}")
         group = "ITERATION_CODE" if "ITERATION_CODE" in found else quoted("*")
-        rows = db.execute(
-            f"SELECT REGION_TYPE::VARCHAR, REGION_ID::VARCHAR, {group}::VARCHAR, COUNT::VARCHAR FROM {source}"
-        ).fetchall()
-    totals: dict[tuple[str, str, str], int | None] = {}
-    for kind, area, code, count in rows:
-        if (kind, area, code) in totals:
-            raise InputError(f"{path}: a group stands in more than one row; name a table with one row for each")
-        totals[kind, area, code] = _whole(path, count)
-    return {f"{table.name}/{level.name}": _sizes(description, level, totals, path) for table, level in levels}
+        db.execute(
+            "CREATE TABLE totals AS SELECT REGION_TYPE::VARCHAR AS kind, REGION_ID::VARCHAR AS area, "
+            f"{group}::VARCHAR AS code, COUNT::VARCHAR AS total FROM {source}"
+        )
+        _check_rows(db, path)
+        listed = {level: _listed(db, description, level) for level in dict.fromkeys(level for _, level in levels)}
+    empty = [level.name for level, of in listed.items() if not len(of.total)]
+    # Which areas are made of blocks is not known here, so some kinds may have none.
+    if empty and (not description.blocks or len(empty) == len(listed)):
+        raise InputError(f"{path}: lists no group of level {empty[0]}, so nothing would be measured there")
+    return {f"{table.name}/{level.name}": listed[level] for table, level in levels}
 
 
-def _whole(path: Path, count: str | None) -> int | None:
-    """A total; None of one that is suppressed."""
-    if count == SUPPRESSED:
-        return None
-    if count is None or not count.removeprefix("-").isdecimal() or len(count) > 18:
+def _check_rows(db: duckdb.DuckDBPyConnection, path: Path) -> None:
+    whole = f"total = {quoted(SUPPRESSED)} OR regexp_full_match(total, '-?[0-9]{{1,18}}')"
+    odd, again = db.execute(
+        f"SELECT count_if(({whole}) IS DISTINCT FROM true), count(*) - count(DISTINCT (kind, area, code)) FROM totals"
+    ).fetchall()[0]
+    if again:
+        raise InputError(f"{path}: a group stands in more than one row; name a table with one row for each")
+    if odd:
         raise InputError(f"{path}: COUNT must be a whole number, or {SUPPRESSED} where it is suppressed")
-    return int(count)
 
 
-def _sizes(
-    description: Description,
-    level: DescribedLevel,
-    totals: Mapping[tuple[str, str, str], int | None],
-    path: Path,
-) -> PublishedSizes:
-    keys = [(level.areas, area, code) for area in description.areas[level.areas].codes for code in level.groups]
-    found = [totals.get(key) for key in keys]
-    listed = np.array([total is not None for total in found], dtype=bool)
-    if not listed.any():
-        raise InputError(f"{path}: lists no group of level {level.name}, so nothing would be measured there")
-    return PublishedSizes(np.array([total or 0 for total in found], dtype=np.int64), listed)
+def _listed(db: duckdb.DuckDBPyConnection, description: Description, level: DescribedLevel) -> PublishedGroups:
+    """The groups of a level that have a total, by area and group."""
+    kind = description.areas[level.areas]
+    db.register("groups_now", {"code": np.array(level.groups), "place": np.arange(len(level.groups))})
+    if kind.blocks is None:
+        db.register("areas_now", {"area": np.array(kind.codes), "number": np.arange(len(kind.codes))})
+        number, areas = "number", "JOIN areas_now USING (area)"
+    else:
+        number, areas = "area::BIGINT", f"WHERE regexp_full_match(area, '[0-9]{{{kind.blocks.width}}}')"
+    rows = db.execute(
+        f"SELECT {number} AS number, place, total::BIGINT AS total "
+        f"FROM (SELECT * FROM totals WHERE kind = ? AND total <> {quoted(SUPPRESSED)}) "
+        f"JOIN groups_now USING (code) {areas} ORDER BY number, place",
+        [level.areas],
+    ).fetchnumpy()
+    area, group, total = (np.asarray(rows[name], dtype=np.int64) for name in ("number", "place", "total"))
+    return PublishedGroups(area, group, total)

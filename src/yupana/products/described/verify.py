@@ -1,6 +1,6 @@
 """Whether a release of a description is what its plan, and what is done to its counts, make of it. Public."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from yupana.files.database import quoted
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.products.described.description import EVERYONE, Description
-from yupana.products.described.tables import families, published_groups, published_tables
-from yupana.products.tables import Groups
+from yupana.products.described.tables import coarsest_name, families, published_groups, published_tables
+from yupana.products.tables import Family, Groups
 from yupana.products.verify import Codes, Key, verify_tables
 from yupana.release.processing import MEASURED, RECORD
 from yupana.release.rows import Coded, write_all
@@ -33,7 +34,9 @@ def verify_described(folder: Path, manifest: Mapping[str, Any], config: Descript
         for level in table.levels
         if table.detail and (table.detail.published or level.name in table.detail.leave_out)
     )
-    codes = Codes("true", partial(_area_of, config), partial(published_groups, config), may_lack=may_lack)
+    # Which areas are made of blocks is told by a file that is not in the release.
+    groups = None if config.blocks else partial(published_groups, config)
+    codes = Codes(partial(_written, config), partial(_area_of, config), groups, may_lack=may_lack)
     if not config.postprocess:
         return verify_tables(folder, manifest, families(config), codes)
     listed: dict[str, Any] = dict(manifest["tables"])
@@ -49,6 +52,26 @@ def verify_described(folder: Path, manifest: Mapping[str, Any], config: Descript
         paths = {str(told["table"]): folder / name for name, told in listed.items()}
         wrong = list(_made_again(config, read_plan(manifest["plan"]), paths))
     return wrong, unchecked
+
+
+def _written(config: Description, family: Family) -> str:
+    """SQL for whether areas that are made of blocks and groups have codes; of others the plan lists all."""
+    if not config.blocks:
+        return "true"
+    found = []
+    for table in config.tables:
+        for level in table.levels:
+            if family.name in {table.name, coarsest_name(table)} and table.budgets[level.name]:
+                areas, groups = config.areas[level.areas], ", ".join(map(quoted, level.groups))
+                of = areas.blocks
+                code = (
+                    f"regexp_full_match(REGION_ID, '[0-9]{{{of.width}}}')"
+                    if of
+                    else f"REGION_ID = {quoted(areas.codes[0])}"
+                )
+                own = f" AND ITERATION_CODE IN ({groups})" if "ITERATION_CODE" in family.keys else ""
+                found.append(f"(REGION_TYPE = {quoted(areas.name)} AND {code}{own})")
+    return " OR ".join(found) or "false"
 
 
 def _area_of(config: Description, level: str) -> str:
@@ -75,14 +98,15 @@ def _measured(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Ite
     cells: dict[str, dict[Key, str]] = {}
     levels = {level.name: level for table in config.tables for level in table.levels}
     for family, m in ((family, m) for family in families(config) for m in plan.measurements if m.table == family.name):
-        codes, own = config.areas[levels[m.level].areas].codes, [choice.own for choice in family.choices]
+        kind = config.areas[levels[m.level].areas]
+        codes, own = () if kind.blocks else kind.codes, [choice.own for choice in family.choices]
         for table in own:
             if table.name not in cells:
                 columns = read_table(paths[f"{MEASURED}/{table.name}"])
                 keys = zip(*(columns[name] for name in (*family.keys, *table.columns)), strict=True)
                 cells[table.name] = dict(zip(keys, columns["COUNT"], strict=True))
         of_choice: list[list[tuple[str, str, Sequence[str]]]] = [[] for _ in own]
-        for key in published_groups(config, family, m.level):
+        for key in _groups_of(config, family, m.level, cells):
             for number in reversed(range(len(own))):
                 labels = [tuple(map(str, cell.labels)) for cell in family.choices[number].alone]
                 if all((*key, *label) in cells[own[number].name] for label in labels):
@@ -94,6 +118,18 @@ def _measured(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Ite
                 areas, groups, noisy = zip(*found, strict=True)
                 of = np.array(noisy, dtype=np.int64)
                 yield Groups(family, number, levels[m.level].areas, _coded(areas, codes), _coded(groups), of, m)
+
+
+def _groups_of(
+    config: Description, family: Family, level: str, cells: Mapping[str, Mapping[Key, str]]
+) -> Iterable[Key]:
+    """The groups of a level: all, or where a file that is not here tells which there are, those that are shown."""
+    if not config.blocks:
+        return published_groups(config, family, level)
+    of = next(of for table in config.tables for of in table.levels if of.name == level)
+    width = len(family.keys)
+    shown = dict.fromkeys(key[:width] for choice in family.choices for key in cells[choice.own.name])
+    return [key for key in shown if key[1] == of.areas and (width < 3 or key[2] in of.groups)]
 
 
 def _coded(values: Sequence[str], listed: Sequence[str] = ()) -> Coded:

@@ -13,7 +13,7 @@ _AREAS: Final = " OR ".join(
     f"(REGION_TYPE = '{r.name}' AND regexp_full_match(REGION_ID, '[0-9]{{{r.width}}}'))" for r in REGION_TYPES
 )
 CODES: Final = Codes(
-    written=f"({_AREAS}) AND regexp_full_match(ITERATION_CODE, '[0-9]{{4}}')",
+    written=lambda _: f"({_AREAS}) AND regexp_full_match(ITERATION_CODE, '[0-9]{{4}}')",
     region_type=lambda level: level.rsplit(" ", 1)[0],
     # One of each summary level.
     most_combined=sum(region.run == US for region in REGION_TYPES),

@@ -197,8 +197,10 @@ def read_groups(
         response = response_of(doc, f"{place}.response", told["response"], files)
         if response is None:
             continue
-        of = places.setdefault(told["response"], members_of(response))
-        found[code] = _by_response(doc, place, told, of)
+        name = told["response"]
+        if name not in places:
+            places[name] = members_of(response)
+        found[code] = _by_response(doc, place, told, places[name])
     return found, lists
 
 

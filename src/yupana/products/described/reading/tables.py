@@ -1,5 +1,6 @@
 """Read the tables of a description: what they count, their cells, levels, limits and budgets. Public."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -115,11 +116,11 @@ class TableReader:
         if len(self.doc.faults) > before:
             return None
         of = tuple(level for name, level in self.levels.items() if name in budgets)
-        shown = [(level.areas, code) for level in of for code in level.groups]
+        shown = Counter((level.areas, code) for level in of for code in level.groups)
         self.doc.fault_each(
             f"{place}.budget",
             "is published by two levels",
-            (f"group {code} of {areas}" for areas, code in dict.fromkeys(shown) if shown.count((areas, code)) > 1),
+            (f"group {code} of {areas}" for (areas, code), times in shown.items() if times > 1),
         )
         return DescribedTable(
             name, title, counts, universe, limit, columns, labels, cells, sums, of, budgets, stated, groups, detail,

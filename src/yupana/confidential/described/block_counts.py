@@ -1,0 +1,280 @@
+"""Count and measure the tables of a description whose areas are made of blocks, slice after slice of the country."""
+
+from collections import Counter as Numbers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Flags
+from yupana.confidential.choices import LevelGroups, needs_cells
+from yupana.confidential.described.blocks import key_of
+from yupana.confidential.described.measure import groups_of_level
+from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
+from yupana.confidential.tabulate.groups import GroupTabulation, ResponseColumns, SliceCounts, count_groups
+from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
+from yupana.errors import ConfigError
+from yupana.files.database import named
+from yupana.geography.block_file import BlockAreas, BlockFile
+from yupana.plan.classes import Classes, TooManyClassesError, classify
+from yupana.plan.ledger import Ledger
+from yupana.plan.predicates import Where
+from yupana.plan.responses import ResponseGroup
+from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
+from yupana.products.described.description import DescribedLevel, DescribedTable, Description, in_join
+from yupana.products.described.published import PublishedGroups
+from yupana.products.tables import Groups
+
+_CONDITIONS = ""
+"""The response of groups that columns decide: one code for each class of their conditions."""
+
+_MOST_CATEGORIES = 1 << 12
+_MOST_ANSWERS = 1 << 14
+
+
+@dataclass(frozen=True)
+class _BlockLevels:
+    """What is counted of one file: its tables and their levels, and what tells cells and groups apart.
+
+    Attributes
+    ----------
+    description : Description
+    file : str
+    wanted : sequence of (DescribedTable, DescribedLevel)
+    """
+
+    description: Description
+    file: str
+    wanted: Sequence[tuple[DescribedTable, DescribedLevel]]
+
+    @cached_property
+    def tables(self) -> tuple[DescribedTable, ...]:
+        """In the order of the description."""
+        return tuple({table.name: table for table, _ in self.wanted}.values())
+
+    @cached_property
+    def levels(self) -> Mapping[str, tuple[DescribedLevel, ...]]:
+        """By kind of areas, in the order of the description's."""
+        found = list(dict.fromkeys(level for _, level in self.wanted))
+        kinds = {kind: tuple(level for level in found if level.areas == kind) for kind in self.description.areas}
+        return {kind: levels for kind, levels in kinds.items() if levels}
+
+    @cached_property
+    def kinds(self) -> tuple[BlockAreas, ...]:
+        """The kinds of areas, as blocks make them."""
+        areas = (self.description.areas[kind] for kind in self.levels)
+        return tuple(kind.blocks or BlockAreas(kind.name, (), kind.codes[0]) for kind in areas)
+
+    @cached_property
+    def cells(self) -> Classes:
+        """The classes of records that no cell of any table tells apart: the categories that are counted."""
+        found = self._classes([table.universe & cell for table in self.tables for cell in table.cells])
+        if found.count > _MOST_CATEGORIES:
+            raise self._too_many("cells of the tables")
+        return found
+
+    @cached_property
+    def conditions(self) -> Mapping[str, Where]:
+        """The groups that columns decide, by code."""
+        codes = dict.fromkeys(code for levels in self.levels.values() for level in levels for code in level.groups)
+        groups = self.description.groups
+        return {
+            code: self.description.group(self.tables[0], code)
+            for code in codes
+            if not isinstance(groups.get(code), ResponseGroup)
+        }
+
+    @cached_property
+    def of_conditions(self) -> Classes:
+        """Their classes."""
+        found = self._classes([*self.conditions.values()])
+        if len(found.class_of) > _MOST_ANSWERS:
+            raise self._too_many("groups")
+        return found
+
+    def _classes(self, predicates: Sequence[Where]) -> Classes:
+        try:
+            return classify(self.description.of_record(self.tables[0]), predicates)
+        except TooManyClassesError:
+            raise self._too_many("cells and groups of the tables") from None
+
+    def _too_many(self, what: str) -> ConfigError:
+        return ConfigError(f"tables: the {what} of {self.file} tell too many kinds of records apart; recode columns")
+
+    def members(self, table: DescribedTable) -> Flags:
+        """Which categories each cell of a table counts, shape (cells, categories)."""
+        first = 0
+        for other in self.tables:
+            if other is table:
+                break
+            first += len(other.cells)
+        return self.cells.members[first : first + len(table.cells)]
+
+    def group(self, code: str) -> ResponseGroup:
+        """A group as the engine has it."""
+        found = self.description.groups.get(code)
+        if isinstance(found, ResponseGroup):
+            return found
+        place = [*self.conditions].index(code)
+        return ResponseGroup(_CONDITIONS, frozenset(np.flatnonzero(self.of_conditions.members[place]).tolist()))
+
+    def columns(self, level: DescribedLevel) -> slice:
+        """Where the groups of a level stand among those of its kind of areas."""
+        before = [len(other.groups) for other in self.levels[level.areas]]
+        place = self.levels[level.areas].index(level)
+        return slice(sum(before[:place]), sum(before[: place + 1]))
+
+    def measured_at(self, level: DescribedLevel, *, published: bool) -> list[DescribedTable]:
+        """The tables of a level, of which published totals decide the detail, or not."""
+        of_level = [table for table, of in self.wanted if of == level]
+        return [table for table in of_level if bool(table.detail and table.detail.published) == published]
+
+    def tabulation(self, *, bounded: bool) -> GroupTabulation:
+        """What is to be counted."""
+        file = self.description.files[self.file]
+        responses = {}
+        for name, response in self.description.responses.items():
+            if response.file != self.file:
+                continue
+            codes = len(response.column.words)
+            place = np.arange(codes)
+            if response.column.blank:
+                place[0] = -1
+            columns = response.columns[: response.most if bounded else None]
+            responses[name] = ResponseColumns(tuple(in_join(self.file, c) for c in columns), place, codes)
+        if self.conditions:
+            found = self.of_conditions
+            responses[_CONDITIONS] = ResponseColumns((found.combination,), found.class_of, found.count)
+        return GroupTabulation(
+            relation=named(file.schema.relation),
+            key=key_of(self.description, self.file),
+            where="true",
+            responses=responses,
+            spaces={
+                kind: tuple(self.group(code) for level in levels for code in level.groups)
+                for kind, levels in self.levels.items()
+            },
+            attribute=self.cells.combination,
+            category=self.cells.class_of.astype(np.uint16),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockCounts(Sealed):
+    """Exact counts of one file.
+
+    Attributes
+    ----------
+    of : _BlockLevels
+    areas : GroupAreas
+    tabulation : GroupTabulation
+    slices : iterable of SliceCounts
+        Counted as they are asked for, unless they are kept.
+    published : mapping of ``table/level`` to PublishedGroups
+    in_no_group : Counter
+        How many records are in no group of any level, by file; told by the slices that were counted.
+    """
+
+    of: _BlockLevels
+    areas: GroupAreas
+    tabulation: GroupTabulation
+    slices: Iterable[SliceCounts]
+    published: Mapping[str, PublishedGroups]
+    in_no_group: Numbers[str]
+
+    def counted(self) -> Iterator[SliceCounts]:
+        """The slices; how many of their records are in no group is noted."""
+        for part in self.slices:
+            self.in_no_group[self.of.file] += part.in_no_group
+            yield part
+
+
+def count_blocks(
+    db: duckdb.DuckDBPyConnection,
+    description: Description,
+    blocks: BlockFile,
+    wanted: Mapping[str, Sequence[DescribedLevel]],
+    published: Mapping[str, PublishedGroups],
+    in_no_group: Numbers[str],
+    *,
+    bounded: bool,
+    keep: bool,
+) -> Iterator[BlockCounts]:
+    """Count the tables of each file; every record is read once.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+        With the relation ``blocks``.
+    description : Description
+    blocks : BlockFile
+    wanted : mapping of table to sequence of DescribedLevel
+    published : mapping of ``table/level`` to PublishedGroups
+    in_no_group : Counter
+        As `BlockCounts` has it.
+    bounded : bool
+        Count so many codes of each response as the description says; False counts all.
+    keep : bool
+        Count at once, and keep all slices.
+    """
+    for file in dict.fromkeys(table.counts for table in description.tables if table.name in wanted):
+        levels = [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())]
+        of = _BlockLevels(description, file, levels)
+        areas = find_areas(db, blocks, of.kinds)
+        tabulation = of.tabulation(bounded=bounded)
+        slices: Iterable[SliceCounts] = count_groups(db, tabulation, blocks, areas)
+        yield BlockCounts(of, areas, tabulation, list(slices) if keep else slices, published, in_no_group)
+
+
+def measure_blocks(exact: BlockCounts, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True) -> Iterator[Groups]:
+    """Measure every table of a file: by kind of areas, level and table, and what published totals decide at the end."""
+    of, areas = exact.of, exact.areas
+    cells = {table.name: CellSums(of.members(table)) for table in of.tables}
+    codes = {kind: areas.written(kind) for kind in of.levels}
+
+    def groups(table: DescribedTable, level: DescribedLevel) -> LevelGroups:
+        return groups_of_level(table, level, codes[level.areas], ledger.plan, leave_out=leave_out)
+
+    levels = [level for some in of.levels.values() for level in some]
+    sliced = [
+        SlicedLevel(level.areas, of.columns(level), cells[table.name], groups(table, level))
+        for level in levels
+        for table in of.measured_at(level, published=False)
+    ]
+    listed = {}
+    for level in levels:
+        if tables := of.measured_at(level, published=True):
+            by_name = {table.name: groups(table, level) for table in tables}
+            listed[level] = _listed(exact, level, by_name, cells)
+    yield from measure_slices(exact.counted(), areas, exact.tabulation, sliced, [*listed.values()], ledger, entropy)
+    for level, counts in listed.items():
+        for table in of.measured_at(level, published=True):
+            yield from counts.measure(table.name, groups(table, level), ledger, entropy)
+
+
+def _listed(
+    exact: BlockCounts, level: DescribedLevel, tables: Mapping[str, LevelGroups], cells: Mapping[str, CellSums]
+) -> ListedLevel:
+    """The groups of a level that totals list, in areas that there are."""
+    published = exact.published[f"{next(iter(tables))}/{level.name}"]
+    at, here = published.area, np.ones(len(published.area), dtype=bool)
+    if exact.of.description.areas[level.areas].blocks:
+        ids = exact.areas.ids[level.areas]
+        at, here = np.searchsorted(ids, published.area), np.isin(published.area, ids)
+    total = published.total[here]
+    wanted: Flags = np.zeros(len(total), dtype=bool)
+    for groups in tables.values():
+        wanted |= needs_cells(groups.family, groups.choosing.choice(total))
+    return ListedLevel(
+        kind=level.areas,
+        columns=exact.of.columns(level),
+        area=at[here],
+        group=published.group[here],
+        published=total,
+        wanted=wanted,
+        tables={name: cells[name] for name in tables},
+        categories=exact.tabulation.categories,
+    )
