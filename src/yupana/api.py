@@ -90,7 +90,8 @@ def plan(
     margins : "exact" or "bureau"
         A margin of error is the least whole number with the confidence (default), or z times the standard deviation.
     codes : str or Path
-        Of SafeTab: the folder with the files of codes and iterations, if it is not that of the configuration.
+        Of SafeTab and descriptions: the folder with the public files of codes and groups, if it is not that of the
+        configuration.
     spine : str or Path, optional
         Of TopDown: "conventional", "aian" or "optimized" in place of the configuration's, or the folder of a spine.
 
@@ -1079,7 +1080,7 @@ def report(
     to : str or Path
         The page; it may not lie in the release.
     codes : str or Path, optional
-        Of SafeTab: the folder with the files of codes and iterations.
+        Of SafeTab: the folder with the public files of codes and groups.
     boundaries : str or Path, optional
         Of a spine: TIGER/Line boundaries of areas, for the map.
     progress : callable or bool
@@ -1123,7 +1124,7 @@ def _write_report(page: "NewFile", asked: Case, release: "Release") -> None:
     from yupana.report.release import write_release_report
 
     # Tables with an iteration of every group can be too large to be read at once; their report shows no counts.
-    tables = {} if "codes" in asked.listing.takes else {table: release.columns(table) for table in release}
+    tables = {} if "parameters" in asked.listing.takes else {table: release.columns(table) for table in release}
     write_release_report(page, asked.plan(), asked.production(), release.manifest, tables)
 
 

@@ -38,7 +38,7 @@ def _init(key: str, options: argparse.Namespace) -> None:
         return
     if options.out.exists() or options.out.is_symlink():
         raise OutputError(f"{options.out} exists; name a place that does not")
-    (_write_folder if "codes" in PRODUCTS.listing(key).takes else _write_file)(options.out, text)
+    (_write_folder if "parameters" in PRODUCTS.listing(key).takes else _write_file)(options.out, text)
     print(f"{options.out}: written; change it, and see what it costs with plan")
 
 

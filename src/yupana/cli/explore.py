@@ -31,6 +31,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--tables", metavar="DESCRIPTION", help="a description of tables to show too: a file, or a built-in name"
     )
+    text = "the public files of codes and groups that --tables names (where it lies)"
+    parser.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
     parser.set_defaults(command=_explore)
 
 
@@ -50,7 +52,7 @@ def _explore(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"the explorer needs the package {error.name}; install it: pip install 'yupana[explore]'"
         ) from None
-    products = Pages(options.counts, options.parameters, options.topdown, options.tables)
+    products = Pages(options.counts, options.parameters, options.topdown, options.tables, options.codes)
     try:
         serve(products, options.port, browser=not options.no_browser)
     except OSError as error:

@@ -73,7 +73,7 @@ def _add_source(verb: argparse.ArgumentParser, listing: Listing) -> None:
         text = "divide shares that do not sum to 1 by their sum, of geolevels and of the queries of each"
         verb.add_argument("--renormalise", action="store_true", help=text)
     if "codes" in listing.takes:
-        text = "the files of codes and iterations (default: in PARAMETERS)"
+        text = f"the public files of codes and groups (default: where {listing.source} lies)"
         verb.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
 
 
@@ -320,7 +320,7 @@ def _accuracy(key: str, options: argparse.Namespace) -> None:
         lines = counts_text(observed.rows)
     else:
         say_confidential(options)
-        lines = groups_text(observed.rows) if "codes" in listing.takes else cells_text(observed.rows)
+        lines = groups_text(observed.rows) if "parameters" in listing.takes else cells_text(observed.rows)
     print("\n".join([*lines, *criteria_text(observed.told.get("criteria", {}))]))
 
 

@@ -17,7 +17,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("release", type=Path, metavar="RELEASE")
     parser.add_argument("to", type=Path, metavar="OUT.html")
-    text = "of SafeTab: the files of codes and iterations"
+    text = "of SafeTab: the files of codes and groups"
     parser.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
     parser.set_defaults(command=_report)
 

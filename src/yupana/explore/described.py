@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 
 from yupana.errors import ConfigError
 from yupana.explore.form import OF_2020, Chosen, Form, Row, decimal, read_terms, require_some, terms_fields
@@ -100,15 +101,15 @@ class DescribedPage:
         return {}
 
 
-def finite_description(source: str) -> Description:
-    """Read a description that has noise.
+def finite_description(source: str, codes: Path | None = None) -> Description:
+    """Read a description that has noise; ``codes`` is the folder of the public files that it names.
 
     Raises
     ------
     ConfigError
         If it cannot be read, or a budget is infinite.
     """
-    description = TABLES.read(source)
+    description = TABLES.read(source, codes=codes)
     if INFINITE in description.budgets.values():
         raise ConfigError(f"config {source}: a budget is infinite, and without noise there is nothing to explore")
     return description

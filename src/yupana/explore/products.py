@@ -29,6 +29,8 @@ class Pages(Mapping[str, ProductPage]):
         A configuration of TopDown to show beside the built-in ones.
     tables : str, optional
         A description of tables to show.
+    codes : Path, optional
+        The folder of the public files that it names, if it is another than its own.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Pages(Mapping[str, ProductPage]):
         parameters: Path | None = None,
         topdown: str | None = None,
         tables: str | None = None,
+        codes: Path | None = None,
     ) -> None:
         self._counts, self._parameters = counts, parameters
         self._made: dict[str, ProductPage] = {}
@@ -53,7 +56,8 @@ class Pages(Mapping[str, ProductPage]):
         if topdown is not None:
             self._makers[_OWN] = partial(self._strategy, _OWN, topdown, Path(topdown).stem)
         if tables is not None:
-            self._makers[TABLES.key], self._titles[TABLES.key] = partial(self._described, tables), Path(tables).stem
+            self._makers[TABLES.key] = partial(self._described, tables, codes)
+            self._titles[TABLES.key] = Path(tables).stem
         of_files = ((counts, PHSAFE.key), (parameters, PERSONS.key), (topdown, _OWN), (tables, TABLES.key))
         for given, key in of_files:
             if given is not None:
@@ -108,7 +112,7 @@ class Pages(Mapping[str, ProductPage]):
         return TopdownPage(key, source, finite_configuration(source), blocks(), title)
 
     @staticmethod
-    def _described(source: str) -> ProductPage:
+    def _described(source: str, codes: Path | None) -> ProductPage:
         from yupana.explore.described import DescribedPage, finite_description  # noqa: PLC0415
 
-        return DescribedPage(source, finite_description(source))
+        return DescribedPage(source, finite_description(source, codes))

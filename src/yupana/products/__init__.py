@@ -79,7 +79,7 @@ _LISTINGS: Final = {
         _WITH_AREAS,
         _BOUND_OF_CODES,
         (),
-        frozenset({"codes", "report", "production"}),
+        frozenset({"codes", "parameters", "report", "production"}),
         ("safetab-p", SINGLE_TABLE),
     ),
     "safetab-h": Listing(
@@ -92,7 +92,7 @@ _LISTINGS: Final = {
         _WITH_AREAS,
         _BOUND_OF_CODES,
         (),
-        frozenset({"codes", "report", "totals", "production"}),
+        frozenset({"codes", "parameters", "report", "totals", "production"}),
         ("safetab-h",),
     ),
     "topdown": Listing(
@@ -119,7 +119,7 @@ _LISTINGS: Final = {
         "a folder with the record files (CSV or Parquet)",
         "scale the noise to the sensitivities that the description states (published), or to the derived ones",
         (),
-        frozenset({"report", "compare", "totals"}),
+        frozenset({"codes", "report", "compare", "totals"}),
         ("tables",),
     ),
 }

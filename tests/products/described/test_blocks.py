@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import yupana
+from yupana.cli.main import main
+from yupana.explore.described import finite_description
 from yupana.files.columns import Column
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
@@ -299,6 +301,25 @@ def test_every_fault_is_named_at_once(folder: Path) -> None:
     with pytest.raises(yupana.ConfigError) as raised:
         read(folder, document)
     assert all(FAULTS[name][1] in str(raised.value) for name in changes)
+
+
+def test_public_files_may_lie_in_another_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    alone = tmp_path_factory.mktemp("alone") / "origins.toml"
+    alone.write_text(DOCUMENT, encoding="utf-8")
+    with pytest.raises(yupana.ConfigError, match=r"codes\.txt: No such file"):
+        yupana.plan("tables", alone)
+    plan = yupana.plan("tables", alone, codes=folder)
+    assert plan == yupana.plan("tables", folder / "origins.toml") == yupana.plan("tables", read(folder))
+    assert main(["tables", "plan", str(alone), "--codes", str(folder)]) == 0
+    assert finite_description(str(alone), folder) == read(folder)
+
+
+def test_a_built_in_description_asks_for_its_public_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(TABLES), "locate", lambda _, __: folder / "none" / ".." / "origins.toml")
+    (folder / "none").mkdir()
+    (folder / "codes.txt").rename(folder / "none" / "codes.txt")
+    with pytest.raises(yupana.ConfigError, match=r"^people-and-homes names public files that lie elsewhere; name th"):
+        yupana.plan("tables", "people-and-homes")
 
 
 def test_groups_by_responses_need_blocks(folder: Path) -> None:

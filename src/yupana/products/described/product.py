@@ -69,11 +69,23 @@ class DescribedProduct(Product[Description]):
         """A built-in description, or a file as it is."""
         return located(source, "yupana.products.described", [*self.built_in])
 
-    def read(self, source: Path | str, changes: Changes = UNCHANGED) -> Description:
-        """Read a description, or that of a release by its manifest."""
+    def read(self, source: Path | str, changes: Changes = UNCHANGED, codes: Path | None = None) -> Description:
+        """Read a description, or that of a release by its manifest.
+
+        Parameters
+        ----------
+        source : Path or str
+        changes : Changes
+            Made in the description before it is checked.
+        codes : Path, optional
+            The folder with the public files that it names, if it is another than its own.
+        """
         path = self.locate(source)
+        folder = path.parent if codes is None else Path(codes)
         document, faults = read_configuration_in(path, SYSTEM, changes)
-        found = None if faults else parse(document, path.parent, faults)
+        found = None if faults else parse(document, folder, faults)
+        if codes is None and str(source) in self.built_in and any(str(folder) in fault for fault in faults):
+            raise ConfigError(f"{source} names public files that lie elsewhere; name their folder by codes")
         if found is not None and not faults:
             try:
                 make_plan(found)
