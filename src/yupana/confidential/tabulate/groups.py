@@ -57,7 +57,7 @@ def _groups_of(given: csr_array, members: csr_array, alone: Flags) -> _Lists:
     Parameters
     ----------
     given : scipy.sparse.csr_array, shape (sets, codes)
-        1 for each code of a set.
+        An entry of 1 for each code of a set; two for one that is given twice, which is a member twice, too.
     members : scipy.sparse.csr_array, shape (codes, groups)
         1 for each group that a code is a member of.
     alone : numpy.ndarray of bool, shape (groups,)
@@ -773,21 +773,20 @@ def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int)
     distinct, number = _distinct([word[several] for word in words])
     shifts = _CODE_BITS * np.arange(_CODES_IN_WORD)
     digits = np.concatenate([(word[:, None] >> shifts) & mask for word in distinct], axis=1)
-    codes = np.sort(question.columns.place[digits[:, : len(question.columns.columns)]], axis=1)
-    new = codes >= 0
-    new[:, 1:] &= codes[:, 1:] != codes[:, :-1]
-    size = new.sum(axis=1)
+    codes = question.columns.place[digits[:, : len(question.columns.columns)]]
+    there = codes >= 0
+    size = there.sum(axis=1)
     of_several = size > 1
     starts = np.append(0, np.cumsum(size[of_several]))
     given = csr_array(
-        (np.ones(starts[-1], dtype=np.int32), codes[of_several][new[of_several]], starts),
+        (np.ones(starts[-1], dtype=np.int32), codes[of_several][there[of_several]], starts),
         shape=(len(starts) - 1, question.columns.codes),
     )
     groups = tuple(_groups_of(given, space.members[question.name], space.alone) for space in asked.spaces)
     in_some = np.zeros(len(starts) - 1, dtype=bool)
     for lists in groups:
         in_some |= np.diff(lists.starts) > 0
-    of_sets = question.key[codes[:, -1]]
+    of_sets = question.key[codes.max(axis=1)]
     of_sets[of_several] = np.where(in_some, np.arange(first, first + len(in_some)), -1)
     key[several] = of_sets[number]
     return key, _Sets(len(in_some), groups)
