@@ -12,7 +12,6 @@ from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import open_database, quoted, unreadable
 from yupana.files.delimited import column_types
-from yupana.products.check import check_release
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.processing import SUPPRESSED
@@ -116,6 +115,8 @@ def read_source(description: Description, path: Path) -> PublishedSource:
 
 def _doubts(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
     """Why a manifest does not vouch for a file."""
+    from yupana.products.check import check_release  # it imports all products
+
     try:
         status = status_of(manifest)
     except OutputError as error:
