@@ -11,9 +11,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from described_worlds import make_world
 
 import yupana
+from yupana.files.document import read_value
 from yupana.products import PRODUCTS
+from yupana.products.described.product import described, without_noise
+from yupana.products.described.reading.description import parse
+from yupana.products.described.stability import derive
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 HEAD = 'name = "farms"\nunit = "animals"\n'
@@ -87,6 +92,27 @@ def test_a_description_comes_back_from_its_document(farms: Path) -> None:
     assert TABLES.read(farms) == read
     jsonschema.validate(told, TABLES.schema())
     jsonschema.validate(tomllib.loads(farms.read_text(encoding="utf-8")), TABLES.schema())
+
+
+def test_whoever_reads_a_document_again_reads_the_same(farms: Path) -> None:
+    # A release is checked by the description that is in use, not by that which its manifest would give.
+    examples = (PAGE.parents[1] / "examples" / f"{name}.toml" for name in ("country", "health", "oregon", "town"))
+    sources = [farms, *TABLES.built_in, *examples]
+    worlds = [make_world(seed).document for seed in range(10)]
+    for config in [*map(TABLES.read, sources), *map(described, worlds)]:
+        for changed in (config, without_noise(config)):
+            faults: list[str] = []
+            text = json.dumps(TABLES.document(changed))
+            assert parse(read_value(text, faults), Path(), faults) == changed
+            assert described(json.loads(text)) is changed
+
+
+def test_other_budgets_derive_nothing_anew(farms: Path) -> None:
+    config = TABLES.read(farms)
+    changed = without_noise(config)
+    for table, again in zip(config.tables, changed.tables, strict=True):
+        for level in table.levels:
+            assert derive(changed, again, level) is derive(config, table, level)
 
 
 FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {

@@ -403,7 +403,10 @@ class Description:
             replace(table, budgets={level.name: changed[f"{table.name}/{level.name}"] for level in table.levels})
             for table in self.tables
         )
-        return replace(self, tables=tables)
+        made = replace(self, tables=tables)
+        # What is derived is the same with other budgets.
+        vars(made)["derived"] = self.derived
+        return made
 
     def chain(self, file: str) -> tuple[str, ...]:
         """A file and those above it, from the file up."""

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from yupana.errors import ConfigError
 from yupana.files.changes import UNCHANGED, Changes
@@ -104,7 +105,9 @@ class DescribedProduct(Product[Description]):
         tables = {name: dict(told) for name, told in config.document["tables"].items()}
         for table in config.tables:
             tables[table.name]["budget"] = {level: exact_number(budget) for level, budget in table.budgets.items()}
-        return {**_plain(config.document), "tables": _plain(tables)}
+        found = {**_plain(config.document), "tables": _plain(tables)}
+        _IN_USE[json.dumps(found)] = config
+        return found
 
     def production(self, config: Description) -> None:
         """None: nothing of a description was used in 2020."""
@@ -254,11 +257,20 @@ def described(document: object) -> Description:
     ValueError
         If it is none.
     """
+    text = json.dumps(document)
+    known = _IN_USE.get(text)
+    if known is not None:
+        return known
     faults: list[str] = []
-    found = parse(read_value(json.dumps(document), faults), Path(), faults)
+    found = parse(read_value(text, faults), Path(), faults)
     if found is None:
         raise ValueError("; ".join(faults))
+    _IN_USE[text] = found
     return found
+
+
+_IN_USE: Final[WeakValueDictionary[str, Description]] = WeakValueDictionary()
+"""Descriptions by what they write as their document, which is read once as long as one of them is in use."""
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (a document)
