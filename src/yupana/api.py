@@ -1036,7 +1036,8 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
     Parameters
     ----------
     releases : Release, str or Path
-        At least one.
+        At least one; beside it may stand what `accuracy` wrote of the same plan, whose tests of acceptance criteria are
+        told.
     household_cap : int, optional
         Of several releases: the most persons in a household, for what they promise to one.
 

@@ -149,7 +149,21 @@ def test_what_bounds_no_loss_of_a_person_is_refused() -> None:
         certificate_of_set([("a", manifest(PERSONS)), ("b", old)])
     nothing = replace(PERSONS, measurements=(replace(PERSONS.measurements[0], person=None),))
     with pytest.raises(OutputError, match="r1: safetab-p bounds no loss of one person"):
-        certified(US, nothing)
+        certified(HOUSEHOLDS, nothing)
+
+
+def test_records_add_where_nothing_is_known_of_a_person() -> None:
+    nothing = replace(PERSONS, measurements=(replace(PERSONS.measurements[0], person=None),))
+    for other, of_person in ((PERSONS, 1), (nothing, 2)):
+        found = certified(nothing, replace(other, product="other"))
+        assert set(losses(found, "person").values()) == {None}
+        assert losses(found, "record")["person record", "bounded"] == 8
+        whose = " and ".join(["r0", "r1"][:of_person])
+        empty = {row["empty"] for row in found["guarantee"] if "empty" in row}
+        assert f"the plan or the invariants of {whose} bound no loss of one person" in empty
+        page = certificate_set_page(found)
+        assert "ρ of one person record" in page
+        assert "has no bound" not in page
 
 
 def broken(path: str, value: object) -> dict[str, Any]:

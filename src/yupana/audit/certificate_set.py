@@ -47,6 +47,11 @@ class _Release:
     records: Losses
     person: Losses
 
+    @property
+    def of_persons(self) -> bool:
+        """Whether it bounds any loss of one person."""
+        return set(self.person.values()) != {None}
+
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
@@ -80,12 +85,14 @@ def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: 
     Raises
     ------
     OutputError
-        If a release cannot be certified, bounds no loss of a person, or holds the measurements of another.
+        If a release cannot be certified, bounds no loss of a person and shares its unit with none, or holds the
+        measurements of another.
     BudgetError
         If no household can have so many persons.
     """
     releases = [_read(name, manifest) for name, manifest in manifests]
     _refuse_twice(manifests)
+    _refuse_unrelated(releases)
     marked = [release for release in releases if release.certified["status"] == NOT_FOR_RELEASE]
     pure = all(release.mechanism is Mechanism.PURE for release in releases)
     mechanism = Mechanism.PURE if pure else Mechanism.ZCDP
@@ -97,8 +104,12 @@ def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: 
         "household_cap": cap,
         "releases": [_described(release) for release in releases],
         "guarantee": [
-            _stated(unit, neighbours, mechanism) for unit in _units(releases, cap) for neighbours in NEIGHBOURS
+            _stated(unit, neighbours, mechanism)
+            for unit in _units(releases, cap)
+            for neighbours in NEIGHBOURS
+            if neighbours != "same_household" or any(losses[neighbours] is not None for _, losses in unit.losses)
         ],
+        "criteria": {release.name: release.certified["criteria"] for release in releases},
         "taken_as_public": _once(r.certified["taken_as_public"] for r in releases),
         "invariants": _once(r.certified["invariants"] for r in releases),
     }
@@ -142,12 +153,18 @@ def _read(name: str, manifest: Mapping[str, Any]) -> _Release:
         negative = True
     if negative:
         raise OutputError(f"{name}: the losses in its manifest are no losses")
-    if set(found.person.values()) == {None}:
-        raise OutputError(
-            f"{name}: {certified['product']} bounds no loss of one person (docs/person-loss.md), "
-            "so nothing can be said of it together with other releases"
-        )
     return found
+
+
+def _refuse_unrelated(releases: Sequence[_Release]) -> None:
+    """Nothing is said of a release that bounds no loss of a person and protects what no other does."""
+    for release in releases:
+        unit = release.certified["privacy_unit"]
+        if not release.of_persons and not any(unit == r.certified["privacy_unit"] for r in releases if r != release):
+            raise OutputError(
+                f"{release.name}: {release.certified['product']} bounds no loss of one person (docs/person-loss.md), "
+                f"and no other release protects a {unit}, so nothing can be said of them together"
+            )
 
 
 def _refuse_twice(manifests: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -196,8 +213,11 @@ def _stated(unit: _Unit, neighbours: str, mechanism: Mechanism) -> dict[str, Any
         **number(mechanism.budget_name, loss),
     }
     if loss is None:
-        without = " and ".join(release.name for release, of_release in unit.losses if of_release[neighbours] is None)
-        return row | {"empty": f"the plan or the invariants of {without} leave no such neighbours"}
+        without = [release for release, of_release in unit.losses if of_release[neighbours] is None]
+        whose = " and ".join(release.name for release in without)
+        persons = unit.kind != "record" and not any(release.of_persons for release in without)
+        why = "bound no loss of one person" if persons else "leave no such neighbours"
+        return row | {"empty": f"the plan or the invariants of {whose} {why}"}
     guess = pure_guess(float(loss)) if pure else zcdp_guess(loss)
     rows = [
         {"delta": delta, "bun_steinke": epsilon_bun_steinke(loss, delta), "tight": epsilon_tight(loss, delta)}

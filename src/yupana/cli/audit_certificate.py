@@ -11,7 +11,10 @@ from yupana.cli.product import add_verb
 def add(verbs: Commands) -> None:
     """Add the verb."""
     verb = add_verb(verbs, "certificate", "what releases promise, on one page (HTML) and in JSON", _certificate)
-    text = "folders with a manifest.json: one, or several of the same census, which are certified together"
+    text = (
+        "folders with a manifest.json: one, or several of the same census, which are certified together; and what "
+        "tables accuracy wrote of the same plan, whose tests of acceptance criteria are told"
+    )
     verb.add_argument("releases", type=Path, nargs="+", metavar="RELEASE", help=text)
     verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
     text = "of several releases: the most persons in a household, for what they promise to one"

@@ -23,6 +23,7 @@ from yupana.products.tables import Groups
 from yupana.release.check import describe_tables
 from yupana.release.columns import typed_columns
 from yupana.release.folder import new_folder, write_manifest
+from yupana.release.processing import ACCURACY
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from yupana.release.tables import write_table
 
@@ -71,7 +72,7 @@ def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:
             draft,
             {
                 "yupana": yupana.__version__,
-                "product": f"{observed.product} accuracy",
+                "product": f"{observed.product}{ACCURACY}",
                 "status": CONFIDENTIAL if request.internal else NOT_FOR_RELEASE,
                 **observed.told,
                 "tables": describe_tables(paths, list(observed.tables)),

@@ -12,7 +12,7 @@ from yupana.products.described.product import SYSTEM
 from yupana.products.product import Checked
 from yupana.products.repeated import check_recipe
 from yupana.release.check import check_files
-from yupana.release.processing import SINGLE_TABLE
+from yupana.release.processing import ACCURACY, SINGLE_TABLE
 from yupana.release.release import open_release
 
 _SPINE = "spine"
@@ -65,6 +65,6 @@ def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Ch
     if product in {"safetab-p", "safetab-h", SINGLE_TABLE}:
         against = "the manifest and its plan" if "plan" in manifest else "the manifest"
         return Checked(against=against) if wrong else PRODUCTS["safetab-p"].verify(release, manifest)
-    if product == "phsafe estimates" or product.endswith((" accuracy", " side by side")):
+    if product == "phsafe estimates" or product.endswith((ACCURACY, " side by side")):
         return Checked(tuple(check_files(release, confidential=True)[2]), against="the manifest")
     raise OutputError(f"{release} is a release of an unknown product, {manifest.get('product')!r}")

@@ -219,6 +219,7 @@ _MANIFEST: Final = partial(
         "tables": partial(_table, _DESCRIBED, names=_file_name),
         "reports": partial(_table, _DESCRIBED, names=_file_name),
         "plan": _plan,
+        "tested_plan": _plan,
         "criteria": partial(_table, _CRITERION),
         "parameters": _PARAMETERS,
         "configuration": partial(_table, _anything),

@@ -16,5 +16,8 @@ MEASURED: Final = "measured"
 SUPPRESSED: Final = "X"
 """What a suppressed number says."""
 
+ACCURACY: Final = " accuracy"
+"""How the product ends of a folder that tells errors: no release, as it compares with the truth."""
+
 SINGLE_TABLE: Final = "single table"
 """The product of a table that was postprocessed without the manifest of its release."""

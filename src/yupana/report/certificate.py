@@ -67,7 +67,7 @@ def certificate_page(certificate: Certificate) -> str:
             else [],
             by_table=_part(certificate["by_table"], "Table", symbol, words.tables),
             by_level=_part(certificate["by_level"], "Level", symbol, words.levels),
-            criteria=criteria_sections(certificate["criteria"]),
+            criteria=criteria_sections({"": certificate["criteria"]}),
             by_attribute=certificate["by_attribute"] and _part(certificate["by_attribute"], "Attribute", symbol, {}),
             spare=_spare(certificate["spare"]),
             software={"Software": list(certificate["software"]), "Version": list(certificate["software"].values())},
@@ -187,18 +187,23 @@ def certificate_set_page(certificate: Certificate) -> str:
     symbol, key = ("ε", "epsilon") if certificate["mechanism"] == "pure" else ("ρ", "rho")
     rows, releases = certificate["guarantee"], certificate["releases"]
     losses = ["none" if row[key] is None else loss(read_exact(row[key])) for row in rows]
+    # Where nothing is known of a person the page speaks of the records.
+    of_persons = [row for row in rows if row["of"] != "record" and "attacker" in row]
+    shown = of_persons or [row for row in rows if "attacker" in row]
     return render(
         read_page(
             "certificate_set.html",
             certificate=certificate,
             symbol=symbol,
-            of_person=[
-                (lost, row["change"])
+            numbers=[
+                (row["unit"], lost, row["change"])
                 for lost, row in zip(losses, rows, strict=True)
-                if row["of"] == "person" and row["neighbours"] == "bounded"
+                if row in shown and row["of"] != "household" and row["neighbours"] == "bounded"
             ],
-            attackers=[row["attacker"] for row in rows if row["of"] != "record" and "attacker" in row],
+            attackers=[row["attacker"] for row in shown],
+            speaks_of_persons=bool(of_persons),
             releases=_releases(releases),
+            criteria=criteria_sections({r["name"]: certificate["criteria"][r["name"]] for r in releases}),
             guarantee=_together(rows, symbol, losses),
             empty=[row for row in rows if "empty" in row],
             converted=key == "rho" and any(r["mechanism"] == "pure" for r in releases),

@@ -10,6 +10,7 @@ from typing import Any, Final
 import yupana
 from yupana.audit.certificate import certificate
 from yupana.audit.certificate_set import certificate_of_set
+from yupana.audit.tested import is_test, with_tests
 from yupana.errors import ConfigError, OutputError
 from yupana.products.repeated import check_recipe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
@@ -88,6 +89,7 @@ def certify(releases: Sequence[Path], household_cap: int | None = None) -> Certi
     Parameters
     ----------
     releases : sequence of Path
+        And what `accuracy` wrote of the same plans: its tests of their acceptance criteria are told, too.
     household_cap : int, optional
         Of several: the most persons in a household, for what they promise to one.
 
@@ -98,16 +100,19 @@ def certify(releases: Sequence[Path], household_cap: int | None = None) -> Certi
     OutputError
         If the files of a release are not those that its manifest describes, or its plan is not its configuration's.
     """
-    if household_cap is not None and len(releases) == 1:
-        raise ConfigError("--household-cap goes with several releases; that of one speaks of its own records")
-    manifests = [_manifest_of(release) for release in releases]
-    digests = tuple(checksum(release / MANIFEST) for release in releases)
-    if len(manifests) == 1:
-        numbers = certificate(manifests[0])
-        return Certificate(numbers, certificate_page(numbers), digests)
     short = [release.resolve().name for release in releases]
     names = short if len(set(short)) == len(short) else [str(release) for release in releases]
-    numbers = certificate_of_set(list(zip(names, manifests, strict=True)), household_cap)
+    named = list(zip(names, map(_manifest_of, releases), strict=True))
+    found = with_tests(named)
+    digests = tuple(
+        checksum(folder / MANIFEST) for folder, (_, of) in zip(releases, named, strict=True) if not is_test(of)
+    )
+    if len(found) == 1:
+        if household_cap is not None:
+            raise ConfigError("--household-cap goes with several releases; that of one speaks of its own records")
+        numbers = certificate(found[0][1])
+        return Certificate(numbers, certificate_page(numbers), digests)
+    numbers = certificate_of_set(found, household_cap)
     return Certificate(numbers, certificate_set_page(numbers), digests)
 
 

@@ -49,7 +49,7 @@ def write_release_report(
         epsilon=plan.mechanism.epsilon(plan.loss(), DEFAULT_DELTA)
         if plan.mechanism.budget_name == "rho" and plan.is_finite
         else None,
-        of_product=(*of_product, *criteria_sections(manifest.get("criteria", {}))),
+        of_product=(*of_product, *criteria_sections({"": manifest.get("criteria", {})})),
         compared=plan.is_finite and production is not None,
         differences={
             "Measurement": [d.measurement for d in differences],

@@ -14,10 +14,9 @@ import yupana
 from yupana.arrays import Ints
 from yupana.cli.main import main
 from yupana.confidential.described.counter import DescribedCounter
-from yupana.confidential.described.criteria import TESTED
 from yupana.plan.ledger import Meter
 from yupana.privacy.entropy import Entropy
-from yupana.products.described.criteria import predictions, verdicts
+from yupana.products.described.criteria import TESTED, predictions, verdicts
 from yupana.products.described.product import TABLES, described
 
 DOCUMENT: dict[str, Any] = {
@@ -177,6 +176,52 @@ def test_of_synthetic_records_release_report_and_certificate_tell_the_test(descr
     for page in (certificate.page, (tmp_path / "page.html").read_text("utf-8")):
         assert "Tested on synthetic records" in page
     assert not yupana.check(release).wrong
+
+
+def test_a_certificate_tells_what_a_test_of_the_same_plan_found(description: Path, tmp_path: Path) -> None:
+    synthetic, real = (write(tmp_path / str(made), HOMES, synthetic=made) for made in (True, False))
+    asked = {"margins": "bureau", "confidence": 0.95}
+    release = yupana.run("tables", description, real, tmp_path / "release", **asked)
+    errors, other = tmp_path / "errors", tmp_path / "other"
+    yupana.accuracy("tables", description, synthetic, trials=3, out=errors, **asked)
+    certificate = yupana.certificate(errors, release)
+    assert certificate["criteria"] == json.loads((errors / "manifest.json").read_text("utf-8"))["criteria"]
+    assert {told["tested"]["trials"] for told in certificate["criteria"].values()} == {3}
+    assert (certificate["status"], certificate["reasons"]) == ("NOT FOR RELEASE", [TESTED])
+    assert "Tested on synthetic records" in certificate.page
+    assert len(certificate.certifies) == 1
+    # Of the release alone nothing is told but what is predicted.
+    assert "Tested" not in yupana.certificate(release).page
+    # Another plan, other criteria, no release at all, and what tells the truth of real records.
+    yupana.accuracy("tables", description, synthetic, out=other)
+    lax = json.loads((errors / "manifest.json").read_text("utf-8"))
+    lax["criteria"]["total"]["says"] = "whatever"
+    (tmp_path / "lax").mkdir()
+    (tmp_path / "lax" / "accuracy.csv").write_bytes((errors / "accuracy.csv").read_bytes())
+    (tmp_path / "lax" / "manifest.json").write_text(json.dumps(lax), encoding="utf-8")
+    yupana.accuracy("tables", description, real, out=tmp_path / "truth", internal=True, **asked)
+    for folders, why in (
+        ((release, other), "the same plan and criteria"),
+        ((release, tmp_path / "lax"), "the same plan and criteria"),
+        ((errors,), "the same plan and criteria"),
+        ((release, tmp_path / "truth"), "CONFIDENTIAL"),
+    ):
+        with pytest.raises(yupana.OutputError, match=why):
+            yupana.certificate(*folders)
+
+
+def test_a_joint_certificate_names_the_criteria_of_its_parts(description: Path, tmp_path: Path) -> None:
+    synthetic = write(tmp_path / "data", HOMES, synthetic=True)
+    one, two = (yupana.run("tables", description, synthetic, tmp_path / name) for name in ("one", "two"))
+    path = tmp_path / "two" / "manifest.json"
+    path.write_text(json.dumps(two.manifest | {"created": "2026-01-01T00:00:00+00:00"}), encoding="utf-8")
+    yupana.accuracy("tables", description, synthetic, trials=3, out=tmp_path / "errors")
+    certificate = yupana.certificate(one, tmp_path / "two")
+    assert certificate["criteria"] == {"one": one.manifest["criteria"], "two": two.manifest["criteria"]}
+    tested = yupana.certificate(one, tmp_path / "errors", tmp_path / "two")
+    assert {told["tested"]["trials"] for of in tested["criteria"].values() for told in of.values()} == {3}
+    assert tested.page.count("women-of-n") == 2
+    assert tested["reasons"] == [f"{name}: {TESTED}" for name in ("one", "two")]
 
 
 def test_what_a_manifest_says_of_criteria_is_compared(description: Path, tmp_path: Path) -> None:

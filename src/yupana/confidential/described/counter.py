@@ -13,7 +13,7 @@ from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door
 from yupana.confidential.counter import Counter, Observed, Told, input_checksums, not_published
 from yupana.confidential.described.block_counts import BlockCounts, count_blocks, measure_blocks
-from yupana.confidential.described.criteria import TESTED, tested
+from yupana.confidential.described.criteria import tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, open_described
 from yupana.confidential.described.tabulate import tabulate
@@ -23,7 +23,7 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
-from yupana.products.described.criteria import predictions
+from yupana.products.described.criteria import TESTED, predictions
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
 from yupana.products.described.product import SYSTEM, TABLES, without_noise
@@ -217,7 +217,9 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         truth = {e.measurement.name: (e.truth - e.left_out)[e.trial == 0] for e in asked}
         noisy = {e.measurement.name: e.truth + e.noise for e in asked}
         criteria = tested(config, plan, truth, noisy)
-        return Observed(plan.product, errors, rows, [_accuracy_table(rows)], {"criteria": criteria})
+        return Observed(
+            plan.product, errors, rows, [_accuracy_table(rows)], {"criteria": criteria, "tested_plan": plan.as_json()}
+        )
 
 
 def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:

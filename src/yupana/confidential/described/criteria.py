@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from yupana.plan.plan import Plan
 from yupana.products.described.criteria import predictions, rows_of
 from yupana.products.described.criterion import Criterion
 from yupana.products.described.description import Description
-
-TESTED: Final = "its acceptance criteria were tested on the true counts of synthetic records"
-"""Why a release that tells what its test found may not be released."""
 
 
 def tested(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from yupana.privacy.quantiles import share_outside
 from yupana.products.described.criterion import Criterion
 from yupana.products.described.description import Description
 from yupana.products.described.tables import families_of
+
+TESTED: Final = "its acceptance criteria were tested on the true counts of synthetic records"
+"""Why what tells the outcome of a test may not be released."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +139,11 @@ def predictions(description: Description, plan: Plan) -> dict[str, dict[str, Any
     }
 
 
+def untested(criteria: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The criteria of a manifest as `predictions` gave them, without what tests have added."""
+    return {name: {key: value for key, value in told.items() if key != "tested"} for name, told in criteria.items()}
+
+
 class CriterionVerdict(NamedTuple):
     """What is known of a criterion, in words; ``tested`` is empty where it was not."""
 
@@ -153,10 +161,10 @@ def verdicts(criteria: Mapping[str, Mapping[str, Any]]) -> list[CriterionVerdict
 def _predicted(told: Mapping[str, Any]) -> str:
     predicted = told["predicted"]
     promised = f"at most {_shown(told, predicted['promised_float'])}"
+    whole = " of which the table's limit leaves none out" if told.get("limited") else ""
     if predicted["holds"]:
-        whole = " of which the table's limit leaves none out" if told.get("limited") else ""
         return f"holds for any records{whole}; {promised} is promised"
-    return f"cannot be promised; {promised} can be"
+    return f"cannot be promised; {promised} can be{' for records' if whole else ''}{whole}"
 
 
 def _tested(told: Mapping[str, Any]) -> str:
