@@ -107,7 +107,7 @@ def _count(
 def _linked_table(
     description: Description, table: DescribedTable, level: DescribedLevel, codes: Sequence[str], *, limited: bool
 ) -> LinkedTable:
-    predicates = description.predicates(table)
+    predicates = description.predicates(table, codes)
     limit = None
     if table.limit and limited:
         per = description.files[table.limit.per]

@@ -4,7 +4,7 @@ Columns are named as SQL names them in a join, ``"persons.AGE"``; the values of 
 the list of codes, those of a column of whole numbers the numbers themselves.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -443,10 +443,10 @@ class Description:
             tuple(column.column for name, column in self.columns.items() if column.file in chain),
         )
 
-    def predicates(self, table: DescribedTable) -> dict[str, list[Where]]:
-        """By group of any level of a table, which records each of its cells counts."""
-        codes = dict.fromkeys(code for level in table.levels for code in level.groups)
-        return {code: [table.universe & self.group(table, code) & cell for cell in table.cells] for code in codes}
+    def predicates(self, table: DescribedTable, codes: Iterable[str]) -> dict[str, list[Where]]:
+        """By group, which records each cell of a table counts of it."""
+        groups = {code: table.universe & self.group(table, code) for code in codes}
+        return {code: [group & cell for cell in table.cells] for code, group in groups.items()}
 
     def group(self, table: DescribedTable, code: str) -> Where:
         """The records of a group in a table, as far as columns decide; a response may decide the rest."""

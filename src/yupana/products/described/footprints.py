@@ -136,9 +136,10 @@ class Footprints:
 
 def footprints(description: Description, table: DescribedTable, level: DescribedLevel) -> Footprints:
     """Find the sets of cells of a level that records of a table can count in."""
-    kind, of_group = description.areas[level.areas], description.predicates(table)
+    kind = description.areas[level.areas]
     place = description.files[table.counts].block if kind.blocks else kind.column
     groups, exact = _groups(description, level)
+    of_group = description.predicates(table, [code for _, _, code in groups])
     predicates = [cell for _, _, code in groups for cell in of_group[code]]
     rows = tuple((response, number) for response, number, _ in groups for _ in table.cells)
     sizes = sorted({len(inside) for inside in kind.of}) or [1]

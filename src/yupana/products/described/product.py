@@ -45,6 +45,8 @@ class DescribedProduct(Product[Description]):
     built_in: Final[Mapping[str, BuiltIn]] = {
         "people-and-homes": BuiltIn("an example, for the files of a synthetic census"),
         "s-dhc-2020-us": BuiltIn("the S-DHC of 2020 (PHSafe) of the United States"),
+        "ddhc-a-2020-us": BuiltIn("the Detailed DHC-A of 2020 (SafeTab-P) of the United States"),
+        "ddhc-b-2020-us": BuiltIn("the Detailed DHC-B of 2020 (SafeTab-H) of the United States"),
     }
     families: Final[tuple[Family, ...]] = ()
 
