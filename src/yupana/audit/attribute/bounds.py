@@ -66,6 +66,6 @@ def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[Attribute
             yield bound(loss, within=geolevel)
     elif isinstance(config, Description):
         for column, loss in column_losses(config, plan):
-            yield bound(loss, attributes=(f"{column.file}.{column.name}",))
+            yield bound(loss, attributes=(column,))
     else:
         raise ConfigError(f"{product.key}: what an attribute costs depends on the household; ask attribute_loss")

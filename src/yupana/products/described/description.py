@@ -427,6 +427,15 @@ class Description:
             column.column.name: column for file in self.files.values() for column in self.joined(file.name).values()
         }
 
+    @cached_property
+    def attributes(self) -> Mapping[str, tuple[str, str]]:
+        """What a record may differ in, by its name in SQL, as file and name: columns, responses, its block as one."""
+        found = {name: (column.file, column.name) for name, column in self.columns.items()}
+        for file in self.files.values():
+            found |= {in_join(file.name, name): (file.name, name) for name in file.responses}
+            found |= {file.block: (file.name, "+".join(column.name for column in file.blocks))} if file.blocks else {}
+        return found
+
     def joined(self, file: str) -> Mapping[str, DescribedColumn]:
         """The columns of a file by name, with the names that they have in a join."""
         return {

@@ -172,12 +172,15 @@ class DescribedProduct(Product[Description]):
         }
 
     def taken_as_public(self, config: Description) -> tuple[str, ...]:
-        """The lists of codes, what is published at all, and fixed columns."""
+        """The lists of codes, what is published at all, the file of blocks, and fixed columns."""
         fixed = [f"{c.file}.{c.name}" for c in config.columns.values() if c.fixed]
         told = [
             "the codes and ranges of all columns, and the lists of areas and groups",
             "the tables, population groups and cells that are published",
         ]
+        if config.blocks is not None:
+            told.append(f"the file of blocks, {config.blocks.file}, and so which areas there are and where blocks lie")
+        told += [f"which codes of {name} are members of which groups" for name in config.responses]
         told += [
             f"the values of {column.name} that occur in the records, as the user declares"
             for column in config.columns.values()

@@ -10,7 +10,7 @@ from math import isqrt
 
 from yupana.errors import ConfigError
 from yupana.plan.measurement import Sensitivity
-from yupana.products.described.description import DescribedLevel, DescribedTable, Description
+from yupana.products.described.description import DescribedLevel, DescribedTable, Description, in_join
 from yupana.products.described.footprints import Cells, Footprints, footprints
 
 
@@ -214,19 +214,24 @@ def _reads(
     columns = description.columns
 
     def changing(names: Collection[str]) -> set[str]:
-        return {columns[name].file for name in names if columns[name].file in above_unit and not columns[name].fixed}
+        # Responses and blocks are of files without others above or below them.
+        read = [columns[name] for name in names if name in columns]
+        return {column.file for column in read if column.file in above_unit and not column.fixed}
 
     return changing(sorting_columns(description, table, level)), changing(sifting_columns(description, table))
 
 
 def sifting_columns(description: Description, table: DescribedTable) -> set[str]:
-    """The columns that decide whether a record is of the universe."""
+    """The columns that decide whether a record is of the universe; the block, too, if those of some are left out."""
     domains = {name: column.column.domain for name, column in description.columns.items()}
-    return {name for name, values in table.universe.columns if not values.issuperset(domains[name])}
+    found = {name for name, values in table.universe.columns if not values.issuperset(domains[name])}
+    if description.blocks is not None and description.blocks.chosen is not None:
+        found.add(description.files[table.counts].block)
+    return found
 
 
 def sorting_columns(description: Description, table: DescribedTable, level: DescribedLevel) -> set[str]:
-    """The columns that tell areas, groups and cells of a level apart within the universe."""
+    """The columns, responses and blocks that tell areas, groups and cells of a level apart within the universe."""
     conditions = [*table.cells, *(description.group(table, code) for code in level.groups)]
     within = dict(table.universe.columns)
 
@@ -239,7 +244,10 @@ def sorting_columns(description: Description, table: DescribedTable, level: Desc
         for name, wanted in where.columns
         if not wanted.issuperset(values(name))
     }
+    found |= {in_join(*name.split(".", 1)) for name in description.of_responses(level)}
     area = description.areas[level.areas]
+    if area.blocks:
+        found.add(description.files[table.counts].block)
     if area.column and len({area.of[value] for value in values(area.column)}) > 1:
         found.add(area.column)
     return found
@@ -248,7 +256,8 @@ def sorting_columns(description: Description, table: DescribedTable, level: Desc
 def _changing_columns(description: Description, table: DescribedTable, level: DescribedLevel, file: str) -> set[str]:
     columns = description.columns
     names = sorting_columns(description, table, level) | sifting_columns(description, table)
-    return {f"{file}.{columns[n].name}" for n in names if columns[n].file == file and not columns[n].fixed}
+    read = [columns[name] for name in names if name in columns]
+    return {f"{file}.{column.name}" for column in read if column.file == file and not column.fixed}
 
 
 def derive(description: Description, table: DescribedTable, level: DescribedLevel) -> Derived:
