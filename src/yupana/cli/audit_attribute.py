@@ -51,6 +51,7 @@ def add(verbs: Commands) -> None:
         default="published",
         help="what the noise is scaled to, as in plan",
     )
+    verb.add_argument("--codes", type=Path, metavar="FOLDER", help="the public files of codes and groups, as in plan")
     verb.add_argument("--json", action="store_true")
 
 
@@ -60,6 +61,8 @@ def _attribute(options: argparse.Namespace) -> None:
     ask = _asker(Path(options.config), options.config)
     if ask is not _phsafe and (options.individuals is not None or options.example or options.classes):
         raise ConfigError("individuals and their households are for PHSafe; other products are answered for any record")
+    if ask is _phsafe and options.codes is not None:
+        raise ConfigError("codes are of SafeTab and of descriptions of tables; PHSafe has no files of them")
     ask(options)
 
 
@@ -191,7 +194,7 @@ def _safetab(options: argparse.Namespace) -> None:
     found: list[AttributeBound] = []
     for product, prefix in ((PERSONS, "p_"), (HOUSEHOLDS, "h_")):
         if any(key.startswith(_SAFETAB_KEYS + prefix) for key in keys):
-            found += yupana.attribute_bounds(product, folder, accounting=options.sensitivity)
+            found += yupana.attribute_bounds(product, folder, accounting=options.sensitivity, codes=options.codes)
     if not found:
         raise ConfigError(f"config {path}: has no budgets of SafeTab")
     if options.json:
@@ -218,7 +221,7 @@ def _bounds(product: str, options: argparse.Namespace) -> None:
     from yupana.topdown.plan import loss_as_json
 
     terms = {"accounting": options.sensitivity} if PRODUCTS.listing(product).accountings else {}
-    found = yupana.attribute_bounds(product, options.config, **terms)
+    found = yupana.attribute_bounds(product, options.config, codes=options.codes, **terms)
     if not found:
         raise ConfigError(
             f"config {options.config}: no column of the unit's records or of those below them is described"
@@ -235,8 +238,10 @@ def _bounds(product: str, options: argparse.Namespace) -> None:
         print_json([{**unit, **row} for row in rows])
         return
     print(f"{unit['product']}: where one {unit['privacy_unit']} differs only in")
-    print(f"{'':34}{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}")
-    for row in rows:
+    names = [str(row.get("attribute", row.get("geolevel"))) for row in rows]
+    width = max(33, *map(len, names)) + 1
+    print(f"{'':{width}}{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}")
+    for name, row in zip(names, rows, strict=True):
         losses = (row.get("rho_float"), row.get("epsilon_float", row.get("epsilon")))
         shown = "".join(f"{'-' if value is None else format(value, '.6f'):>14}" for value in losses)
-        print(f"{row.get('attribute', row.get('geolevel')):34}{shown}")
+        print(f"{name:{width}}{shown}")

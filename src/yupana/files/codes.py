@@ -35,6 +35,7 @@ def read_codes(place: str, told: object, folder: Path, faults: list[str]) -> Cod
 
     Of a file that says with ``parent`` what each unit lies in, the codes are those that nothing lies in.
     """
+    before = len(faults)
     if isinstance(told, dict) and "file" in told:
         check_keys(place, told, ("file", "code"), faults, optional=("label", "parent"))
         if not all(isinstance(value, str) for value in told.values()) or "code" not in told:
@@ -56,6 +57,8 @@ def read_codes(place: str, told: object, folder: Path, faults: list[str]) -> Cod
         faults.append(f'{place}: must be a list of codes, such as ["1", "2"], a table of codes and labels, or a file')
         return _NONE
     codes = tuple(dict(pairs))
+    if not codes and len(faults) > before:
+        return _NONE
     if not codes or any(not is_text(code) or "|" in code or '"' in code for code in codes):
         faults.append(f"{place}: a code is a line of text without | and quotes, and there must be one")
         return _NONE

@@ -303,7 +303,9 @@ def test_every_fault_is_named_at_once(folder: Path) -> None:
     assert all(FAULTS[name][1] in str(raised.value) for name in changes)
 
 
-def test_public_files_may_lie_in_another_folder(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_public_files_may_lie_in_another_folder(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
     alone = tmp_path_factory.mktemp("alone") / "origins.toml"
     alone.write_text(DOCUMENT, encoding="utf-8")
     with pytest.raises(yupana.ConfigError, match=r"codes\.txt: No such file"):
@@ -311,7 +313,26 @@ def test_public_files_may_lie_in_another_folder(folder: Path, tmp_path_factory: 
     plan = yupana.plan("tables", alone, codes=folder)
     assert plan == yupana.plan("tables", folder / "origins.toml") == yupana.plan("tables", read(folder))
     assert main(["tables", "plan", str(alone), "--codes", str(folder)]) == 0
+    assert main(["audit", "attribute", str(alone), "--codes", str(folder)]) == 0
     assert finite_description(str(alone), folder) == read(folder)
+    capsys.readouterr()
+    assert main(["audit", "attribute", "s-dhc-2020", "--codes", str(folder)]) != 0
+    assert "codes are of SafeTab and of descriptions of tables" in capsys.readouterr().err
+
+
+def test_a_plan_says_in_how_many_groups_a_record_is(folder: Path) -> None:
+    config = read(folder)
+    told = TABLES.promises(config, TABLES.plan(config), 1e-10)["derived"]
+    # One code is a member of A, B and C; at the cities' level of A and B; by hand of one group beside everyone's.
+    words = "one person brings at most 1 person records, each in at most"
+    assert told["sexes/state-by-origin"]["because"] == f"{words} 3 groups by origin"
+    assert told["sexes/city-by-origin"]["because"] == f"{words} 2 groups by origin"
+    assert told["sexes/nation-by-hand"]["because"] == f"{words} 1 group by origin"
+    assert [told[f"sexes/{level}"]["unbounded"] for level in ("state-by-origin", "nation-by-hand")] == ["3", "2"]
+    assert "the file of blocks, blocks, and so which areas there are and where blocks lie" in TABLES.taken_as_public(
+        config
+    )
+    assert "which codes of people.origin are members of which groups" in TABLES.taken_as_public(config)
 
 
 def test_a_built_in_description_asks_for_its_public_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,11 @@ class Footprints:
     areas: Ints
     common: Ints
 
+    @property
+    def by_responses(self) -> dict[str, int]:
+        """How many groups by each response a record is in at most."""
+        return {response: number for response, number in self.rows if response}
+
     def apart(self, shared: Collection[str]) -> Cells:
         """The most cells that exactly one of two records of the universe counts in, which agree in some columns.
 
@@ -149,7 +154,7 @@ def footprints(description: Description, table: DescribedTable, level: Described
     except TooManyClassesError:
         bound = Cells(kind.overlap * sum(number for _, number in rows), exact=False)
         nothing = np.zeros((0, 0), dtype=np.bool_)
-        return Footprints(bound, kind, place, None, nothing.ravel(), (), nothing, *np.zeros((2, 0), dtype=np.int64))
+        return Footprints(bound, kind, place, None, nothing.ravel(), rows, nothing, *np.zeros((2, 0), dtype=np.int64))
     (within,), members, numbers = np.split(classes.members, [1, 1 + len(predicates)])
     areas = np.array(sizes) @ numbers if lie_in else np.full(classes.count, sizes[0])
     counted = np.array([number for _, number in rows]) @ members

@@ -283,11 +283,15 @@ def derive(description: Description, table: DescribedTable, level: DescribedLeve
 def _derive(description: Description, table: DescribedTable, level: DescribedLevel) -> Derived:
     stable, of = stability(description, table, level), footprints(description, table, level)
     power = description.mechanism.power
+    groups = [
+        f"{number} {'group' if number == 1 else 'groups'} by {description.attributes[response][1]}"
+        for response, number in of.by_responses.items()
+    ]
     unbounded, one_less = max(move.unbounded(of, power) for move in stable.moves)
     bounded, replaced = max(move.bounded(of, power) for move in stable.moves)
     return Derived(
         Sensitivity(unbounded=Fraction(unbounded), bounded=Fraction(bounded)),
         {"unbounded": one_less, "bounded": replaced},
         of.overlap,
-        stable.because,
+        f"{stable.because}, each in at most {' and '.join(groups)}" if groups else stable.because,
     )
