@@ -73,12 +73,11 @@ def _most_of_one(groups: Sequence[ResponseGroup], most: int) -> tuple[int, bool]
     if any(len(kind - alone) > 1 or len(kind & alone) > 1 for kind in kinds):
         return _most_of_overlapping(list(kinds), alone, most)
     any_code = {kind - alone for kind in kinds} - {frozenset()}
-    best = min(most, len(any_code))
-    for group in alone:
-        within = {kind - alone for kind in kinds if group in kind}
-        if within:
-            best = max(best, 1 + min(most, len(within - {frozenset()})))
-    return best, True
+    within: dict[frozenset[int], set[frozenset[int]]] = {kind & alone: set() for kind in kinds if kind & alone}
+    for kind in kinds:
+        if kind & alone and kind - alone:
+            within[kind & alone].add(kind - alone)
+    return max(min(most, len(any_code)), *(1 + min(most, len(with_it)) for with_it in within.values()), 0), True
 
 
 def _most_of_overlapping(kinds: Sequence[frozenset[int]], alone: frozenset[int], most: int) -> tuple[int, bool]:

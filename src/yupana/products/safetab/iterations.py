@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.plan.responses import ResponseGroup
+from yupana.plan.responses import ResponseGroup, most_groups
 from yupana.products.safetab.regions import ITERATION_LEVELS, Granularity
 
 MOST_RACE_CODES = 8
@@ -58,11 +58,14 @@ class Eligible:
     ----------
     iterations : tuple of Iteration
         In order of their codes.
+    groups : tuple of ResponseGroup
+        The records of each.
     alone, in_combination, ethnic : numpy.ndarray of int32, shape (codes,)
         Of each race and ethnicity code the place of its iteration in `iterations`, or -1.
     """
 
     iterations: tuple[Iteration, ...]
+    groups: tuple[ResponseGroup, ...]
     alone: NDArray[np.int32]
     in_combination: NDArray[np.int32]
     ethnic: NDArray[np.int32]
@@ -73,25 +76,14 @@ class Eligible:
         h is 1 where some code is in an iteration, else 0: no code is in two of one kind (SafeTab-H, section 7).
         """
         h_race = int(bool((self.alone >= 0).any() or (self.in_combination >= 0).any()))
-        return h_race * max(2, race_codes) + self._h_ethnic
+        return h_race * max(2, race_codes) + int(bool((self.ethnic >= 0).any()))
 
     def stability(self, race_codes: int) -> int:
         """Most iterations a record with 1 to ``race_codes`` race codes and one ethnicity code is in, exactly.
 
-        Without an iteration alone, as many in combination as there are codes. With one, all codes of the record lie in
-        it, and one more is added to the iterations in combination that its codes are in.
+        For no code is in two of one kind, which is refused when code files are read.
         """
-        combined = self.in_combination >= 0
-        best = min(race_codes, len(np.unique(self.in_combination[combined])))
-        both = np.unique(np.stack([self.alone, self.in_combination], axis=1)[self.alone >= 0], axis=0)
-        within = np.bincount(both[both[:, 1] >= 0, 0], minlength=1)
-        if len(both):
-            best = max(best, 1 + min(race_codes, int(within.max())))
-        return best + self._h_ethnic
-
-    @property
-    def _h_ethnic(self) -> int:
-        return int(bool((self.ethnic >= 0).any()))
+        return most_groups(self.groups, {RACE: race_codes, ETHNICITY: 1})[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +141,7 @@ class CharacteristicIterations:
 
     def groups(self, granularity: Granularity) -> tuple[ResponseGroup, ...]:
         """The iterations that areas of a granularity show, those of level 1 before those of level 2."""
-        place = {code: number for number, code in enumerate(self.codes)}
-        return tuple(
-            ResponseGroup(
-                ETHNICITY if iteration.alone is None else RACE,
-                frozenset(place[code] for code in self.members[iteration.code]),
-                alone=bool(iteration.alone),
-            )
-            for level in ITERATION_LEVELS
-            for iteration in self.eligible(level, granularity).iterations
-        )
+        return tuple(group for level in ITERATION_LEVELS for group in self.eligible(level, granularity).groups)
 
     def columns(self, level: int, granularity: Granularity) -> slice:
         """Which of these `groups` are of a level."""
@@ -168,8 +151,16 @@ class CharacteristicIterations:
     def _find(self, level: int, granularity: Granularity) -> Eligible:
         chosen = tuple(i for i in self.iterations if i.level == level and i.is_eligible(granularity))
         place = {code: number for number, code in enumerate(self.codes)}
+        groups = tuple(
+            ResponseGroup(
+                ETHNICITY if iteration.alone is None else RACE,
+                frozenset(place[code] for code in self.members[iteration.code]),
+                alone=bool(iteration.alone),
+            )
+            for iteration in chosen
+        )
         of_kind = {kind: np.full(len(self.codes), -1, dtype=np.int32) for kind in (True, False, None)}
         for number, iteration in enumerate(chosen):
             for code in self.members[iteration.code]:
                 of_kind[iteration.alone][place[code]] = number
-        return Eligible(chosen, alone=of_kind[True], in_combination=of_kind[False], ethnic=of_kind[None])
+        return Eligible(chosen, groups, alone=of_kind[True], in_combination=of_kind[False], ethnic=of_kind[None])
