@@ -36,13 +36,12 @@ def count_left_out(
     found: dict[Ranked, list[Tally]] = {}
     for limits in wanted.values():
         _find_crowded(db, chain, batches, list(limits))
-        _rank(db, chain, batches, list(limits), key)
-        universes = list(dict.fromkeys(universe for universe, _ in limits))
-        for universe, limit in limits:
-            place = universes.index(universe)
-            source = f"(SELECT * FROM ranked_records WHERE counts_{place} AND rank_{place} > {limit.most})"
-            found[universe, limit] = tally(db, source, len(batches))
-        db.execute("DROP TABLE ranked_records")
+        _find_left_out(db, chain[: next(iter(limits))[1].beneath + 1], list(limits), key)
+        _number(db, chain, batches, list(limits))
+        for place, ranked in enumerate(limits):
+            source = f"(SELECT * FROM left_out_records WHERE beyond_{place})"
+            found[ranked] = tally(db, source, len(batches))
+        db.execute("DROP TABLE left_out_records")
     return found
 
 
@@ -88,28 +87,41 @@ def _below(below: Chain, limits: Sequence[Ranked]) -> list[Where]:
     return [universe.on(columns) for universe, _ in limits]
 
 
-def _rank(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], limits: Sequence[Ranked], key: str
-) -> None:
-    """Make the table ``ranked_records``: of crowded ones their numbers, and by universe the rank in their parent."""
-    beneath = limits[0][1].beneath
-    universes = dict.fromkeys(universe for universe, _ in limits)
-    needed = {column for batch in batches for column in batch.terms} | {
-        name for universe in universes for name, _ in universe.columns
-    }
-    shown = [[name for name in file.header if place > beneath and name in needed] for place, file in enumerate(chain)]
+def _find_left_out(db: duckdb.DuckDBPyConnection, below: Chain, limits: Sequence[Ranked], key: str) -> None:
+    """Make the table ``ranked_records``: of crowded ones those that come after as many as a limit allows.
+
+    What is about files above the parent is the same for all its records, and so is asked of these few afterwards.
+    """
     # The order is of the record alone, so that one which is added or removed moves no other. Two records may have one
     # hash, as where keys hold |: then their fields decide, so that none but those alike in all of them are tied.
-    fields = ", ".join(chain[0].header)
-    hashed = f"sha256(concat_ws('|', {quoted(key)}, {', '.join(chain[0].written)}, the_number))"
-    ranks = [
-        f"{as_sql(universe)} AS counts_{place}, count_if({as_sql(universe)}) OVER in_order AS rank_{place}"
-        for place, universe in enumerate(universes)
+    fields = ", ".join(below[0].header)
+    hashed = f"sha256(concat_ws('|', {quoted(key)}, {', '.join(below[0].written)}, the_number))"
+    beyond = [
+        f"({as_sql(universe)}) AND count_if({as_sql(universe)}) OVER in_order > {limit.most} AS beyond_{place}"
+        for place, (universe, (_, limit)) in enumerate(zip(_below(below, limits), limits, strict=True))
     ]
     alike = "SELECT * EXCLUDE alike, unnest(range(1, alike + 1)) AS the_number FROM crowded_records"
+    some = " OR ".join(f"beyond_{place}" for place in range(len(limits)))
     db.execute(
-        f"CREATE TABLE ranked_records AS SELECT {', '.join([*numbers_of(batches), *ranks])} "
-        f"FROM (SELECT *, {hashed} AS the_order FROM ({alike}) {joined(chain, shown, beneath + 1)}) "
-        f"WINDOW in_order AS (PARTITION BY link_{beneath} ORDER BY the_order, {fields} ROWS UNBOUNDED PRECEDING)"
+        f"CREATE TABLE ranked_records AS SELECT * FROM (SELECT *, {', '.join(beyond)} "
+        f"FROM (SELECT *, {hashed} AS the_order FROM ({alike})) WINDOW in_order AS "
+        f"(PARTITION BY link_{len(below) - 1} ORDER BY the_order, {fields} ROWS UNBOUNDED PRECEDING)) WHERE {some}"
     )
     db.execute("DROP TABLE crowded_records")
+
+
+def _number(
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], limits: Sequence[Ranked]
+) -> None:
+    """Make the table ``left_out_records``: the numbers of those ranked, and which limits leave them out."""
+    beneath = limits[0][1].beneath
+    needed = {column for batch in batches for column in batch.terms} | {
+        name for universe, _ in limits for name, _ in universe.columns
+    }
+    shown = [[name for name in file.header if place > beneath and name in needed] for place, file in enumerate(chain)]
+    beyond = [f"beyond_{place} AND {as_sql(universe)} AS beyond_{place}" for place, (universe, _) in enumerate(limits)]
+    db.execute(
+        f"CREATE TABLE left_out_records AS SELECT {', '.join([*numbers_of(batches), *beyond])} "
+        f"FROM ranked_records {joined(chain, shown, beneath + 1)}"
+    )
+    db.execute("DROP TABLE ranked_records")
