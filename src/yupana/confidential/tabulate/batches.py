@@ -7,6 +7,7 @@ Tables share a number, and are a batch, where its values are few, so that the da
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 import duckdb
@@ -17,7 +18,7 @@ from yupana.files.columns import Column, RecordFile
 from yupana.plan.classes import Classes, classify, told_apart
 from yupana.plan.predicates import Where
 
-_FEW: Final = 1 << 17
+_FEW: Final = 1 << 18
 """Values of a number that the database groups by as quickly as by less."""
 
 _LISTED: Final = 1 << 28
@@ -233,7 +234,7 @@ class _Needed:
 
 
 def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[TableBatch]:
-    """Put each table to the first batch whose number has few values with it, or no more than both would have apart.
+    """Put each table to the batch whose number gets fewest values more by it, and few or no more than both have apart.
 
     Raises
     ------
@@ -246,12 +247,15 @@ def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[TableBatch
     for table in tables:
         areas = {table.column: columns[table.column].high + 1} if table.column else {}
         own = _Needed((table,), told_apart(file, table.cells), areas)
+        grown: list[tuple[int, int, _Needed]] = []
         for place, batch in enumerate(found):
             both = batch + own
             cells = sum(len(some.cells) for some in both.tables)
             if both.size <= max(_FEW, batch.size, own.size) and both.size * cells <= _LISTED:
-                found[place] = both
-                break
+                grown.append((both.size - batch.size, place, both))
+        if grown:
+            _, place, both = min(grown, key=itemgetter(0))
+            found[place] = both
         else:
             found.append(own)
     return [
