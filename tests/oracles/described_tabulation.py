@@ -149,8 +149,9 @@ def _meets(document: Document, where: Document, joined: Joined) -> bool:
 def _values(document: Document, column: str, told: object) -> set[Any]:
     file, _, own = column.partition(".")
     found: set[Any] = set()
+    of = document["files"][file]["columns"][own]
     for value in told if isinstance(told, list) else [told]:
-        if "codes" in document["files"][file]["columns"][own]:
+        if "codes" in of or str(value) == of.get("missing"):
             found.add(value)
         else:
             low, _, high = str(value).partition("-")
@@ -170,7 +171,9 @@ def _cells(document: Document, table: Document) -> tuple[list[str], list[tuple[t
             file, _, own = name.partition(".")
             column = document["files"][file]["columns"][own]
             low, high = column.get("whole", (0, -1))
-            choices.append([(str(value), {name: value}) for value in column.get("codes", range(low, high + 1))])
+            none = [column["missing"]] if "missing" in column else []
+            values = [*none, *column["codes"]] if "codes" in column else [*range(low, high + 1), *none]
+            choices.append([(str(value), {name: value}) for value in values])
     return [name.rpartition(".")[2] for name in table["by"]], [
         (tuple(label for label, _ in of), [where for _, where in of]) for of in product(*choices)
     ]

@@ -75,7 +75,7 @@ def test_areas_are_made_of_areas(farms: Path) -> None:
 
 def test_every_example_of_a_key_is_read(farms: Path) -> None:
     keys = re.findall(r"^\| `(\w+)` \|.*\| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(keys) == 7
+    assert len(keys) == 8
     for key, example in keys:
         text = re.sub(rf"^{key} = .*\n", "", farms.read_text(encoding="utf-8"), flags=re.MULTILINE)
         farms.with_name("other.toml").write_text(f"{example}\n{text}", encoding="utf-8")
@@ -128,6 +128,15 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "a code twice": (("files", "farms", "columns", "kind", "codes"), ["1", "2", "3", "1"], "a code stands twice"),
     # Fields of a hash stand between bars, and one with a bar could make two records' hashes equal.
     "a missing code with a bar": (("files", "farms", "columns", "kind", "missing"), "x|x", "without | and quotes"),
+    **{
+        f"{word!r} for whole numbers that are missing": (
+            ("files", "animals", "columns", "age", "missing"),
+            word,
+            "age.missing: must be a text that is no number from 0 to 40 and no range, such as 'unknown' or '999', "
+            "without | and quotes; an empty field says the same",
+        )
+        for word in ("", "7", "07", "50-60", "a|b", 99)
+    },
     "two domains": (("files", "farms", "columns", "kind", "whole"), [0, 1], "must have either codes or whole"),
     "a domain too wide": (("files", "animals", "columns", "age", "whole"), [0, 10**9], "at most a million"),
     "a value outside": (

@@ -51,7 +51,7 @@ class Forests:
             document = make_world(seed).document
             for file, of in document["files"].items():
                 for name, column in of["columns"].items():
-                    if "codes" in column and self.rng.random() < 0.4:
+                    if self.rng.random() < 0.4:
                         self._let_miss(document, f"{file}.{name}", column)
             if self.rng.random() < 0.25:
                 self._protect_ids(document)
@@ -60,7 +60,8 @@ class Forests:
             seed += 1_000_000
 
     def _let_miss(self, document: dict[str, Any], name: str, column: dict[str, Any]) -> None:
-        missing = self.rng.choice([code for code in _MISSING if code not in column["codes"]])
+        known = [*map(str, domain(column)), *(["0", "00"] if "whole" in column else [])]
+        missing = self.rng.choice([code for code in _MISSING if code not in known])
         column["missing"] = missing
         for kind in document["areas"].values():
             if kind.get("column") == name and "of" in kind:

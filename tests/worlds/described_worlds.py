@@ -49,6 +49,31 @@ def make_world(seed: int) -> World:
             return World(told, _records(rng, told))
 
 
+def with_missing(world: World, seed: int) -> World | None:
+    """The world with whole numbers that may be missing, and records, classes and conditions where they are."""
+    rng = random.Random(seed)  # noqa: S311 (no noise)
+    document, records = deepcopy(world.document), deepcopy(world.records)
+    for file, of in document["files"].items():
+        for name, column in of["columns"].items():
+            if "whole" not in column or rng.random() < 0.3:
+                continue
+            missing = column["missing"] = rng.choice(["unknown", "-", "999", "it's", "NULL", "5 or more"])
+            for record in records[file]:
+                if rng.random() < 0.3:
+                    record[name] = missing
+            conditions = [group["where"] for group in document["groups"].values()]
+            for table in document["tables"].values():
+                conditions += [table.get("where", {}), *table.get("cells", {}).values()]
+            recodes = [of["classes"] for of in document["recodes"].values() if of["column"] == f"{file}.{name}"]
+            places = [(where, f"{file}.{name}") for where in conditions if f"{file}.{name}" in where]
+            places += [(classes, label) for classes in recodes for label in classes]
+            for told, key in places:
+                if rng.random() < 0.5:
+                    told[key] = [*(told[key] if isinstance(told[key], list) else [told[key]]), missing]
+    found = accepted(document)
+    return World(found, records) if found else None
+
+
 def accepted(document: dict[str, Any]) -> dict[str, Any] | None:
     """The document without the tables that have no sensitivity."""
     while document["tables"]:
@@ -269,7 +294,7 @@ def save(world: World, folder: Path, seed: int = 0, form: str = "csv") -> tuple[
         keys = [*dict.fromkeys([of.get("key"), of.get("parent", {}).get("column")])]
         columns = [*filter(None, keys), *of["columns"], "another column"]
         rng.shuffle(columns)
-        rows = [{**row, "another column": "9"} for row in world.records[name]]
+        rows = _without(rng, of, [{**row, "another column": "9"} for row in world.records[name]])
         if form == "csv":
             _write_csv(data / f"{name}.csv", rng, columns, rows)
         else:
@@ -282,6 +307,15 @@ def save(world: World, folder: Path, seed: int = 0, form: str = "csv") -> tuple[
     return path, data
 
 
+def _without(rng: random.Random, of: dict[str, Any], rows: list[Record]) -> list[Record]:
+    """Rows where some that have no value say nothing in place of the word for it."""
+    missing = {name: column["missing"] for name, column in of["columns"].items() if "missing" in column}
+    return [
+        {name: "" if value == missing.get(name) and rng.random() < 0.5 else value for name, value in row.items()}
+        for row in rows
+    ]
+
+
 def _write_csv(path: Path, rng: random.Random, columns: list[str], rows: list[Record]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=rng.choice(",|"), lineterminator="\n")
@@ -292,6 +326,11 @@ def _write_csv(path: Path, rng: random.Random, columns: list[str], rows: list[Re
 def _array(rng: random.Random, column: dict[str, Any] | None, values: list[Any]) -> pa.Array:
     """Whole numbers, and codes that look like them, as an integer type or as texts."""
     allowed = domain(column) if column else values
+    if column and "missing" in column:
+        if column["missing"].isdecimal() or not set(values) & {column["missing"]}:
+            kind = rng.choice([pa.int16(), pa.int32(), pa.uint64(), pa.string()])
+            return pa.array([None if v == "" else str(v) if kind == pa.string() else int(v) for v in values], kind)
+        return pa.array([str(v) for v in values], pa.string())
     if all(isinstance(value, int) or (value.isdecimal() and str(int(value)) == value) for value in allowed):
         kind = rng.choice([pa.int16(), pa.int64(), pa.uint64(), pa.string()])
         return pa.array([str(v) if kind == pa.string() else int(v) for v in values], kind)

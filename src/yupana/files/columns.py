@@ -3,7 +3,7 @@
 Values are whole numbers, codes of digits, or words that stand for numbers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,9 @@ class Column:
     blank : str
         The word for no value, which becomes 0; in Parquet NULL says the same. Empty if there must be a value. Of
         ``words`` it is the first.
+    blank_is_last : bool
+        Of whole numbers: what the word for no value becomes is the last of the domain instead, which is no number that
+        may be written; an empty field says the same.
     saying : str
         What is allowed, where `rule` could not say it in few words.
     text : str
@@ -35,9 +38,22 @@ class Column:
     width: int | None = None
     words: tuple[str, ...] = ()
     blank: str = ""
+    blank_is_last: bool = False
     saying: str = ""
     text: str = ""
     key: bool = False
+
+    @property
+    def none(self) -> int:
+        """What no value becomes."""
+        return self.high if self.blank_is_last else 0
+
+    @property
+    def numbers(self) -> "Column":
+        """The same without a word for no value that is the last of the domain."""
+        if not self.blank_is_last or not isinstance(self.domain, range):
+            return self
+        return replace(self, domain=self.domain[:-1], blank="", blank_is_last=False)
 
     @property
     def low(self) -> int:
@@ -63,6 +79,8 @@ class Column:
         """What is allowed, in words."""
         if self.saying:
             return self.saying
+        if self.blank_is_last:
+            return f"{self.numbers.rule}, or {self.blank}"
         if len(self.domain) <= 6:
             text = ", ".join(map(self.written, sorted(self.domain)))
         else:
@@ -74,6 +92,8 @@ class Column:
 
     def written(self, value: int) -> str:
         """A value as the file writes it."""
+        if self.blank_is_last and value == self.none:
+            return self.blank
         return self.words[value] if self.words else str(value).zfill(self.width or 1)
 
 

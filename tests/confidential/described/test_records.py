@@ -150,3 +150,53 @@ def test_a_separator_in_quotes_is_no_field_too_many(tmp_path: Path) -> None:
     for fields, expected in (("", []), (",", ["my-people.csv: row_shape: has too many fields; 1 record; line 2"])):
         (tmp_path / "my-people.csv").write_text(f'id,home,employed\n"p,81","h,7""1",{fields}\n', encoding="utf-8")
         assert [str(one) for one in yupana.validate("tables", told, tmp_path)] == expected
+
+
+UNSAID = {"employed": {"codes": ["1", "2"], "missing": "unknown"}, "age": {"whole": [0, 99], "missing": "999"}}
+
+
+def without_values(told: dict[str, Any]) -> dict[str, Any]:
+    """The description where people need not say whether they are employed, nor their age, which is counted."""
+    changed: dict[str, Any] = json.loads(json.dumps(told))
+    changed["files"]["my-people"]["columns"] = UNSAID
+    changed["recodes"] = {"grown": {"column": "my-people.age", "classes": {"no": "0-17", "yes": "18-99", "?": "999"}}}
+    changed["tables"]["workers"] |= {"by": ["my-people.employed", "grown"]}
+    return changed
+
+
+def test_whole_numbers_may_be_missing(tmp_path: Path) -> None:
+    people = PEOPLE.replace("no", "1").replace("yes", "2") + "p83,h71,1,\np84,h71,,999\np85,h72,2,0999\np86,h72,2,100\n"
+    (tmp_path / "homes.csv").write_text(HOMES, encoding="utf-8")
+    (tmp_path / "my-people.csv").write_text(people, encoding="utf-8")
+    told = [str(one) for one in yupana.validate("tables", without_values(FAMILY), tmp_path)]
+    # What is not the text itself is a number, and 100 is no number that stands for none.
+    assert told == ["my-people.csv: domain: age must be 0 to 99, or 999; 2 records; lines 6, 7"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ages"),
+    [
+        (pa.int64(), [3, 44, None, 999]),
+        (pa.float64(), [3.0, 44.0, None, 999.0]),
+        (pa.float32(), [3.0, 44.0, float("nan"), 999.0]),
+        (pa.string(), ["3", "044", None, ""]),
+    ],
+)
+def test_missing_numbers_and_codes_of_parquet_are_null(tmp_path: Path, kind: pa.DataType, ages: list[Any]) -> None:
+    (tmp_path / "SYNTHETIC").touch()
+    pq.write_table(pa.table({"home id": [1], "where": ["N"]}), tmp_path / "homes.parquet")
+    people = {"id": [*"abcd"], "home": [1] * 4, "employed": pa.array([1, None, 2, 1], pa.int8())}
+    pq.write_table(pa.table({**people, "age": pa.array(ages, kind)}), tmp_path / "my-people.parquet")
+    release = yupana.exact("tables", without_values(FAMILY), tmp_path, tmp_path / "out")
+    rows = release.columns("workers")
+    of = zip(rows["REGION_ID"], rows["employed"], rows["grown"], rows["COUNT"], strict=True)
+    counted = {(employed, grown) for area, employed, grown, count in of if (area, count) == ("N", "1")}
+    assert counted == {("1", "no"), ("unknown", "yes"), ("2", "?"), ("1", "?")}
+
+
+def test_numbers_with_a_fraction_are_none(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"home id": [1], "where": ["N"]}), tmp_path / "homes.parquet")
+    people = pa.table({"id": ["a", "b", "c"], "home": [1] * 3, "employed": [1] * 3, "age": [98.6, 2.0, float("inf")]})
+    pq.write_table(people, tmp_path / "my-people.parquet")
+    (told,) = map(str, yupana.validate("tables", without_values(FAMILY), tmp_path))
+    assert told == "my-people.parquet: domain: age must be 0 to 99, or 999; 2 records; rows 1, 3"

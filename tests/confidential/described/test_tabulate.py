@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from described_tabulation import published
-from described_worlds import World, make_world, save
+from described_worlds import World, make_world, save, with_missing
 
 import yupana
 from yupana.confidential.described.counter import DescribedCounter
@@ -66,6 +66,18 @@ def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int
     for seed in range(first, first + 10):
         world = make_world(seed)
         assert counted(*save(world, tmp_path / str(seed), seed, form)) == published(world.document, world.records), seed
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_whole_numbers_that_are_missing_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
+    found = 0
+    for seed in range(400, 415):
+        world = with_missing(make_world(seed), seed)
+        if world is not None:
+            found += any("missing" in c for of in world.document["files"].values() for c in of["columns"].values())
+            saved = save(world, tmp_path / str(seed), seed, form)
+            assert counted(*saved) == published(world.document, world.records), seed
+    assert found > 8
 
 
 def test_worlds_are_counted_alike_by_many_numbers_of_a_record_and_a_few_rows_at_once(

@@ -140,7 +140,11 @@ def chain_of(db: duckdb.DuckDBPyConnection, description: Description, counts: st
 
 
 def _written(file: DescribedFile, name: str) -> str:
-    """SQL for a field as its file writes it; codes are stored as their places in a list."""
+    """SQL for a field as its file writes it; codes are stored as their places in a list, no value as a number."""
     field = in_join(file.name, name)
-    words = file.columns[name].column.words if name in file.columns else ()
-    return f"([{', '.join(map(quoted, words))}])[{field} + 1]" if words else field
+    if name not in file.columns:
+        return field
+    column = file.columns[name].column
+    if column.blank_is_last:
+        return f"CASE WHEN {field} = {column.none} THEN {quoted(column.blank)} ELSE CAST({field} AS VARCHAR) END"
+    return f"([{', '.join(map(quoted, column.words))}])[{field} + 1]" if column.words else field

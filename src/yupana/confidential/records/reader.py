@@ -369,18 +369,23 @@ def _stored_names(db: duckdb.DuckDBPyConnection, path: Path, found: Mapping[str,
     return [name if name in written else name.rpartition("_")[0] for name in found]
 
 
+_FLOATS: Final = {"FLOAT", "DOUBLE"}
+
+
 def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
     integers = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
     findings = []
     for column in schema.columns:
         kind = types[column.name]
-        if column.words and not _are_numbers(column.words):
+        if column.words and not _are_numbers([word for word in column.words if word != column.blank]):
             # Of false and true the database makes 0 and 1.
             truth = tuple(word.lower() for word in column.words) == ("false", "true")
             allowed = {"BOOLEAN"} if truth else set[str]()
             needed = "text or true and false are" if truth else "text is"
         else:
-            allowed, needed = integers, "text or an integer type is"
+            # Data frames make floating-point numbers of whole ones where some are missing.
+            allowed = integers | _FLOATS if column.blank_is_last else integers
+            needed = "text or an integer type is"
         if kind not in {"VARCHAR", *allowed}:
             findings.append(Finding("column_type", file, f"column {column.name} has type {kind}; {needed} needed"))
     return findings
@@ -412,6 +417,9 @@ def from_text(column: Column) -> str:
         return f"nullif({name}, '')"
     if column.words:
         return _from_list(column, _or_blank(column, name))
+    if column.blank_is_last:
+        text = f"coalesce({name}, '')"
+        return _or_none(column, f"{text} IN ('', {quoted(column.blank)})", from_text(column.numbers))
     number = f"TRY_CAST({name} AS {'INTEGER' if column.high < 1 << 31 else 'BIGINT'})"
     if column.width:
         written = f"{_written_code(column, number)} = {name}"
@@ -436,12 +444,25 @@ def from_stored(column: Column, kind: str) -> str:
         return f"CAST({name} AS {column.storage})"
     if column.words:
         return _from_list(column, _or_blank(column, name if kind == "VARCHAR" else f"CAST({name} AS VARCHAR)"))
+    if column.blank_is_last and kind != "VARCHAR":
+        missing = f"{name} IS NULL" + (f" OR {name} = {int(column.blank)}" if column.blank.isdecimal() else "")
+        value = in_domain(column.numbers, name)
+        if kind in _FLOATS:
+            # The database takes isnan for false where it knows the least and the largest value of a file.
+            missing += f" OR CAST({name} AS VARCHAR) = 'nan'"
+            value = f"CASE WHEN {name} = floor({name}) THEN {value} END"
+        return _or_none(column, missing, value)
     if kind != "VARCHAR":
         value = in_domain(column, name)
     else:
         few = column.width is not None and len(column.domain) <= _FEW_CODES and not column.blank
         value = _from_list(column, name) if few else from_text(column)
-    return f"CASE WHEN {name} IS NULL THEN 0::{column.storage} ELSE {value} END" if column.blank else value
+    return _or_none(column, f"{name} IS NULL", value) if column.blank else value
+
+
+def _or_none(column: Column, missing: str, value: str) -> str:
+    """SQL for a value, or for what stands for none where a condition holds."""
+    return f"CASE WHEN {missing} THEN {column.none}::{column.storage} ELSE {value} END"
 
 
 def _or_blank(column: Column, text: str) -> str:

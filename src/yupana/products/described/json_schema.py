@@ -71,7 +71,7 @@ def schema() -> Schema:
         {
             "codes": said("all values there are: a list, a table of codes and labels, or a file", codes),
             "whole": said("the least and the largest value", whole),
-            "missing": said("the code of a record without a value, which may then lack one", TEXT),
+            "missing": said("the text of a record without a value, which may then lack one", TEXT),
             "fixed": said("whether no change of a unit below changes it", {"type": "boolean"}),
             "occurring": said("whether the codes are those that occur, declared to be public", {"type": "boolean"}),
         },

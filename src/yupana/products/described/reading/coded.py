@@ -15,7 +15,12 @@ def read_coded(doc: DescriptionDocument, place: str, name: str, of: dict[str, An
     of["codes"] = listed.document
     codes, labels, missing = listed.codes, listed.labels, of.get("missing", "")
     if "missing" in of:
-        if not is_text(missing) or set('|"') & set(missing) or missing in codes:
+        if not is_word(missing) or missing in codes:
             doc.faults.append(f"{place}.missing: must be a code that is not listed, without | and quotes")
         codes, labels = (missing, *codes), (missing, *labels)
     return Column(name, range(len(codes)), words=codes, blank=missing), dict(enumerate(labels))
+
+
+def is_word(missing: object) -> bool:
+    """Whether a value can be what stands for no value: fields of a hash stand between bars."""
+    return is_text(missing) and not set('|"') & set(str(missing))

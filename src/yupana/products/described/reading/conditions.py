@@ -112,8 +112,11 @@ class ConditionReader:
                 else:
                     found.add(codes[value])
                 continue
+            if column.column.blank_is_last and value == column.column.blank:
+                found.add(column.column.none)
+                continue
             ends = whole_range(value)
-            domain = column.column.domain
+            domain = column.column.numbers.domain
             if ends is None or ends[0] not in domain or ends[1] not in domain:
                 self.doc.faults.append(
                     f"{place}: {value!r} is no whole number or range, such as '0-17', within {column.column.rule}"

@@ -10,7 +10,7 @@ from yupana.files.columns import Column
 from yupana.files.document import Number, check_keys, is_text, read_table
 from yupana.geography.block_file import BlockFile
 from yupana.products.described.description import DescribedColumn, DescribedFile
-from yupana.products.described.reading.coded import read_coded
+from yupana.products.described.reading.coded import is_word, read_coded
 from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.responses import read_responses
 
@@ -191,14 +191,20 @@ class RecordReader:
     def _domain(self, place: str, name: str, of: dict[str, Any]) -> tuple[Column, Mapping[int, str]]:
         if "codes" in of:
             return read_coded(self.doc, place, name, of)
-        if "missing" in of:
-            self.doc.faults.append(f"{place}.missing: is of columns of codes")
         low_high = whole_range(of["whole"])
         if low_high is None or low_high[1] - low_high[0] >= MOST_VALUES:
             text = "must be a range of at most a million whole numbers, such as [0, 115]"
             self.doc.faults.append(f"{place}.whole: {text}")
             return Column(name, range(1)), {}
-        return Column(name, range(low_high[0], low_high[1] + 1)), {}
+        low, high = low_high
+        if "missing" not in of:
+            return Column(name, range(low, high + 1)), {}
+        missing = of["missing"]
+        ends = whole_range(missing)
+        if not is_word(missing) or (ends is not None and ("-" in missing or low <= ends[0] <= high)):
+            text = f"must be a text that is no number from {low} to {high} and no range, such as 'unknown' or '999'"
+            self.doc.faults.append(f"{place}.missing: {text}, without | and quotes; an empty field says the same")
+        return Column(name, range(low, high + 2), blank=str(missing), blank_is_last=True), {}
 
 
 def whole_range(value: object) -> tuple[int, int] | None:
