@@ -253,6 +253,9 @@ def test_what_does_not_fit_is_refused() -> None:
         ResponseColumns(("x",) * 9, np.zeros(3, dtype=np.int64), 1)
     with pytest.raises(ValueError, match="4096 categories"):
         GroupTabulation("r", ("a",), "true", {}, {}, "b", np.array([4096], dtype=np.uint16))
+    shown = {"all": (ResponseGroup("race", frozenset()),)}
+    with pytest.raises(ValueError, match="not given: race"):
+        GroupTabulation("r", ("a",), "true", {}, shown, "b", np.array([1], dtype=np.uint8))
     wide = np.array([2**30], dtype=np.int32)
     with pytest.raises(ValueError, match="too many areas"):
         engine._counted(wide, wide, np.zeros(1, dtype=np.uint16), 4096)

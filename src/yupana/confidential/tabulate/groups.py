@@ -560,7 +560,7 @@ class GroupTabulation:
     Raises
     ------
     ValueError
-        If there are more than 4096 categories.
+        If there are more than 4096 categories, or groups by a response that is not among `responses`.
     """
 
     relation: str
@@ -574,6 +574,9 @@ class GroupTabulation:
     def __post_init__(self) -> None:
         if self.categories > _MOST_CATEGORIES:
             raise ValueError(f"records are counted in {_MOST_CATEGORIES} categories at most")
+        unknown = {group.response for groups in self.spaces.values() for group in groups} - self.responses.keys()
+        if unknown:
+            raise ValueError(f"there are groups by responses that are not given: {', '.join(sorted(unknown))}")
 
     @property
     def categories(self) -> int:
