@@ -14,6 +14,7 @@ from safetab_worlds import seeded
 
 from yupana.confidential.tabulate import groups as engine
 from yupana.confidential.tabulate.groups import GroupTabulation, ResponseColumns, SummedCounts, count_groups
+from yupana.confidential.tabulate.pairs import count_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
@@ -258,7 +259,7 @@ def test_what_does_not_fit_is_refused() -> None:
         GroupTabulation("r", ("a",), "true", {}, shown, "b", np.array([1], dtype=np.uint8))
     wide = np.array([2**30], dtype=np.int32)
     with pytest.raises(ValueError, match="too many areas"):
-        engine._counted(wide, wide, np.zeros(1, dtype=np.uint16), 4096)
+        count_pairs(wide, wide, np.zeros(1, dtype=np.uint16), 4096)
     blocks = BlockFile("blocks", (BlockColumn("a", 10), BlockColumn("b", 9)))
     with duckdb.connect(":memory:") as db, pytest.raises(ValueError, match="18 digits"):
         find_areas(db, blocks, [])

@@ -11,14 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from yupana.arrays import Flags, Indices, Ints
+from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, join_pairs, merge_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, block_number, in_chosen
 from yupana.geography.block_file import BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
@@ -31,9 +31,6 @@ _CODE_BITS: Final = 14
 _CODES_IN_WORD: Final = 4
 _MOST_COLUMNS: Final = 2 * _CODES_IN_WORD
 _MOST_CATEGORIES: Final = 1 << 12
-_BITS: Final = 63
-
-_Categories: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ class _Lists:
     """Lists of numbers by key: those of key k stand in ``values[starts[k]:starts[k + 1]]``."""
 
     starts: Ints
-    values: NDArray[np.int32]
+    values: Indices
 
     def extended(self, other: "_Lists") -> "_Lists":
         """These lists, then those."""
@@ -170,135 +167,6 @@ class _Sets:
     groups: tuple[_Lists, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Records counted by region and key, and within these by category.
-
-    Attributes
-    ----------
-    region, key : numpy.ndarray of int32, shape (pairs,)
-    starts : numpy.ndarray of int64, shape (pairs + 1,)
-        Where the categories of each pair begin.
-    category : numpy.ndarray of uint8 or uint16
-    count : numpy.ndarray of int32
-        Records of each category of each pair.
-    """
-
-    region: Indices
-    key: Indices
-    starts: Ints
-    category: _Categories
-    count: Indices
-
-    @cached_property
-    def all(self) -> Ints:
-        """Records of each pair."""
-        return self._summed(self.count)
-
-    def totals(self, counted: Flags | None) -> Ints:
-        """Records of each pair whose categories count; None for all."""
-        return self.all if counted is None else self._summed(self.count * counted[self.category])
-
-    def _summed(self, counts: Indices) -> Ints:
-        return np.add.reduceat(counts, self.starts[:-1], dtype=np.int64) if len(counts) else _NOTHING
-
-
-def _counted(region: Indices, key: Indices, category: _Categories, categories: int) -> _Pairs:
-    """Count records by region, key and category; those of region -1 are in none.
-
-    The three are packed into one number, so that one sort finds what is equal.
-    """
-    if region.min(initial=0) < 0:
-        inside = region >= 0
-        region, key, category = region[inside], key[inside], category[inside]
-    bits = _Bits.of(region, key, categories)
-    packed = bits.packed(region, key, category)
-    packed.sort()
-    first = _firsts(packed)
-    return bits.unpacked(packed[first], np.diff(np.append(first, len(packed))), category.dtype)
-
-
-def _merged(pairs: _Pairs, region_of: Indices, categories: int) -> _Pairs:
-    """The same records by larger regions: each region gives the one it is in, or -1."""
-    lengths = np.diff(pairs.starts)
-    region, key = np.repeat(region_of[pairs.region], lengths), np.repeat(pairs.key, lengths)
-    inside = region >= 0
-    bits = _Bits.of(region, pairs.key, categories)
-    packed = bits.packed(region[inside], key[inside], pairs.category[inside])
-    order = np.argsort(packed)
-    packed = packed[order]
-    first = _firsts(packed)
-    counts = pairs.count[inside][order]
-    summed = np.add.reduceat(counts, first, dtype=np.int64) if len(first) else _NOTHING
-    return bits.unpacked(packed[first], summed, pairs.category.dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class _Bits:
-    """How many bits of a packed number hold the key, and how many below it the category."""
-
-    key: int
-    category: int
-
-    @staticmethod
-    def of(region: Indices, key: Indices, categories: int) -> "_Bits":
-        """As many as they need.
-
-        Raises
-        ------
-        ValueError
-            If there is no room for the region.
-        """
-        bits = _Bits(max(1, int(key.max(initial=0)).bit_length()), max(1, (categories - 1).bit_length()))
-        if bits.key + bits.category + int(region.max(initial=0)).bit_length() > _BITS:
-            raise ValueError("there are too many areas, codes and categories to be counted together")
-        return bits
-
-    def packed(self, region: Indices, key: Indices, category: _Categories) -> Ints:
-        """Region, key and category in one number, which ascends by these."""
-        packed = region.astype(np.int64)
-        packed <<= self.key
-        packed |= key
-        packed <<= self.category
-        packed |= category
-        return packed
-
-    def unpacked(self, triple: Ints, count: Ints, dtype: np.dtype[Any]) -> _Pairs:
-        """Pairs of distinct packed numbers, ascending, and how many records each stands for."""
-        category = (triple & ((1 << self.category) - 1)).astype(dtype)
-        triple >>= self.category
-        start = _firsts(triple)
-        pair = triple[start]
-        return _Pairs(
-            region=(pair >> self.key).astype(np.int32),
-            key=(pair & ((1 << self.key) - 1)).astype(np.int32),
-            starts=np.append(start, len(triple)),
-            category=category,
-            count=count.astype(np.int32),
-        )
-
-
-def _firsts(ascending: Ints) -> Ints:
-    """Where each number of an ascending list stands first."""
-    return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])) if len(ascending) else _NOTHING
-
-
-_NOTHING: Final = np.zeros(0, dtype=np.int64)
-
-
-def _joined(parts: Sequence[_Pairs]) -> _Pairs:
-    """Parts one after the other; a pair may be in several."""
-    shifts = np.cumsum([0, *(len(part.count) for part in parts)])
-    starts = [part.starts[:-1] + shift for part, shift in zip(parts, shifts, strict=False)]
-    return _Pairs(
-        region=np.concatenate([part.region for part in parts]),
-        key=np.concatenate([part.key for part in parts]),
-        starts=np.concatenate([*starts, shifts[-1:]]),
-        category=np.concatenate([part.category for part in parts]),
-        count=np.concatenate([part.count for part in parts]),
-    )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SliceCounts(Sealed):
     """Exact counts of the records of some values of the first column of the key.
@@ -321,7 +189,7 @@ class SliceCounts(Sealed):
     _categories: int
     _sizes: Mapping[str, int]
     _groups_by_key: Mapping[str, _Lists]
-    _pairs: Mapping[str, _Pairs]
+    _pairs: Mapping[str, CountedPairs]
 
     def range_of(self, kind: str) -> tuple[int, int]:
         """The areas of a kind in this slice, as a range of places in ``areas.ids``.
@@ -372,7 +240,7 @@ class SliceCounts(Sealed):
         place[chosen] = np.arange(len(chosen))
         pairs = self._pairs[kind]
         in_areas: Flags = np.asarray(selected.any(axis=1))
-        near = np.flatnonzero(in_areas[pairs.region - low]) if len(chosen) else _NOTHING
+        near = np.flatnonzero(in_areas[pairs.region - low]) if len(chosen) else NOTHING
         for some in _stretches(len(near)):
             pair, group = self._groups(kind, near[some], low)
             wanted = place[group] >= 0
@@ -455,7 +323,7 @@ def _stretches(length: int) -> Iterator[slice]:
 def _ranges(starts: Ints, lengths: Ints) -> Ints:
     """The numbers of several ranges, one after the other."""
     if not len(lengths):
-        return _NOTHING
+        return NOTHING
     ends: Ints = np.cumsum(lengths)
     numbers: Ints = np.arange(ends[-1])
     numbers += np.repeat(starts - (ends - lengths), lengths)
@@ -569,7 +437,7 @@ class GroupTabulation:
     responses: Mapping[str, ResponseColumns]
     spaces: Mapping[str, tuple[ResponseGroup, ...]]
     attribute: str
-    category: NDArray[np.uint8] | NDArray[np.uint16]
+    category: Categories
 
     def __post_init__(self) -> None:
         if self.categories > _MOST_CATEGORIES:
@@ -621,7 +489,7 @@ def count_groups(
         reading = deque(read_next())
         for chunks in slices:
             lists, known, in_no_group = asked.groups, asked.singles, 0
-            parts: dict[str, list[_Pairs]] = {kind: [] for kind in tabulation.spaces if kind in areas.kinds}
+            parts: dict[str, list[CountedPairs]] = {kind: [] for kind in tabulation.spaces if kind in areas.kinds}
             for _ in chunks:
                 entries = reading.popleft().result()
                 reading.extend(read_next())
@@ -642,22 +510,22 @@ def count_groups(
                 _categories=tabulation.categories,
                 _sizes={kind: len(tabulation.spaces[kind]) for kind in parts},
                 _groups_by_key={kind: lists[asked.space_of[kind]] for kind in parts},
-                _pairs={kind: _joined(found) for kind, found in parts.items()},
+                _pairs={kind: join_pairs(found) for kind, found in parts.items()},
             )
 
 
 def _by_kind(
     kinds: Iterable[str], areas: GroupAreas, entries: "_Entries", key: Indices, categories: int
-) -> Iterator[tuple[str, _Pairs]]:
+) -> Iterator[tuple[str, CountedPairs]]:
     """Count a chunk by areas of every kind; those that hold whole sections are sums of these."""
-    by_section: _Pairs | None = None
+    by_section: CountedPairs | None = None
     for kind in kinds:
         if kind in areas.of_sections:
             if by_section is None:
-                by_section = _counted(areas.sections[entries.piece], key, entries.category, categories)
-            yield kind, _merged(by_section, areas.of_sections[kind], categories)
+                by_section = count_pairs(areas.sections[entries.piece], key, entries.category, categories)
+            yield kind, merge_pairs(by_section, areas.of_sections[kind], categories)
         else:
-            yield kind, _counted(areas.pieces[kind][entries.piece], key, entries.category, categories)
+            yield kind, count_pairs(areas.pieces[kind][entries.piece], key, entries.category, categories)
 
 
 @dataclass(frozen=True, eq=False)
@@ -718,7 +586,7 @@ class _Entries:
 
     piece: Indices
     key: Indices
-    category: _Categories
+    category: Categories
     in_no_group: int
     sets: list[_Sets]
 
@@ -752,7 +620,7 @@ def _read(
         records.append(given)
         found.append(sets)
         first += sets.number
-    some = np.concatenate([*records, _NOTHING])
+    some = np.concatenate([*records, NOTHING])
     return _Entries(
         piece=piece[some],
         key=np.concatenate([*keys, np.zeros(0, dtype=np.int32)]),
