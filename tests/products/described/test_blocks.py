@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 import yupana
@@ -149,6 +150,13 @@ def test_it_comes_back_from_its_document(folder: Path) -> None:
     again = described_in({"configuration": told})
     assert again == found
     assert TABLES.document(again) == told
+    jsonschema.validate(told, TABLES.schema())
+    jsonschema.validate(tomllib.loads(DOCUMENT), TABLES.schema())
+    for wrong in ("nine columns", "a flag that is none"):
+        document = tomllib.loads(DOCUMENT)
+        FAULTS[wrong][0](document)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document, TABLES.schema())
 
 
 def test_a_group_without_codes_and_a_list_of_one_column_are_read(folder: Path) -> None:

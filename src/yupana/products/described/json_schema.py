@@ -12,6 +12,16 @@ _CONDITION: Schema = {
     "additionalProperties": {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]},
 }
 
+_TEXT_OR_MORE: Schema = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]}
+_ROWS: Schema = {
+    "description": "by column of a file what its rows say there: a text, or several",
+    "type": "object",
+    "additionalProperties": _TEXT_OR_MORE,
+}
+_LABELS: Schema = {"type": "object", "additionalProperties": TEXT}
+_CODES: Schema = {"anyOf": [_TEXTS, _LABELS, public_file("a public file with the codes", "code", "label", "parent")]}
+_OF_LISTS: Schema = table("groups of lists, those whose rows say so", {"from": _TEXTS, "where": _ROWS}, ("where",))
+
 
 def _each(description: str, schema: Schema) -> Schema:
     return {
@@ -33,7 +43,9 @@ def _detail() -> Schema:
             "thresholds": said("totals from which a group gets the next step", {"anyOf": [numbers, by_level]}),
             "share": said("of each budget, spent on the total", NUMBER),
             "published": said("whether totals of another release decide instead", {"type": "boolean"}),
-            "coarsest": said("groups that always get the first step", {"type": "array", "items": TEXT}),
+            "coarsest": said(
+                "groups that always get the first step", {"anyOf": [{"type": "array", "items": TEXT}, _OF_LISTS]}
+            ),
             "leave_out": said("by level, the chance with which the count of an empty group is left out", chances),
         },
         ("share", "published", "coarsest", "leave_out"),
@@ -63,13 +75,11 @@ def _criterion() -> Schema:
 
 def schema() -> Schema:
     """The schema of a description."""
-    labels: Schema = {"type": "object", "additionalProperties": TEXT}
-    codes: Schema = {"anyOf": [_TEXTS, labels, public_file("a public file with the codes", "code", "label")]}
     whole: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
     column = table(
         "a column that tables may read: codes, or a range of whole numbers",
         {
-            "codes": said("all values there are: a list, a table of codes and labels, or a file", codes),
+            "codes": said("all values there are: a list, a table of codes and labels, or a file", _CODES),
             "whole": said("the least and the largest value", whole),
             "missing": said("the text of a record without a value, which may then lack one", TEXT),
             "fixed": said("whether no change of a unit below changes it", {"type": "boolean"}),
@@ -85,8 +95,9 @@ def schema() -> Schema:
             "parent": table("the record that each belongs to", {"file": TEXT, "column": TEXT}),
             "hashed": said("all columns, in the order in which the hash of a limit reads them", _TEXTS),
             "columns": {"type": "object", "additionalProperties": column},
+            "responses": _each("questions that one record may answer with several codes", _response()),
         },
-        ("record", "key", "parent", "hashed"),
+        ("record", "key", "parent", "hashed", "responses"),
     )
     areas = table(
         "a kind of areas: every code of a column, its first characters, or what lies in it; without a column, one area",
@@ -96,9 +107,11 @@ def schema() -> Schema:
             "first": {"type": "integer", "minimum": 1},
             "of": said("of each code the areas it lies in; they may overlap", PAIRS),
             "code": said("of the one area there is", TEXT),
-            "labels": labels,
+            "labels": _LABELS,
+            "blocks": said("columns of the file of blocks, whose digits are the code of an area", _TEXTS),
+            "nowhere": said("by such a column the value of blocks that are in no area of the kind", _LABELS),
         },
-        ("column", "from", "first", "of", "code", "labels"),
+        ("column", "from", "first", "of", "code", "labels", "blocks", "nowhere"),
     )
     parts: Schema = {"anyOf": [_TEXTS, _CONDITION]}
     sums: Schema = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": parts}}
@@ -172,17 +185,21 @@ def schema() -> Schema:
                 "classes of the values of a column",
                 table("", {"column": TEXT, "classes": {"type": "object"}}),
             ),
+            "blocks": _blocks(),
+            "group_lists": _each("groups by responses, of public files", _group_list()),
             "hierarchies": _each("kinds of areas by tables of units and parents", hierarchy),
             "areas": _each("kinds of areas", areas),
             "groups": {
                 "description": "population groups, which may overlap",
                 "type": "object",
-                "additionalProperties": table("a group", {"label": TEXT, "where": _CONDITION}, ("label",)),
+                "additionalProperties": _group(),
             },
             "levels": {
                 "description": "areas by groups; every kind of areas is a level of its name, too",
                 "type": "object",
-                "additionalProperties": table("a level", {"areas": TEXT, "groups": _TEXTS}, ("groups",)),
+                "additionalProperties": table(
+                    "a level", {"areas": TEXT, "groups": {"anyOf": [_TEXTS, _OF_LISTS]}}, ("groups",)
+                ),
             },
             "tables": _each("tables", described),
             "criteria": _each("how accurate tables shall be", _criterion()),
@@ -192,8 +209,65 @@ def schema() -> Schema:
         (
             *("title", "privacy_defn", "neighbours", "confidence", "truncation_key", "recodes", "groups", "levels"),
             "noise_distribution",
-            *("criteria", "postprocess", "hierarchies", "areas", "topdown"),
+            *("criteria", "postprocess", "hierarchies", "areas", "topdown", "blocks", "group_lists"),
         ),
+    )
+
+
+def _blocks() -> Schema:
+    digits: Schema = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 18}}
+    return table(
+        "a public file of blocks beside the records",
+        {
+            "file": said("its name without ending", TEXT),
+            "key": said("the columns that name a block, in order, with their digits; records have them, too", digits),
+            "columns": said("others that areas are made of, with their digits", digits),
+            "only": said("values of the first column of the key; blocks and records of others are left out", _ROWS),
+        },
+        ("columns", "only"),
+    )
+
+
+def _response() -> Schema:
+    return table(
+        "a question that one record may answer with several codes, each in a column",
+        {
+            "columns": said("as the file calls them", {**_TEXTS, "maxItems": 8}),
+            "codes": said("all answers there are: a list, a table of codes and labels, or a file", _CODES),
+            "missing": said("the code for none", TEXT),
+            "most": said("how many of the columns count, the first ones", {"type": "integer", "minimum": 1}),
+        },
+        ("missing", "most"),
+    )
+
+
+def _group() -> Schema:
+    by_response = {
+        "label": TEXT,
+        "response": said("a response, as FILE.NAME", TEXT),
+        "codes": said("of the records in the group", {"type": "array", "items": TEXT}),
+        "alone": said("whether all codes of a record must be among these, not any", {"type": "boolean"}),
+    }
+    return {
+        "anyOf": [
+            table("a group by columns", {"label": TEXT, "where": _CONDITION}, ("label",)),
+            table("a group by a response", by_response, ("label", "alone")),
+        ]
+    }
+
+
+def _group_list() -> Schema:
+    return table(
+        "groups by a response: one for each row of a file",
+        {
+            "response": said("a response, as FILE.NAME", TEXT),
+            "file": TEXT,
+            "code": said("the column of groups", TEXT),
+            "label": said("the column of what they are called", TEXT),
+            "members": public_file("a public file of groups and their codes", "group", "code"),
+            "alone": said("the rows of groups of whose records all codes are members", _ROWS),
+        },
+        ("label", "alone"),
     )
 
 
