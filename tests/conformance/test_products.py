@@ -44,8 +44,8 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     folder = tmp_path / "parameters"
     write_parameters(folder)
     place = folder / "config.json"
-    # Those of SafeTab come without the files of codes.
-    if product.built_in and "codes" not in PRODUCTS.listing(request.param).takes:
+    # Those of SafeTab come without the files of codes, and descriptions of them, too, but for the first.
+    if product.built_in and "parameters" not in PRODUCTS.listing(request.param).takes:
         return Case(product, next(iter(product.built_in)), place)
     return Case(product, place, place)
 

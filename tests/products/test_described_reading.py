@@ -19,6 +19,7 @@ from yupana.products import PRODUCTS
 from yupana.products.described.product import described, without_noise
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
+from yupana.products.safetab.demonstration_parameters import write_parameters
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 HEAD = 'name = "farms"\nunit = "animals"\n'
@@ -97,9 +98,10 @@ def test_a_description_comes_back_from_its_document(farms: Path) -> None:
 def test_whoever_reads_a_document_again_reads_the_same(farms: Path) -> None:
     # A release is checked by the description that is in use, not by that which its manifest would give.
     examples = (PAGE.parents[1] / "examples" / f"{name}.toml" for name in ("country", "health", "oregon", "town"))
-    sources = [farms, *TABLES.built_in, *examples]
+    write_parameters(farms.parent / "codes")
+    built_in = [TABLES.read(name, codes=farms.parent / "codes") for name in TABLES.built_in]
     worlds = [make_world(seed).document for seed in range(10)]
-    for config in [*map(TABLES.read, sources), *map(described, worlds)]:
+    for config in [*map(TABLES.read, [farms, *examples]), *built_in, *map(described, worlds)]:
         for changed in (config, without_noise(config)):
             faults: list[str] = []
             text = json.dumps(TABLES.document(changed))
