@@ -204,7 +204,7 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
         config, iterations = households.read_config(parameters / "config.json"), read_iterations(parameters)
         totals = read_totals(data / "pop-group-totals.txt", config.settings, iterations)
         with checked_records(data, run_h.KIND, config.settings, iterations, None) as records:
-            counted = run_h.list_groups(records, config, totals).levels
+            counted = run_h.list_groups(records, config, iterations, totals).levels
             run_h.count_levels(records, config, iterations, counted, config.settings.max_race_codes)
 
         def release(plan: Plan, run: int) -> Floats:

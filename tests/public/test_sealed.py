@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from yupana.audit.empirical.series import Residuals, Series
+from yupana.confidential.choices import ChosenCounts, GroupCounts
 from yupana.confidential.counter import Observed, Validation
+from yupana.confidential.described.block_counts import FileCounts
 from yupana.confidential.phsafe import ExactCounts
 from yupana.confidential.records.census import Census
 from yupana.confidential.records.detailed import DetailedRecords
-from yupana.confidential.safetab.households import HouseholdCounts
-from yupana.confidential.safetab.measure_persons import PersonCounts
+from yupana.confidential.safetab.households import HouseholdCounts, HouseholdLevel
+from yupana.confidential.safetab.measure_persons import PassCounts, PersonCounts
+from yupana.confidential.slices import AreaCounts, ListedLevel
 from yupana.confidential.tabulate.groups import SliceCounts
 from yupana.confidential.tabulate.histograms import BlockCounts
 from yupana.confidential.topdown.world import World
@@ -21,7 +24,8 @@ from yupana.privacy.sealed import Sealed
 
 SEALED = (
     *(Series, Residuals, ExactCounts, Census, DetailedRecords, HouseholdCounts, PersonCounts, SliceCounts),
-    *(BlockCounts, World, Observed, Validation),
+    *(BlockCounts, World, Observed, Validation, ChosenCounts, GroupCounts, FileCounts, AreaCounts, ListedLevel),
+    *(HouseholdLevel, PassCounts),
 )
 TRUTH = 8_675_309
 

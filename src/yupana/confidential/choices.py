@@ -27,7 +27,7 @@ Details = Callable[[Flags], Ints]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ExactCounts(Sealed):
+class GroupCounts(Sealed):
     """Exact counts of the groups of some areas, area after area.
 
     Attributes
@@ -67,9 +67,9 @@ class Choosing:
         return np.searchsorted(np.array(self.thresholds, dtype=np.int64), totals, side="right").astype(np.int8)
 
 
-def left_out_up_to(measurement: Measurement, chance: Fraction | None) -> int | None:
+def left_out_up_to(measurement: Measurement | None, chance: Fraction | None) -> int | None:
     """The largest noisy total that is left out: the total of an empty group passes it with one minus the chance."""
-    return measurement.law.quantile(float(chance)) if chance else None
+    return measurement.law.quantile(float(chance)) if measurement and chance else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +133,20 @@ class LevelMeasurer:
         if level.coarsest is not None:
             self._coarsest = self.ledger.open(level.coarsest[1], areas * int(level.always.sum()))
 
-    def measure(self, exact: ExactCounts) -> Iterator[Groups]:
+    def measure(self, exact: GroupCounts) -> Iterator[Groups]:
         """Measure all groups of some areas: first those that always get the first choice."""
         if self.level.coarsest is not None and self._coarsest is not None:
             yield self._whole(*self.level.coarsest, self._coarsest, exact)
         if self._cells is not None:
             yield from self._chosen(self._cells, exact)
 
-    def _places(self, exact: ExactCounts, groups: Ints) -> Ints:
+    def _places(self, exact: GroupCounts, groups: Ints) -> Ints:
         """Where some groups of every area stand among those of all areas."""
         areas, width = exact.totals.shape
         places: Ints = (exact.first + np.arange(areas))[:, None] * width + groups
         return places.ravel()
 
-    def _whole(self, family: Family, measurement: Measurement, meter: Meter, exact: ExactCounts) -> Groups:
+    def _whole(self, family: Family, measurement: Measurement, meter: Meter, exact: GroupCounts) -> Groups:
         groups = np.flatnonzero(self.level.always)
         areas, width = len(exact.totals), len(groups)
         counts = exact.totals[:, groups].reshape(-1, 1)
@@ -159,7 +159,7 @@ class LevelMeasurer:
         places = self._places(exact, groups)
         return self.level.shown(family, 0, places, noisy.reshape(-1, family.measured), measurement)
 
-    def _chosen(self, meter: Meter, exact: ExactCounts) -> Iterator[Groups]:
+    def _chosen(self, meter: Meter, exact: GroupCounts) -> Iterator[Groups]:
         groups = np.flatnonzero(~self.level.always)
         width = len(groups)
         totals, first = exact.totals[:, groups].ravel(), exact.first * width

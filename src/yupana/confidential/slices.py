@@ -13,7 +13,7 @@ import numpy as np
 from yupana.arrays import Flags, Ints
 from yupana.confidential.choices import (
     ChosenCounts,
-    ExactCounts,
+    GroupCounts,
     LevelGroups,
     LevelMeasurer,
     measure_chosen,
@@ -169,6 +169,19 @@ class AreaCounts(Sealed):
         return cells.of(self.details(selected))
 
 
+def counts_in(part: SliceCounts, kind: str) -> AreaCounts:
+    """What a slice holds of a kind of areas."""
+    return AreaCounts(part.range_of(kind)[0], partial(part.totals, kind), partial(part.details, kind))
+
+
+def add_up(part: SliceCounts, listed: Sequence[ListedLevel]) -> None:
+    """Add what a slice holds to levels of groups that totals list."""
+    for kind in dict.fromkeys(one.kind for one in listed):
+        counts = counts_in(part, kind)
+        for one in (one for one in listed if one.kind == kind):
+            one.add(*part.range_of(kind), counts)
+
+
 def measure_slices(
     slices: Iterable[SliceCounts],
     areas: GroupAreas,
@@ -201,7 +214,7 @@ def measure_slices(
             if level.kind == kind:
                 totals = counts.of(level.cells.counted)[:, level.columns]
                 details = partial(counts.in_cells, level.cells, level.columns)
-                yield from measurer.measure(ExactCounts(counts.first, totals, details))
+                yield from measurer.measure(GroupCounts(counts.first, totals, details))
 
     sums = {
         kind: SummedCounts(len(areas.ids[kind]), len(tabulation.spaces[kind]), tabulation.categories)
@@ -210,15 +223,13 @@ def measure_slices(
     }
     for part in slices:
         for kind in kinds:
-            low, high = part.range_of(kind)
-            counts = AreaCounts(low, partial(part.totals, kind), partial(part.details, kind))
+            counts = counts_in(part, kind)
             if kind in sums:
                 sums[kind].add(part, kind)
             else:
                 yield from measure(kind, counts)
-            for one in listed:
-                if one.kind == kind:
-                    one.add(low, high, counts)
+            for one in (one for one in listed if one.kind == kind):
+                one.add(*part.range_of(kind), counts)
     for kind, summed in sums.items():
         yield from measure(kind, AreaCounts(0, summed.totals, summed.details))
 

@@ -163,7 +163,7 @@ class _BlockLevels:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BlockCounts(Sealed):
+class FileCounts(Sealed):
     """Exact counts of one file.
 
     Attributes
@@ -202,7 +202,7 @@ def count_blocks(
     *,
     bounded: bool,
     keep: bool,
-) -> Iterator[BlockCounts]:
+) -> Iterator[FileCounts]:
     """Count the tables of each file; every record is read once.
 
     Parameters
@@ -214,7 +214,7 @@ def count_blocks(
     wanted : mapping of table to sequence of DescribedLevel
     published : mapping of ``table/level`` to PublishedGroups
     in_no_group : Counter
-        As `BlockCounts` has it.
+        As `FileCounts` has it.
     bounded : bool
         Count so many codes of each response as the description says; False counts all.
     keep : bool
@@ -226,10 +226,10 @@ def count_blocks(
         areas = find_areas(db, blocks, of.kinds)
         tabulation = of.tabulation(bounded=bounded)
         slices: Iterable[SliceCounts] = count_groups(db, tabulation, blocks, areas)
-        yield BlockCounts(of, areas, tabulation, list(slices) if keep else slices, published, in_no_group)
+        yield FileCounts(of, areas, tabulation, list(slices) if keep else slices, published, in_no_group)
 
 
-def measure_blocks(exact: BlockCounts, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True) -> Iterator[Groups]:
+def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True) -> Iterator[Groups]:
     """Measure every table of a file: by kind of areas, level and table, and what published totals decide at the end."""
     of, areas = exact.of, exact.areas
     cells = {table.name: CellSums(of.members(table)) for table in of.tables}
@@ -256,7 +256,7 @@ def measure_blocks(exact: BlockCounts, ledger: Ledger, entropy: Entropy, *, leav
 
 
 def _listed(
-    exact: BlockCounts, level: DescribedLevel, tables: Mapping[str, LevelGroups], cells: Mapping[str, CellSums]
+    exact: FileCounts, level: DescribedLevel, tables: Mapping[str, LevelGroups], cells: Mapping[str, CellSums]
 ) -> ListedLevel:
     """The groups of a level that totals list, in areas that there are."""
     published = exact.published[f"{next(iter(tables))}/{level.name}"]

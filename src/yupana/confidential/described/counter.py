@@ -12,7 +12,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door
 from yupana.confidential.counter import Counter, Observed, Told, input_checksums, not_published
-from yupana.confidential.described.block_counts import BlockCounts, count_blocks, measure_blocks
+from yupana.confidential.described.block_counts import FileCounts, count_blocks, measure_blocks
 from yupana.confidential.described.criteria import tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, open_described
@@ -47,7 +47,7 @@ class DescribedCounts(Sealed):
     by_level: Mapping[str, Ints]
     left_out: Mapping[str, int]
     sizes: Mapping[str, PublishedGroups]
-    blocks: Iterable[BlockCounts] = ()
+    blocks: Iterable[FileCounts] = ()
     in_no_group: Numbers[str] = field(default_factory=Numbers)
 
     def measured(

@@ -8,7 +8,7 @@ from yupana.arrays import Flags, Ints
 from yupana.confidential.choices import (
     Choosing,
     ChosenCounts,
-    ExactCounts,
+    GroupCounts,
     LevelGroups,
     LevelMeasurer,
     left_out_up_to,
@@ -55,7 +55,7 @@ def measure_tables(
             groups = groups_of_level(table, level, areas, ledger.plan, leave_out=leave_out)
             totals = counts.sum(axis=1)
             if not (table.detail and table.detail.published):
-                of = ExactCounts(0, totals.reshape(len(areas), -1), lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
+                of = GroupCounts(0, totals.reshape(len(areas), -1), lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
                 yield from LevelMeasurer(groups, ledger, entropy).measure(of)
                 continue
             sizes = published.get(f"{table.name}/{level.name}")

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.confidential.choices import Choosing, LevelGroups, needs_cells
 from yupana.confidential.counter import Told, Validation, input_checksums, not_published
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.detailed import DetailedRecords
@@ -28,8 +27,9 @@ from yupana.confidential.safetab.counter import (
     public_inputs,
     remarks_on,
 )
-from yupana.confidential.safetab.tabulation import areas_of, count_iterations
-from yupana.confidential.tabulate.groups import SliceCounts
+from yupana.confidential.safetab.tabulation import areas_of, tabulation_of
+from yupana.confidential.slices import CellSums, ListedLevel, add_up
+from yupana.confidential.tabulate.groups import count_groups
 from yupana.confidential.tabulate.pieces import GroupAreas
 from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
@@ -40,17 +40,27 @@ from yupana.products.safetab.households import HouseholdsConfig, measurement_nam
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.product import HOUSEHOLDS, Parameters
 from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
-from yupana.products.safetab.regions import Level
+from yupana.products.safetab.regions import Level, blocks_of
 from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TENURE, HouseholdQuestion
 from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
-from yupana.products.tables import Groups, without_negative
+from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
-from yupana.release.rows import Coded, RowTable
+from yupana.release.rows import RowTable
 
 KIND: Final = "household-records"
 
 _CATEGORY: Final = f"((HOUSEHOLD_TYPE - 1) * {TENURE.categories} + TEN - 1)::UTINYINT"
 _CATEGORIES: Final = HOUSEHOLD_TYPE.categories * TENURE.categories
+_EACH: Final = np.arange(_CATEGORIES, dtype=np.uint8)
+_CELLS: Final[Mapping[str, CellSums]] = {
+    question.key: CellSums(np.array(question.cells)[_EACH // div % mod] == np.arange(max(question.cells) + 1)[:, None])
+    for question, div, mod in (
+        (HOUSEHOLD_TYPE, TENURE.categories, HOUSEHOLD_TYPE.categories),
+        (TENURE, 1, TENURE.categories),
+    )
+}
+"""Which categories each finest cell of a question counts."""
+
 _NOT_LISTED: Final = "households_in_groups_not_listed"
 
 
@@ -80,13 +90,13 @@ class Households:
     Attributes
     ----------
     records : DetailedRecords
-    config : HouseholdsConfig
+    config : Parameters
     published : PublishedTotals or None
         None where there are none yet, for validation alone.
     """
 
     records: DetailedRecords
-    config: HouseholdsConfig
+    config: Parameters[HouseholdsConfig]
     published: PublishedTotals | None
 
     @property
@@ -104,11 +114,11 @@ class Households:
     @cached_property
     def listed(self) -> "Listed":
         """The groups that are measured; of valid records."""
-        return list_groups(self.records, self.config, self.totals.totals)
+        return list_groups(self.records, self.config.config, self.config.iterations, self.totals.totals)
 
     def list_anew(self) -> "Listed":
         """The same groups, not counted yet."""
-        return list_groups(self.records, self.config, self.totals.totals)
+        return list_groups(self.records, self.config.config, self.config.iterations, self.totals.totals)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,7 +155,7 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
         published = read_published(find_totals(data, request.totals), config, data) if there else None
         settings, iterations = config.config.settings, config.iterations
         with checked_records(data, KIND, settings, iterations, request.memory, request.columns) as records:
-            yield Households(records, config.config, published)
+            yield Households(records, config, published)
 
     def doubts(self, records: Households, config: Parameters[HouseholdsConfig]) -> list[str]:
         """Why the totals may not be public, or not of these areas."""
@@ -265,53 +275,22 @@ def _reasons(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
     return [f"the totals ({totals.name}) may not be public, or not fit: {doubt}" for doubt in doubts]
 
 
-@dataclass(eq=False)
-class LevelGroups:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HouseholdLevel(Sealed):
     """The population groups of one level, as T01001 lists them, and what has been counted of them.
 
     Attributes
     ----------
     level : Level
-    listed : numpy.ndarray of int64
-        All areas named by the totals, ascending.
-    area, iteration : numpy.ndarray of int64, shape (groups,)
-        Places in `listed` and in the iterations of the level.
-    known : numpy.ndarray of int64, shape (groups,)
-        Places of the areas in those of the reference file.
-    statistics : mapping of a question's key to numpy.ndarray of int8
-        Which choice of the question's family each group gets.
-    memberships : int
-        How often the households of the level's areas count in a group of the level, listed or not.
+    areas : sequence of str
+        Codes of the areas there are.
+    counts : ListedLevel
+        By the key of each question.
     """
 
     level: Level
-    listed: Ints
-    area: Ints
-    iteration: Ints
-    known: Ints
-    statistics: dict[str, NDArray[np.int8]]
-    totals: Ints
-    detailed: Ints
-    cells: Ints
-    memberships: int = 0
-
-    def add(self, part: SliceCounts, counts: Ints, columns: slice) -> None:
-        """Add what a slice holds: ``counts`` are its totals of all iterations, ``columns`` those of the level."""
-        base = self.level.region.base
-        low, high = part.range_of(base)
-        self.memberships += int(counts[:, columns].sum())
-        here = np.flatnonzero((self.known >= low) & (self.known < high))
-        if not len(here):
-            return
-        row, column = self.known[here] - low, columns.start + self.iteration[here]
-        self.totals[here] += counts[row, column]
-        wanted = self.detailed[here] >= 0
-        selected = np.zeros(counts.shape, dtype=bool)
-        selected[row[wanted], column[wanted]] = True
-        numbers = row[wanted] * counts.shape[1] + column[wanted]
-        # Groups ascend by area and iteration, as selected cells do.
-        assert bool((np.diff(numbers) > 0).all())  # noqa: S101 (the counts would be given to other groups)
-        self.cells[self.detailed[here[wanted]]] += part.details(base, selected)
+    areas: Sequence[str]
+    counts: ListedLevel
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,24 +299,26 @@ class Listed:
 
     Attributes
     ----------
-    levels : list of LevelGroups
+    levels : list of HouseholdLevel
         Pass after pass, of every level with a budget.
     left_out : mapping of reason to int
     unknown : mapping of base to int
         How many rows are of areas that the reference file does not have, by kind of area.
     """
 
-    levels: list[LevelGroups]
+    levels: list[HouseholdLevel]
     left_out: Mapping[str, int]
     unknown: Mapping[str, int]
 
     @property
     def empty(self) -> list[str]:
         """Levels that have a budget, but no group."""
-        return [groups.level.name for groups in self.levels if not len(groups.area)]
+        return [groups.level.name for groups in self.levels if not len(groups.counts.area)]
 
 
-def list_groups(records: DetailedRecords, config: HouseholdsConfig, totals: Totals) -> Listed:
+def list_groups(
+    records: DetailedRecords, config: HouseholdsConfig, iterations: CharacteristicIterations, totals: Totals
+) -> Listed:
     """Find the groups that a run measures: those of T01001 in areas that the geography has. A function of public files.
 
     Where housing units are listed, areas without one are left out.
@@ -355,14 +336,14 @@ def list_groups(records: DetailedRecords, config: HouseholdsConfig, totals: Tota
             here, live = (np.isin(region, ids[base]) for ids in (found.every, found.ids))
             unknown[base] += int((~here).sum())
             left_out["of areas without housing units"] += int((here & ~live).sum())
-            levels.append(_groups_of(level, totals, config, found, live))
+            levels.append(_listed(level, totals, config, iterations, found, live))
     left_out["of areas that GRF-C does not have"] += unknown.total()
     return Listed(levels, +left_out, +unknown)
 
 
 def _unlisted(listed: Listed) -> int:
     """How often a household is in a group that has no table because the totals do not list it; over all levels."""
-    return sum(groups.memberships - int(groups.totals.sum()) for groups in listed.levels)
+    return sum(of.counts.memberships - int(of.counts.totals[HOUSEHOLD_TYPE.key].sum()) for of in listed.levels)
 
 
 def _remarks(listed: Listed, source: Provenance) -> list[str]:
@@ -379,7 +360,7 @@ def count_levels(
     records: DetailedRecords,
     config: HouseholdsConfig,
     iterations: CharacteristicIterations,
-    counted: Sequence[LevelGroups],
+    counted: Sequence[HouseholdLevel],
     race_codes: int,
 ) -> int:
     """Count the groups listed, pass after pass and level by level. Every record is read once.
@@ -394,92 +375,67 @@ def count_levels(
     none = 0
     for of_pass in config.settings.runs:
         states = config.settings.states_of(of_pass)
-        levels = [groups for groups in counted if groups.level.region.run == of_pass]
-        areas = areas_of(records.db, states, [groups.level.region for groups in levels])
-        cells = _CATEGORY, np.arange(_CATEGORIES, dtype=np.uint8)
-        for part in count_iterations(records.db, iterations, areas, states, of_pass, cells, race_codes):
+        levels = [of for of in counted if of.level.region.run == of_pass]
+        areas = areas_of(records.db, states, [of.level.region for of in levels])
+        tabulation = tabulation_of(iterations, states, of_pass, (_CATEGORY, _EACH), race_codes)
+        for part in count_groups(records.db, tabulation, blocks_of(states), areas):
             none += part.in_no_group
-            for region, of_base in groupby(levels, key=lambda groups: groups.level.region):
-                counts = part.totals(region.base)
-                for groups in of_base:
-                    groups.add(part, counts, iterations.columns(groups.level.iteration_level, region.granularity))
+            add_up(part, [of.counts for of in levels])
     return none
 
 
 def measure_levels(
-    counted: Sequence[LevelGroups],
+    counted: Sequence[HouseholdLevel],
     config: HouseholdsConfig,
     iterations: CharacteristicIterations,
     ledger: Ledger,
     entropy: Entropy,
 ) -> Iterator[Groups]:
     """Measure what has been counted, level by level: first household types, then tenure."""
-    for groups in counted:
-        eligible = iterations.eligible(groups.level.iteration_level, groups.level.region.granularity).iterations
-        codes = [iteration.code for iteration in eligible]
-        for question in QUESTIONS:
-            yield from _measure(groups, codes, question, config, ledger, entropy)
-
-
-def _groups_of(
-    level: Level, totals: Totals, config: HouseholdsConfig, found: GroupAreas, live: NDArray[np.bool_]
-) -> LevelGroups:
-    region, iteration, count = (column[live] for column in totals.by_level[level])
-    known = np.searchsorted(found.ids[level.region.base], region)
-    listed, area = np.unique(region, return_inverse=True)
-    statistics: dict[str, NDArray[np.int8]] = {
-        question.key: np.minimum(
-            np.searchsorted(config.thresholds[question.key, level], count, side="right"), len(question.tables) - 1
-        ).astype(np.int8)
-        for question in QUESTIONS
-    }
-    large = np.logical_or.reduce([numbers > 0 for numbers in statistics.values()])
-    detailed = np.where(large, np.cumsum(large) - 1, -1)
-    cells = np.zeros((int(large.sum()), _CATEGORIES), dtype=np.int64)
-    return LevelGroups(level, listed, area, iteration, known, statistics, np.zeros_like(count), detailed, cells)
-
-
-def _measure(
-    groups: LevelGroups,
-    codes: Sequence[str],
-    question: HouseholdQuestion,
-    config: HouseholdsConfig,
-    ledger: Ledger,
-    entropy: Entropy,
-) -> Iterator[Groups]:
-    """Measure the groups of one level in the cells of the table each of them gets."""
-    names = {m.name for m in ledger.plan.measurements}
-    name = measurement_name(question, groups.level)
-    if name not in names or not len(groups.area):
-        return
-    measurement = ledger.plan[name]
-    choices = question.family.choices
-    statistics = groups.statistics[question.key]
-    width = np.array([choice.measured for choice in choices])[statistics]
-    starts = np.cumsum(width) - width
-    counts = np.zeros(int(width.sum()), dtype=np.int64)
-    by_category = groups.cells.reshape(-1, HOUSEHOLD_TYPE.categories, TENURE.categories)
-    by_category = by_category.sum(axis=2 if question is HOUSEHOLD_TYPE else 1)
-    of_choice = [np.flatnonzero(statistics == number) for number in range(len(choices))]
-    for choice, some in zip(choices, of_choice, strict=True):
-        if choice.measured == 1:
-            counts[starts[some]] = groups.totals[some]
-            continue
-        exact = by_category[groups.detailed[some]]
-        for category, finest in enumerate(question.cells):
-            counts[starts[some] + choice.finest[finest]] += exact[:, category]
-    meter = ledger.open(measurement, len(groups.area))
-    noisy = meter.measure(0, width, counts, entropy)
-    if not config.settings.allow_negative_counts:
-        noisy = without_negative(noisy)
-    listed = groups.level.region.written(groups.listed)
-    for number, some in enumerate(of_choice):
-        yield Groups(
-            question.family,
-            number,
-            groups.level.region.name,
-            Coded(listed, groups.area[some]),
-            Coded(codes, groups.iteration[some]),
-            noisy[starts[some, None] + np.arange(choices[number].measured)],
-            measurement,
+    measurements = {m.name: m for m in ledger.plan.measurements}
+    for of, question in ((of, question) for of in counted for question in QUESTIONS):
+        region = of.level.region
+        eligible = iterations.eligible(of.level.iteration_level, region.granularity).iterations
+        groups = LevelGroups(
+            kind=region.name,
+            areas=of.areas,
+            groups=[iteration.code for iteration in eligible],
+            family=question.family,
+            measured=measurements.get(measurement_name(question, of.level)),
+            choosing=_choosing(config, question, of.level),
+            coarsest=None,
+            always=np.zeros(len(eligible), dtype=bool),
+            negative=config.settings.allow_negative_counts,
         )
+        yield from of.counts.measure(question.key, groups, ledger, entropy)
+
+
+def _choosing(config: HouseholdsConfig, question: HouseholdQuestion, level: Level) -> Choosing:
+    return Choosing(thresholds=config.thresholds[question.key, level][: len(question.tables) - 1])
+
+
+def _listed(
+    level: Level,
+    totals: Totals,
+    config: HouseholdsConfig,
+    iterations: CharacteristicIterations,
+    found: GroupAreas,
+    live: NDArray[np.bool_],
+) -> HouseholdLevel:
+    """The groups that the totals list in areas that there are, each in the cells that it needs."""
+    region, iteration, count = (column[live] for column in totals.by_level[level])
+    base = level.region.base
+    wanted: NDArray[np.bool_] = np.logical_or.reduce(
+        [needs_cells(q.family, _choosing(config, q, level).choice(count)) for q in QUESTIONS]
+    )
+    counts = ListedLevel(
+        kind=base,
+        columns=iterations.columns(level.iteration_level, level.region.granularity),
+        area=np.searchsorted(found.ids[base], region),
+        group=iteration,
+        published=count,
+        wanted=wanted,
+        tables=_CELLS,
+        categories=_CATEGORIES,
+    )
+    return HouseholdLevel(level, found.written(base), counts)

@@ -20,17 +20,16 @@ from yupana.confidential.safetab.counter import (
     public_inputs,
     remarks_on,
 )
-from yupana.confidential.safetab.measure_persons import Measurer, PersonCounts
-from yupana.confidential.safetab.tabulation import areas_of, count_iterations
-from yupana.confidential.tabulate.groups import SliceCounts
-from yupana.confidential.tabulate.pieces import GroupAreas
+from yupana.confidential.safetab.measure_persons import PassCounts, PersonCounts, measure_persons
+from yupana.confidential.safetab.tabulation import areas_of, tabulation_of
+from yupana.confidential.tabulate.groups import count_groups
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.iterations import MOST_RACE_CODES
 from yupana.products.safetab.persons import STAGE_1, PersonsConfig
 from yupana.products.safetab.product import PERSONS, Parameters
-from yupana.products.safetab.regions import Run
+from yupana.products.safetab.regions import blocks_of
 from yupana.products.safetab.specification import ATTRIBUTE, finest_cells
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
@@ -84,23 +83,22 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         settings = config.config.settings
         codes = settings.max_race_codes if bounded else MOST_RACE_CODES
 
-        def passes() -> Iterator[tuple[Run, GroupAreas, Iterator[SliceCounts]]]:
+        def passes() -> Iterator[PassCounts]:
             for run in settings.runs:
                 states = settings.states_of(run)
                 measured = (level.region for level in settings.levels if config.config.budgets[level] > 0)
                 areas = areas_of(records.db, states, [region for region in measured if region.run == run])
-                cells = ATTRIBUTE, finest_cells()
-                yield run, areas, count_iterations(records.db, config.iterations, areas, states, run, cells, codes)
+                tabulation = tabulation_of(config.iterations, states, run, (ATTRIBUTE, finest_cells()), codes)
+                slices = count_groups(records.db, tabulation, blocks_of(states), areas)
+                yield PassCounts(run, areas, tabulation, list(slices) if keep else slices)
 
-        return PersonCounts([(run, areas, list(slices)) for run, areas, slices in passes()] if keep else passes())
+        return PersonCounts(list(passes()) if keep else passes())
 
     def groups(
         self, exact: PersonCounts, config: Parameters[PersonsConfig], ledger: Ledger, entropy: Entropy
     ) -> Iterator[Groups]:
         """Pass after pass: stage 1 chooses the table of each group, stage 2 measures its cells."""
-        for run, areas, slices in exact.passes:
-            measurer = Measurer(config.config, config.iterations, areas, ledger, entropy, run)
-            yield from measurer.measure(exact.of_pass(run, slices))
+        return measure_persons(exact, config.config, config.iterations, ledger, entropy)
 
     def uncut(self, config: Parameters[PersonsConfig]) -> Parameters[PersonsConfig]:
         """Small totals are not suppressed, nor negative counts set to zero."""

@@ -1,13 +1,13 @@
 """What SafeTab counts: its records by race and ethnicity codes, in the areas of one pass."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.tabulate.groups import GroupTabulation, ResponseColumns, SliceCounts, count_groups
+from yupana.confidential.tabulate.groups import GroupTabulation, ResponseColumns
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
 from yupana.products.safetab.iterations import ETHNICITY, MOST_RACE_CODES, RACE, CharacteristicIterations
 from yupana.products.safetab.regions import REGION_TYPES, RegionType, Run, blocks_of
@@ -22,23 +22,18 @@ def areas_of(db: duckdb.DuckDBPyConnection, states: frozenset[int], regions: Seq
     return find_areas(db, blocks_of(states), [region.areas for region in dict.fromkeys(regions)])
 
 
-def count_iterations(
-    db: duckdb.DuckDBPyConnection,
+def tabulation_of(
     iterations: CharacteristicIterations,
-    areas: GroupAreas,
     states: frozenset[int],
     run: Run,
     cells: tuple[str, NDArray[np.uint8]],
     race_codes: int,
-) -> Iterator[SliceCounts]:
-    """Count the relation ``records`` by iteration and category, slice after slice of whole states.
+) -> GroupTabulation:
+    """How the relation ``records`` is counted by iteration and category.
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-        With `areas_of` done for the same states.
     iterations : CharacteristicIterations
-    areas : GroupAreas
     states : frozenset of int
     run : "us" or "pr"
     cells : tuple of str and numpy.ndarray of uint8
@@ -49,10 +44,9 @@ def count_iterations(
     codes = len(iterations.codes)
     place = np.full(_NUMBERS, -1, dtype=np.int64)
     place[list(iterations.codes)] = np.arange(codes)
-    blocks = blocks_of(states)
-    tabulation = GroupTabulation(
+    return GroupTabulation(
         relation="records",
-        key=tuple(column.name for column in blocks.key),
+        key=tuple(column.name for column in blocks_of(states).key),
         where="true",
         responses={
             RACE: ResponseColumns(_RACE_COLUMNS[:race_codes], place, codes),
@@ -62,4 +56,3 @@ def count_iterations(
         attribute=cells[0],
         category=cells[1],
     )
-    return count_groups(db, tabulation, blocks, areas)
