@@ -1124,8 +1124,9 @@ def _claimed(page: Place, homes: Sequence[Place]) -> "NewFile":
 def _write_report(page: "NewFile", asked: Case, release: "Release") -> None:
     from yupana.report.release import write_release_report
 
-    # Tables with an iteration of every group can be too large to be read at once; their report shows no counts.
-    tables = {} if "parameters" in asked.listing.takes else {table: release.columns(table) for table in release}
+    # Tables of detailed groups can be too large to be read at once; their report shows no counts.
+    is_large = "parameters" in asked.listing.takes or getattr(asked.config, "blocks", None) is not None
+    tables = {} if is_large else {table: release.columns(table) for table in release}
     write_release_report(page, asked.plan(), asked.production(), release.manifest, tables)
 
 

@@ -100,6 +100,8 @@ def test_whoever_reads_a_document_again_reads_the_same(farms: Path) -> None:
     examples = (PAGE.parents[1] / "examples" / f"{name}.toml" for name in ("country", "health", "oregon", "town"))
     write_parameters(farms.parent / "codes")
     built_in = [TABLES.read(name, codes=farms.parent / "codes") for name in TABLES.built_in]
+    for name in TABLES.built_in:
+        jsonschema.validate(tomllib.loads(TABLES.locate(name).read_text(encoding="utf-8")), TABLES.schema())
     worlds = [make_world(seed).document for seed in range(10)]
     for config in [*map(TABLES.read, [farms, *examples]), *built_in, *map(described, worlds)]:
         for changed in (config, without_noise(config)):

@@ -1,5 +1,6 @@
 """Descriptions with responses, groups by them and a file of blocks: they come back from their documents, and faults."""
 
+import contextlib
 import copy
 import json
 import tomllib
@@ -36,7 +37,6 @@ code = "1"
 
 [areas.state]
 blocks = ["STATE"]
-labels = { "01" = "North" }
 
 [areas.city]
 blocks = ["STATE", "CITY"]
@@ -214,10 +214,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         _set("areas", "nation", "nowhere", {}),
         "areas.nation.nowhere: is of areas that are made",
     ),
-    "a label of no area": (
-        _set("areas", "state", "labels", "1", "x"),
-        "areas.state.labels: '1' is no code of 2 digits",
-    ),
+    "labels of areas": (_set("areas", "state", "labels", {"01": "North"}), "areas.state: has blocks and labels"),
     "nine columns": (_set(*RESPONSE, "columns", [f"O{i}" for i in range(9)]), "must be a list of 1 to 8 columns"),
     "a column of cells": (_set(*RESPONSE, "columns", ["Sex"]), "Sex is a column, a key or a link of the file already"),
     "a column of blocks": (_set(*RESPONSE, "columns", ["block"]), "columns: block is a column, a key or a link"),
@@ -299,6 +296,27 @@ def test_a_wrong_row_is_named_with_its_line(file: str, row: str, words: str, fol
     with pytest.raises(yupana.ConfigError) as raised:
         read(folder)
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("value", [None, 0, "", [], {}, [[]], [{}], {"x": 1}, {"from": "origins"}, "9" * 30, 'a"b'])
+def test_rubbish_is_refused_in_words(value: object, folder: Path) -> None:
+    places = [
+        *(("blocks", key) for key in ("file", "key", "columns", "only")),
+        *(("areas", "city", key) for key in ("blocks", "nowhere")),
+        *((*RESPONSE, key) for key in ("columns", "codes", "missing", "most")),
+        *(("groups", "islands", key) for key in ("response", "codes", "alone", "label")),
+        *((*LIST, key) for key in ("response", "file", "code", "label", "members", "alone")),
+        *((*LEVEL, key) for key in ("from", "where")),
+        ("levels", "city-by-origin", "areas"),
+        ("tables", "sexes", "counts"),
+        ("tables", "sexes", "detail", "coarsest"),
+        *((key,) for key in ("blocks", "group_lists", "groups", "areas", "levels", "files")),
+    ]
+    for place in places:
+        document = tomllib.loads(DOCUMENT)
+        _set(*place, value)(document)
+        with contextlib.suppress(yupana.ConfigError):
+            read(folder, document)
 
 
 def test_every_fault_is_named_at_once(folder: Path) -> None:

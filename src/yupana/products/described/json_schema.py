@@ -145,8 +145,8 @@ def schema() -> Schema:
                 "groups with conditions of their own", {"type": "object", "additionalProperties": _CONDITION}
             ),
             "headings": said(
-                "by table, the columns that name its cells",
-                {"type": "object", "additionalProperties": {"anyOf": [TEXT, _TEXTS]}},
+                "by table, the columns that name its cells; none of a table of one row",
+                {"type": "object", "additionalProperties": {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}},
             ),
             "detail": _detail(),
             "overlapping": said("whether cells may overlap", {"type": "boolean"}),

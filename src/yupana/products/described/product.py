@@ -201,14 +201,11 @@ class DescribedProduct(Product[Description]):
         """Titles of tables, and names of areas, groups and cells."""
         folder, _, table = table.rpartition("/")
         of = next(of for of in config.tables if table in {of.name, *(sums.name for sums in of.sums)})
-        areas: dict[Value, str] = {
-            code: kind.labels.get(code, code) for kind in config.areas.values() for code in kind.codes
-        }
         labels = self._labels(config, of)
         groups: dict[Value, str] = {"*": "Everyone", **dict(config.group_labels.items())}
         title = f"{of.title}, as it was measured" if folder else of.title
         return title, {
-            "REGION_ID": Label("Area", values=areas),
+            "REGION_ID": _areas(config),
             "REGION_TYPE": Label("Kind of area", values={name: name for name in config.areas}),
             "ITERATION_CODE": Label("Population group", values=groups),
             **cell_labels(families(config), table, {}, lambda column, cell: labels.get((column, str(cell)), str(cell))),
@@ -230,6 +227,17 @@ class DescribedProduct(Product[Description]):
         except (KeyError, TypeError, ValueError):
             return Checked(("the manifest does not hold a plan of a description",))
         return Checked(tuple(wrong), tuple(unchecked))
+
+
+def _areas(config: Description) -> Label:
+    """What the codes of areas are called; where a file of blocks tells which there are, how they are made."""
+    kinds = config.areas.values()
+    if config.blocks is None:
+        return Label("Area", values={code: kind.labels.get(code, code) for kind in kinds for code in kind.codes})
+    made = [(kind.name, [column.name for column in kind.blocks.columns]) for kind in kinds if kind.blocks]
+    told = [f"{name}: digits of {', '.join(columns)}" for name, columns in made]
+    told += [f"{kind.name}: {code}" for kind in kinds for code in kind.codes]
+    return Label("Area", f"{'; '.join(told)}.")
 
 
 def _derived(config: Description, table: DescribedTable, level: DescribedLevel) -> dict[str, Any]:

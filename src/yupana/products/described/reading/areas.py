@@ -100,7 +100,7 @@ class AreaReader:
             if self.doc.is_text(f"{place}.labels.{code}", label)
         }
         if "blocks" in told:
-            return read_block_areas(self.doc, name, told, labels, self.blocks)
+            return read_block_areas(self.doc, name, told, self.blocks)
         if "nowhere" in told:
             self.doc.faults.append(f"{place}.nowhere: is of areas that are made of blocks")
         if self.blocks and told.keys() & {"column", "from", "first", "of"}:
@@ -230,7 +230,7 @@ def read_levels(
             doc.faults.append(f"{place}: a name is one word without quotes, brackets, |, =, / and :")
         check_keys(place, told, ("areas",), doc.faults, optional=("groups",))
         kind = told.get("areas")
-        if kind not in areas:
+        if not isinstance(kind, str) or kind not in areas:
             doc.faults.append(f"{place}.areas: {kind!r} is no kind of areas{nearest(str(kind), areas)}")
         before = len(doc.faults)
         of = listed_groups(doc, f"{place}.groups", told.get("groups", list(EVERYONE)), lists)

@@ -1,6 +1,6 @@
 """Read the public file of blocks beside the records and the kinds of areas that are made of blocks. Public."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from yupana.errors import nearest
@@ -72,15 +72,14 @@ def _is_code(value: object, digits: int) -> bool:
     return is_text(value) and len(str(value)) == digits and str(value).isascii() and str(value).isdecimal()
 
 
-def read_block_areas(
-    doc: DescriptionDocument, name: str, told: dict[str, Any], labels: Mapping[str, str], of: BlockFile | None
-) -> AreaKind:
+def read_block_areas(doc: DescriptionDocument, name: str, told: dict[str, Any], of: BlockFile | None) -> AreaKind:
     """A kind of areas that is made of blocks."""
     place, blocks = f"areas.{name}", of or BlockFile("", ())
     if of is None:
         doc.faults.append(f"{place}.blocks: needs a file of blocks, which a table [blocks] names")
-    if others := [key for key in ("column", "from", "first", "of", "code") if key in told]:
-        doc.faults.append(f"{place}: has blocks and {', '.join(others)}; keep blocks alone, or code for one area")
+    if others := [key for key in ("column", "from", "first", "of", "code", "labels") if key in told]:
+        text = "; keep blocks, and nowhere; which areas there are is told by the file of blocks alone"
+        doc.faults.append(f"{place}: has blocks and {', '.join(others)}{text}")
     known = {column.name: column for column in (*blocks.key, *blocks.columns)}
     names = told.get("blocks")
     if not isinstance(names, list) or not names or not all(isinstance(column, str) for column in names):
@@ -93,10 +92,7 @@ def read_block_areas(
         doc.faults.extend([] if strange else [f"{place}.blocks: names a column twice"])
     if (width := sum(column.digits for column in columns)) > _MOST_DIGITS:
         doc.faults.append(f"{place}.blocks: makes codes of {width} digits, and at most {_MOST_DIGITS} are allowed")
-    if columns:
-        strange = [code for code in labels if not _is_code(code, width)]
-        doc.fault_each(f"{place}.labels", f"is no code of {width} digits", map(repr, strange))
-    return AreaKind(name, "", (), (), labels, BlockAreas(name, columns, nowhere=_nowhere(doc, place, told, columns)))
+    return AreaKind(name, "", (), (), {}, BlockAreas(name, columns, nowhere=_nowhere(doc, place, told, columns)))
 
 
 def _nowhere(

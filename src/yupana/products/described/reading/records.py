@@ -45,7 +45,7 @@ class RecordReader:
 
     def read(self) -> None:
         """Read them all."""
-        counted = {told.get("counts") for _, told in self.doc.tables_of("tables")} if self.blocks else set()
+        counted = {str(told.get("counts")) for _, told in self.doc.tables_of("tables")} if self.blocks else set()
         block = tuple(
             Column(column.name, range(10**column.digits), width=column.digits)
             for column in (self.blocks.key if self.blocks else ())

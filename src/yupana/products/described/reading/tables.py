@@ -343,7 +343,7 @@ class TableReader:
             listed = told["coarsest"]
         if len(self.doc.faults) > before:
             return []
-        if not isinstance(listed, list) or any(code not in known for code in listed):
+        if not isinstance(listed, list) or any(str(code) not in known for code in listed):
             text = "must be a list of groups of the levels of the table, or say from which lists they are"
             self.doc.faults.append(f"{place}: {text}")
             return []
