@@ -1,8 +1,9 @@
-"""Descriptions with responses, groups by them and a file of blocks: they come back from their documents, and faults."""
+"""Descriptions with responses, groups by them and a file of blocks: the one that the page shows, and its faults."""
 
 import contextlib
 import copy
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -22,75 +23,8 @@ from yupana.products.described.description import Description
 from yupana.products.described.product import described_in
 
 TABLES = PRODUCTS["tables"]
-DOCUMENT = """
-name = "origins"
-unit = "people"
-
-[blocks]
-file = "blocks"
-key = { STATE = 2, BLOCK = 4 }
-columns = { CITY = 3 }
-only = { STATE = ["01", "02"] }
-
-[areas.nation]
-code = "1"
-
-[areas.state]
-blocks = ["STATE"]
-
-[areas.city]
-blocks = ["STATE", "CITY"]
-nowhere = { CITY = "999" }
-
-[files.people]
-record = "person"
-
-[files.people.columns]
-sex = { codes = ["f", "m"] }
-
-[files.people.responses.origin]
-columns = ["O1", "O2", "O3"]
-codes = { file = "codes.txt", code = "CODE", label = "NAME" }
-missing = "-"
-most = 2
-
-[groups.islands]
-label = "Islands"
-response = "people.origin"
-codes = ["30"]
-
-[group_lists.origins]
-response = "people.origin"
-file = "groups.txt"
-code = "GROUP"
-label = "NAME"
-members = { file = "members.txt", group = "GROUP", code = "CODE" }
-alone = { ALONE = "yes" }
-
-[levels.city-by-origin]
-areas = "city"
-groups = { from = ["origins"], where = { DEPTH = "1", ALONE = ["yes", "no"] } }
-
-[levels.state-by-origin]
-areas = "state"
-groups = { from = ["origins"] }
-
-[levels.nation-by-hand]
-areas = "nation"
-groups = ["islands", "*"]
-
-[tables.sexes]
-counts = "people"
-by = ["people.sex"]
-margins = { total = [] }
-budget = { city-by-origin = 1, state-by-origin = 1, nation-by-hand = 1 }
-
-[tables.sexes.detail]
-share = "1/10"
-steps = [["total"], ["sexes", "total"]]
-thresholds = [10]
-coarsest = { from = ["origins"], where = { DEPTH = "2" } }
-"""
+PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
+DOCUMENT = PAGE.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
 FILES = {
     "codes.txt": "CODE|NAME\n10|Hill\n11|Dale\n20|Fen\n30|Island\n",
     "groups.txt": "GROUP|NAME|DEPTH|ALONE\nB|Upland|1|no\nA|Upland alone|1|yes\n\nC|Hill|2|no\n",
@@ -389,3 +323,10 @@ def test_groups_are_of_the_records_that_are_counted(folder: Path) -> None:
     document["unit"] = "others"
     with pytest.raises(yupana.ConfigError, match="has groups by a response of people, and the table counts others"):
         read(folder, document)
+
+
+def test_every_example_of_a_key_is_written_as_it_may_be() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## Detailed groups")[2].partition("\n## ")[0]
+    examples = re.findall(r"^\| `.*\| `(.*)` \|$", section, re.MULTILINE)
+    assert len(examples) == 20
+    assert all(tomllib.loads(example) for example in examples)
