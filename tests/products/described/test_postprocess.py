@@ -276,5 +276,33 @@ def test_groups_shown_in_different_detail_are_checked_too(tmp_path: Path) -> Non
     row = done.path("stock").read_text(encoding="utf-8").splitlines()[1]
     assert forged(done.folder, "stock.csv", row, row.replace("|Disc", "0|Disc"))
     for name in ("consistent", "coterminous"):
-        with pytest.raises(ConfigError, match=f"{name}: table stock has detail"):
+        with pytest.raises(ConfigError, match=f"{name}: every table has detail"):
             described(tmp_path, {**changed, "postprocess": {name: True}})
+
+
+@pytest.mark.parametrize("asked", [{"consistent": True, "non_negative": True}, {"coterminous": True}])
+def test_tables_with_detail_stay_as_they_were_measured_where_others_are_fitted(
+    tmp_path: Path, asked: dict[str, Any]
+) -> None:
+    changed = document(asked)
+    stock = changed["tables"]["stock"]
+    # Areas of this one overlap, so it could not be fitted, were it asked to.
+    changed["areas"]["basin"] = {"column": "animals.district", "of": {d: ["x", "y"] for d in DISTRICTS}}
+    changed["areas"]["whole"] = {"column": "animals.district", "of": dict.fromkeys(DISTRICTS, "all")}
+    stock["budget"]["whole"] = "1/50"
+    changed["tables"]["herds"] = {
+        **stock,
+        "margins": {"herds_total": []},
+        "budget": {**stock["budget"], "basin": "1/50"},
+        "detail": {"share": "1/10", "steps": [["herds_total"], ["herds", "herds_total"]], "thresholds": [30]},
+    }
+    done = make_release(tmp_path, changed)
+    assert done.columns("stock_total") != done.columns("measured/stock_total")
+    for table in ("herds", "herds_total"):
+        shown, noisy = done.columns(table), done.columns(f"measured/{table}")
+        raised = [str(max(int(count), 0)) for count in noisy["COUNT"]] if "non_negative" in asked else noisy["COUNT"]
+        assert shown["COUNT"] == (raised if table == "herds" else shown["COUNT"])
+        if "non_negative" not in asked:
+            assert shown == noisy
+    assert done.manifest["postprocessing"] == [{"rule": "description", **asked, "not_fitted": ["herds"]}]
+    assert yupana.check(done.folder).wrong == ()

@@ -297,9 +297,9 @@ class Postprocess:
     non_negative : bool
         Measured counts below 0 become 0 before they are added up.
     consistent : bool
-        Areas show the sums of those in them, by least squares.
+        Areas show the sums of those in them, by least squares; not in tables with detail.
     coterminous : bool
-        Areas that hold the same values of a column show the same counts.
+        Areas that hold the same values of a column show the same counts; not in tables with detail.
     suppress_below : int
         Published counts below it are X; 0 leaves all.
     """
@@ -312,6 +312,11 @@ class Postprocess:
     def __bool__(self) -> bool:
         """Whether anything is done."""
         return self != Postprocess()
+
+    @property
+    def fitted(self) -> tuple[str, ...]:
+        """What is asked that compares areas with each other, which takes the same cells in all."""
+        return tuple(name for name in ("consistent", "coterminous") if getattr(self, name))
 
 
 EVERYONE = ("*",)

@@ -32,8 +32,14 @@ def postprocessed(description: Description, plan: Plan, measured: Iterable[Group
         Of all its measurements, each with all groups of its level.
     """
     asked = description.postprocess
-    found = [_as_measured(groups) for groups in measured]
+    left = {table.name for table in description.tables if asked.fitted and table.detail}
+    found = [
+        groups if groups.measurement.table in left and not asked.non_negative else _as_measured(groups)
+        for groups in measured
+    ]
     for table in description.tables:
+        if table.name in left:
+            continue
         of_table = [groups for groups in found if groups.measurement.table == table.name]
         for code in dict.fromkeys(code for level in table.levels for code in level.groups):
             nodes = [_Nodes(groups, rows) for groups in of_table if (rows := _rows_of(groups, code)).size]

@@ -195,6 +195,8 @@ class DescribedProduct(Product[Description]):
     def processing(self, config: Description) -> dict[str, Any]:
         """What a manifest says that was done to the counts after they were measured; nothing, if nothing was."""
         done = {name: value for name, value in asdict(config.postprocess).items() if value}
+        if config.postprocess.fitted and (left := [table.name for table in config.tables if table.detail]):
+            done["not_fitted"] = left
         return {RECORD: [{"rule": DESCRIBED, **done}]} if done else {}
 
     def described(self, config: Description, plan: Plan, table: str) -> Described:

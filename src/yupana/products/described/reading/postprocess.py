@@ -33,13 +33,11 @@ def read_postprocess(doc: DescriptionDocument) -> Postprocess:
 
 
 def check_postprocess(doc: DescriptionDocument, made: Description) -> None:
-    """That cells and areas of each table are the same at all levels, and areas sums of others, where that is needed."""
-    fitted = [name for name in ("consistent", "coterminous") if getattr(made.postprocess, name)]
+    """That some table has the same cells at all levels, and areas that are sums of others, where that is needed."""
     doc.faults.extend(
-        f"postprocess.{name}: table {table.name} has detail, so that areas are told in different cells; leave one out"
-        for name in fitted
-        for table in made.tables
-        if table.detail
+        f"postprocess.{name}: every table has detail, so that areas are told in different cells; leave it out"
+        for name in made.postprocess.fitted
+        if all(table.detail for table in made.tables)
     )
     if made.postprocess.consistent:
         doc.faults.extend(dict.fromkeys(_not_nested(made)))
@@ -47,6 +45,8 @@ def check_postprocess(doc: DescriptionDocument, made: Description) -> None:
 
 def _not_nested(made: Description) -> Iterator[str]:
     for table in made.tables:
+        if table.detail:
+            continue
         for code in dict.fromkeys(code for level in table.levels for code in level.groups):
             kinds = [made.areas[level.areas] for level in table.levels if code in level.groups]
             kinds.sort(key=lambda kind: len(kind.codes))
