@@ -224,6 +224,51 @@ def test_a_joint_certificate_names_the_criteria_of_its_parts(description: Path, 
     assert tested["reasons"] == [f"{name}: {TESTED}" for name in ("one", "two")]
 
 
+def test_of_tables_with_detail_the_rows_that_are_shown_are_tested(tmp_path: Path) -> None:
+    data, told = write(tmp_path / "data", HOMES, synthetic=True), deepcopy(DOCUMENT)
+    told["groups"] = {"f": {"where": {"persons.sex": "f"}}}
+    told["levels"] = {"side-by-sex": {"areas": "side", "groups": ["*", "f"]}}
+    told["tables"]["sexes"] |= {
+        "budget": {"side-by-sex": 2},
+        "detail": {
+            "share": "1/4",
+            "steps": [["total"], ["sexes", "total"]],
+            "thresholds": [22],
+            "coarsest": ["f"],
+        },
+    }
+    asked = {"level": "side-by-sex", "error": "absolute", "quantile": 1, "most": 9}
+    told["criteria"] = {"total": asked | {"table": "total"}, "sexes": asked | {"table": "sexes"}}
+    release = yupana.run("tables", told, data, tmp_path / "out", seed=4)
+    # N has 20 women and 10 men, S 15 and 10, of whom the limit leaves out 9 and 9.
+    truth = {
+        ("N", "*"): {"f": 20, "m": 10},
+        ("S", "*"): {"f": 15, "m": 10},
+        ("N", "f"): {"f": 20},
+        ("S", "f"): {"f": 15},
+    }
+    for name in ("total", "sexes"):
+        rows = release.columns(name)
+        cells = rows.get("sex", [""] * len(rows["COUNT"]))
+        off = []
+        for area, group, cell, count in zip(
+            rows["REGION_ID"], rows["ITERATION_CODE"], cells, rows["COUNT"], strict=True
+        ):
+            true = truth[area, group]
+            off.append(abs(int(count) - (true[cell] if cell else sum(true.values()))))
+        due = {"rows": len(off), "trials": 1, "value": max(off), "holds": max(off) <= 9}
+        assert release.manifest["criteria"][name]["tested"] == due
+        assert release.manifest["criteria"][name]["detail"] is True
+    assert 0 < len(release.columns("sexes")["COUNT"]) < 4
+    assert len(release.columns("total")["COUNT"]) == 4
+    assert not yupana.check(release).wrong
+    # The same noise at the door of accuracy tells the same.
+    seen = yupana.accuracy("tables", told, data, seed=4).observed.told["criteria"]
+    assert seen == release.manifest["criteria"]
+    many = yupana.accuracy("tables", told, data, seed=4, trials=9).observed.told["criteria"]
+    assert many["total"]["tested"]["trials"] == 9
+
+
 def test_what_a_manifest_says_of_criteria_is_compared(description: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "data", HOMES, synthetic=False)
     yupana.run("tables", description, data, tmp_path / "out")

@@ -65,7 +65,13 @@ def predicted(**criterion: object) -> tuple[Criterion, Fraction, Law, int]:
     (of,) = config.criteria
     found = predict(config, plan, of)
     assert found.holds == (found.promised <= of.most)
-    return of, found.promised, plan[rows_of(config, of).measurement].law, found.rows
+    return of, found.promised, plan[measurement_of(config, of)].law, found.rows
+
+
+def measurement_of(config: Description, of: Criterion) -> str:
+    """The one measurement whose cells the rows of a criterion add up."""
+    ((name, _),) = rows_of(config, of).parts
+    return name
 
 
 def chance(of: Criterion, law: Law, truths: Sequence[int], most: Fraction) -> float:
@@ -143,7 +149,88 @@ def test_rows_are_found_by_what_they_say() -> None:
     config, _ = asked(it=told | {"rows": {"REGION_ID": ["N", "W"], "ITERATION_CODE": "f", "CELL": ["2"]}})
     rows = rows_of(config, config.criteria[0])
     # Sides by everyone and women: N *, N f, S *, S f, W *, W f.
-    assert (rows.measurement, rows.groups.tolist(), rows.parts) == ("ages/side-by-sex", [1, 5], ((2,),))
+    assert (rows.groups.tolist(), rows.parts) == ([1, 5], {("ages/side-by-sex", "ages"): ((2,),)})
+    assert rows.all_shown
+
+
+HERDS: dict[str, Any] = {
+    "counts": "persons",
+    "by": ["persons.age"],
+    "margins": {"herds_total": []},
+    "budget": {"side-by-sex": 1, "land": 1},
+    "detail": {
+        "share": "1/4",
+        "steps": [["herds_total"], ["herds", "herds_total"]],
+        "thresholds": [5],
+        "coarsest": ["f"],
+        "leave_out": {"land": "0.9"},
+    },
+}
+TOTAL = {"table": "herds_total", "level": "side-by-sex", "error": "absolute", "quantile": "1/2", "most": 3}
+
+
+def with_detail(**criteria: object) -> tuple[Description, Plan]:
+    document = deepcopy(DOCUMENT)
+    document["tables"]["herds"] = HERDS
+    case = ask("tables", document | {"criteria": criteria})
+    return case.config, case.plan()
+
+
+def test_rows_with_detail_have_the_noise_of_the_step_that_has_most() -> None:
+    told = {"f": {"ITERATION_CODE": "f"}, "all": {"ITERATION_CODE": "*"}, "both": {}}
+    config, plan = with_detail(
+        **{name: TOTAL | {"rows": rows} for name, rows in told.items()},
+        cells=TOTAL | {"table": "herds"},
+        later=TOTAL | {"table": "herds", "level": "land"},
+    )
+    women, every, both, cells, later = config.criteria
+    assert rows_of(config, women).parts == {("coarsest of herds/side-by-sex", "herds_total"): ((0,),)}
+    of_every = {
+        ("herds/side-by-sex", "herds_total"): ((0,),),
+        ("herds/side-by-sex", "herds"): ((0, 1, 2),),
+    }
+    assert rows_of(config, every).parts == of_every
+    assert rows_of(config, both).parts == of_every | rows_of(config, women).parts
+    assert rows_of(config, cells).parts == {("herds/side-by-sex", "herds"): ((0,), (1,), (2,))}
+    # Women are never shown by age.
+    assert rows_of(config, cells).groups.tolist() == [0, 2, 4]
+    noise = {of.name: predict(config, plan, of).noise for of in config.criteria}
+    assert noise["f"] < noise["all"]
+    assert noise["all"] <= noise["both"]
+    assert not any(rows_of(config, of).all_shown for of in config.criteria)
+    assert predict(config, plan, later).rows == 3
+
+
+@pytest.mark.parametrize("total", [0, 4, 5, 9, 200])
+def test_what_is_promised_of_rows_with_detail_holds_whatever_is_shown(total: int) -> None:
+    """Draws of both stages: of all outcomes, and of those with each number of rows shown."""
+    config, plan = with_detail(it=TOTAL | {"rows": {"ITERATION_CODE": "*"}}, cells=TOTAL | {"table": "herds"})
+    trials, sides = 20_000, 3
+    draw = SeededEntropy(total)
+    first = total + sample(plan["totals of herds/side-by-sex"].law, trials * sides, draw).reshape(trials, sides)
+    cells = np.abs(sample(plan["herds/side-by-sex"].law, trials * sides * 3, draw).reshape(trials, sides, 3))
+    signed = sample(plan["herds/side-by-sex"].law, trials * sides * 3, draw).reshape(trials, sides, 3)
+    fine = first >= 5
+    of_total = np.abs(np.where(fine, signed.sum(axis=2), signed[:, :, 0]))
+    medians = np.sort(of_total, axis=1)[:, 1]
+    found = {of.name: predict(config, plan, of) for of in config.criteria}
+    assert (medians <= found["it"].promised).mean() > 0.9 - 0.015
+    for shown in range(1, sides + 1):
+        some = fine.sum(axis=1) == shown
+        if some.sum() > 2_000:
+            of_cells = np.sort(cells[some][fine[some]].reshape(-1, 3 * shown), axis=1)
+            assert (of_cells[:, ceil(3 * shown / 2) - 1] <= found["cells"].promised).mean() > 0.9 - 0.03
+
+
+def test_what_is_left_out_by_its_own_noise_and_what_is_never_shown_have_no_criteria() -> None:
+    for told, text in (
+        (TOTAL | {"level": "land"}, "it.level: counts of the first step are left out at land by their own noise"),
+        (TOTAL | {"table": "herds", "rows": {"ITERATION_CODE": "f"}}, "it.rows: herds shows none of these groups"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            with_detail(it=told)
+        assert text in str(error.value)
+        assert len(str(error.value).splitlines()) == 2
 
 
 def test_a_plan_tells_its_criteria() -> None:

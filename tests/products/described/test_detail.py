@@ -387,13 +387,6 @@ def test_exact_configuration_keeps_detail() -> None:
     assert without_noise(config).tables[0].detail == config.tables[0].detail
 
 
-def test_no_criterion_is_of_a_table_whose_noise_the_totals_decide() -> None:
-    criterion = {"table": "total", "level": "all", "error": "absolute", "quantile": 1, "most": 50}
-    for coarsest in ([], ["z"]):
-        with pytest.raises(ConfigError, match="its noise is not known beforehand"):
-            yupana.plan("tables", {**document(coarsest=coarsest), "criteria": {"near": criterion}})
-
-
 def test_groups_of_levels_that_leave_none_out_are_all_there(tmp_path: Path) -> None:
     """Rows that are cut out of a level that leaves no group out are missed, though another level leaves some out."""
     rng = random.Random(1)  # noqa: S311 (no noise)

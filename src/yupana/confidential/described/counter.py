@@ -28,7 +28,7 @@ from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
 from yupana.products.described.product import SYSTEM, TABLES, without_noise
 from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
-from yupana.products.described.tables import published_tables, total_name
+from yupana.products.described.tables import coarsest_name, families_of, published_tables, total_name
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.release.check import describe
@@ -151,8 +151,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         if criteria and records.is_synthetic:
             limited = any(table.limit for table in config.tables)
             whole = self.count(records, config, plan, bounded=False).by_level if limited else exact.by_level
-            noisy = {found.measurement.name: found.counts for found in measured}
-            criteria = tested(config, plan, whole, noisy)
+            criteria = tested(config, plan, [_errors_of(config, found, whole) for found in measured])
         return Told(
             parameters={
                 "unit": config.unit,
@@ -213,10 +212,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         )
         errors = list(_errors(seen))
         rows = summarize(config, plan, errors)
-        asked = errors if config.criteria else []
-        truth = {e.measurement.name: (e.truth - e.left_out)[e.trial == 0] for e in asked}
-        noisy = {e.measurement.name: e.truth + e.noise for e in asked}
-        criteria = tested(config, plan, truth, noisy)
+        criteria = tested(config, plan, errors)
         return Observed(
             plan.product, errors, rows, [_accuracy_table(rows)], {"criteria": criteria, "tested_plan": plan.as_json()}
         )
@@ -242,6 +238,22 @@ def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
             left_out=np.concatenate(truth) - np.concatenate(whole),
             noise=np.concatenate([n.counts for n in noisy]) - np.concatenate(truth),
         )
+
+
+def _errors_of(config: Description, found: Groups, whole: Mapping[str, Ints]) -> MeasurementErrors:
+    """Errors of what one run measured, by all exact counts; what limits leave out is in them."""
+    table = next(of for of in config.tables if found.measurement.table in {of.name, coarsest_name(of)})
+    level = next(of for of in table.levels if of.name == found.measurement.level)
+    # Of groups that always get the first step the cells are not told in the finest.
+    choice = (found.family if found.family.name == table.name else families_of(table)[0]).choices[found.choice]
+    area, group = found.area.places.astype(np.int64), found.iteration.places.astype(np.int64)
+    truth = np.zeros((choice.measured, len(area)), dtype=np.int64)
+    np.add.at(truth, list(choice.finest), whole[f"{table.name}/{level.name}"][area * len(level.groups) + group].T)
+    nothing = np.zeros_like(truth.T)
+    trial = np.zeros(len(area), dtype=np.int64)
+    return MeasurementErrors(
+        found.measurement, choice.own, trial, area, group, truth.T, nothing, found.counts - truth.T
+    )
 
 
 def _published(config: Description, totals: Path | None, out: Path | None) -> PublishedSource | None:

@@ -1,8 +1,8 @@
 """What the true counts of records say about acceptance criteria. Confidential, unless the records are synthetic."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,45 +11,55 @@ from yupana.plan.plan import Plan
 from yupana.products.described.criteria import predictions, rows_of
 from yupana.products.described.criterion import Criterion
 from yupana.products.described.description import Description
+from yupana.products.described.errors import MeasurementErrors
 
 
-def tested(
-    description: Description, plan: Plan, truth: Mapping[str, Ints], noisy: Mapping[str, Ints]
-) -> dict[str, dict[str, Any]]:
+def tested(description: Description, plan: Plan, errors: Sequence[MeasurementErrors]) -> dict[str, dict[str, Any]]:
     """Of every criterion what it says, what the plan promises, and under "tested" what the truth says of it.
 
     Parameters
     ----------
     description : Description
     plan : Plan
-    truth : mapping of measurement to int64 array, shape (areas by groups, cells)
-        True counts, before limits. Measurements that no criterion is about are not looked at.
-    noisy : mapping of measurement to int64 array, shape (trials by areas by groups, cells)
-        What was measured.
+    errors : sequence of MeasurementErrors
+        Of all that was measured, over all trials. Those that no criterion is about are not looked at.
     """
     told = predictions(description, plan)
+    levels = {level.name: level for table in description.tables for level in table.levels}
+    trials = 1 + max((int(of.trial.max()) for of in errors if len(of.trial)), default=0)
     for criterion in description.criteria:
-        rows = rows_of(description, criterion)
-        true = truth[rows.measurement]
-        measured = noisy[rows.measurement].reshape(-1, *true.shape)
-        of_rows, shown = (
-            np.stack([counts[..., parts].sum(axis=-1) for parts in rows.parts], axis=-1)
-            for counts in (true[rows.groups], measured[:, rows.groups])
-        )
-        told[criterion.name]["tested"] = _tested(criterion, of_rows.ravel(), shown.reshape(len(shown), -1))
+        rows, groups = rows_of(description, criterion), len(levels[criterion.level].groups)
+        seen: list[tuple[Ints, Ints, Ints]] = []
+        for of in errors:
+            parts = rows.parts.get((of.measurement.name, of.table.name))
+            if parts is None:
+                continue
+            some = np.isin(of.area * groups + of.group, rows.groups)
+            truth, noisy = (
+                np.stack([counts[some][:, of_row].sum(axis=1) for of_row in parts], axis=1)
+                for counts in (of.truth - of.left_out, of.truth + of.noise)
+            )
+            seen.append((np.repeat(of.trial[some], len(parts)), truth.ravel(), noisy.ravel()))
+        by_trial, truth, noisy = (np.concatenate(column) for column in zip(*seen, strict=True)) if seen else [_NONE] * 3
+        told[criterion.name]["tested"] = _tested(criterion, trials, by_trial, truth, noisy)
     return told
 
 
-def _tested(criterion: Criterion, truth: Ints, noisy: Ints) -> Mapping[str, Any]:
-    """Compare noisy counts of rows, shape (trials, rows), with their true ones, shape (rows,)."""
+_NONE: Final = np.zeros(0, dtype=np.int64)
+
+
+def _tested(criterion: Criterion, trials: int, trial: Ints, truth: Ints, noisy: Ints) -> Mapping[str, Any]:
+    """Compare noisy counts of rows with their true ones, trial by trial; arrays of shape (rows of all trials,)."""
     some = _of_size(criterion, truth)
-    rows, trials = int(some.sum()), len(noisy)
-    if rows < criterion.fewest:
-        return {"rows": rows, "trials": trials, "value": None, "holds": None}
-    errors = np.abs(noisy[:, some] - truth[some]) / (truth[some] if criterion.relative else 1)
-    of_trials = np.sort(errors, axis=1)[:, ceil(criterion.quantile * rows) - 1]
-    value = float(np.sort(of_trials)[ceil(criterion.chance * trials) - 1])
-    return {"rows": rows, "trials": trials, "value": value, "holds": value <= float(criterion.most)}
+    errors = np.abs(noisy[some] - truth[some]) / (truth[some] if criterion.relative else 1)
+    numbers = np.bincount(trial[some], minlength=trials)
+    by_trial = np.split(errors[np.argsort(trial[some], kind="stable")], np.cumsum(numbers)[:-1])
+    of_trials = [np.sort(of)[ceil(criterion.quantile * len(of)) - 1] for of in by_trial if len(of) >= criterion.fewest]
+    told = {"rows": int(numbers.max()), "trials": trials}
+    if not of_trials:
+        return {**told, "value": None, "holds": None}
+    value = float(np.sort(of_trials)[ceil(criterion.chance * len(of_trials)) - 1])
+    return {**told, "value": value, "holds": value <= float(criterion.most)}
 
 
 def _of_size(criterion: Criterion, truth: Ints) -> Flags:

@@ -3,7 +3,7 @@
 What is promised and why is proven in docs/tables-criteria.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -17,8 +17,8 @@ from yupana.plan.plan import Plan, number
 from yupana.privacy.coverage import least_bound, noise_of
 from yupana.privacy.quantiles import share_outside
 from yupana.products.described.criterion import Criterion
-from yupana.products.described.description import Description
-from yupana.products.described.tables import families_of
+from yupana.products.described.description import DescribedTable, Description
+from yupana.products.described.tables import families_of, groups_of
 
 TESTED: Final = "its acceptance criteria were tested on the true counts of synthetic records"
 """Why what tells the outcome of a test may not be released."""
@@ -30,37 +30,36 @@ class CriterionRows:
 
     Attributes
     ----------
-    measurement : str
-        What they add up cells of.
     groups : int array
         Places of their areas by groups among those of the level.
-    parts : tuple of tuple of int
-        Of each row of such a group the measured cells it adds up.
+    parts : mapping of (measurement, table) to tuple of tuple of int
+        Of each measurement, and of each table that shows its measured cells by themselves where the rows are shown, the
+        measured cells that each row of a group adds up: by the step that a group got.
+    all_shown : bool
+        Whether all of them are published, whatever is drawn: none where the table has detail.
     """
 
-    measurement: str
     groups: Ints
-    parts: tuple[tuple[int, ...], ...]
+    parts: Mapping[tuple[str, str], tuple[tuple[int, ...], ...]]
+    all_shown: bool
 
     @property
     def number(self) -> int:
-        """How many there are."""
-        return len(self.groups) * len(self.parts)
+        """How many there are at most."""
+        return len(self.groups) * max(map(len, self.parts.values()), default=0)
 
     @property
     def independent(self) -> bool:
         """Whether no measured cell is in two of them, so that their noises are independent."""
-        cells = [cell for parts in self.parts for cell in parts]
-        return len(set(cells)) == len(cells)
+        every = ([cell for of_row in rows for cell in of_row] for rows in self.parts.values())
+        return all(len(set(cells)) == len(cells) for cells in every)
 
 
 def rows_of(description: Description, criterion: Criterion) -> CriterionRows:
     """Find the rows of a criterion, which the reader of descriptions has found to exist."""
-    every = (family for table in description.tables for family in families_of(table))
-    family = next(family for family in every if criterion.table in family.tables)
-    table = family.having(criterion.table)[-1][criterion.table]
-    levels = next(of.levels for of in description.tables if of.name == family.name)
-    level = next(of for of in levels if of.name == criterion.level)
+    every = ((of, family) for of in description.tables for family in families_of(of))
+    table = next(of for of, family in every if criterion.table in family.tables)
+    level = next(of for of in table.levels if of.name == criterion.level)
 
     def meant(columns: tuple[str, ...], labels: tuple[str | int, ...]) -> bool:
         return all(
@@ -69,10 +68,20 @@ def rows_of(description: Description, criterion: Criterion) -> CriterionRows:
         )
 
     keys = ("REGION_ID", "ITERATION_CODE")
-    groups = product(description.areas[level.areas].codes, level.groups)
-    of_groups = [place for place, key in enumerate(groups) if meant(keys, key)]
-    parts = tuple(cell.parts for cell in table.cells if meant(table.columns, cell.labels))
-    return CriterionRows(f"{family.name}/{level.name}", np.array(of_groups, dtype=np.int64), parts)
+    groups = list(enumerate(product(description.areas[level.areas].codes, level.groups)))
+    places: list[int] = []
+    parts: dict[tuple[str, str], tuple[tuple[int, ...], ...]] = {}
+    for family in families_of(table):
+        # Those that always get the coarsest step of a table have a measurement of their own.
+        codes = groups_of(table, level, coarsest=family.name != table.name)
+        some = [place for place, key in groups if key[1] in codes and meant(keys, key)]
+        steps = {choice.own.name: choice[criterion.table] for choice in family.having(criterion.table)}
+        if some and steps:
+            places += some
+            for own, shown in steps.items():
+                of_rows = tuple(cell.parts for cell in shown.cells if meant(shown.columns, cell.labels))
+                parts[f"{family.name}/{level.name}", own] = of_rows
+    return CriterionRows(np.array(sorted(places), dtype=np.int64), parts, table.detail is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,30 +119,38 @@ def predict(description: Description, plan: Plan, criterion: Criterion) -> Predi
         If the plan does not measure its rows, as with budgets that were rounded to 0.
     """
     rows = rows_of(description, criterion)
-    measured = next((m for m in plan.measurements if m.name == rows.measurement), None)
-    if measured is None:
-        raise ConfigError(f"criteria.{criterion.name}: {rows.measurement} has no budget, so nothing can be promised")
+    laws = {m.name: m.law for m in plan.measurements}
+    for name, _ in rows.parts:
+        if name not in laws:
+            raise ConfigError(f"criteria.{criterion.name}: {name} has no budget, so nothing can be promised")
     outside = share_outside(
         criterion.quantile,
         criterion.chance,
-        criterion.fewest if criterion.by_size else rows.number,
+        criterion.fewest if criterion.by_size or not rows.all_shown else rows.number,
         rows.number,
         independent=rows.independent,
     )
-    noise = least_bound(noise_of([(measured.law, max(map(len, rows.parts)))]), 1 - outside)
+    wide = {(laws[name], max(map(len, of_rows))) for (name, _), of_rows in rows.parts.items()}
+    noise = max(least_bound(noise_of([one]), 1 - outside) for one in wide)
     promised = Fraction(noise, criterion.at_least if criterion.relative else 1)
     return Prediction(rows.number, noise, promised, promised <= criterion.most)
 
 
 def predictions(description: Description, plan: Plan) -> dict[str, dict[str, Any]]:
     """Of every criterion by name what it says, and what the plan promises of it, ready for JSON."""
-    limited = {name for of in description.tables if of.limit for name in (of.name, *(s.name for s in of.sums))}
+
+    def shown(tables: Iterable[DescribedTable]) -> set[str]:
+        return {name for of in tables for name in (of.name, *(sums.name for sums in of.sums))}
+
+    limited = shown(of for of in description.tables if of.limit)
+    by_detail = shown(of for of in description.tables if of.detail)
     return {
         criterion.name: {
             "says": criterion.words,
             "error": "relative" if criterion.relative else "absolute",
             "predicted": predict(description, plan, criterion).as_json(),
             **({"limited": True} if criterion.table in limited else {}),
+            **({"detail": True} if criterion.table in by_detail else {}),
         }
         for criterion in description.criteria
     }
@@ -162,9 +179,10 @@ def _predicted(told: Mapping[str, Any]) -> str:
     predicted = told["predicted"]
     promised = f"at most {_shown(told, predicted['promised_float'])}"
     whole = " of which the table's limit leaves none out" if told.get("limited") else ""
+    shown = ", whichever rows are shown" if told.get("detail") else ""
     if predicted["holds"]:
-        return f"holds for any records{whole}; {promised} is promised"
-    return f"cannot be promised; {promised} can be{' for records' if whole else ''}{whole}"
+        return f"holds for any records{whole}{shown}; {promised} is promised"
+    return f"cannot be promised; {promised} can be{' for records' if whole else ''}{whole}{shown}"
 
 
 def _tested(told: Mapping[str, Any]) -> str:

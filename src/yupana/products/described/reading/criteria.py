@@ -9,7 +9,7 @@ from yupana.errors import nearest
 from yupana.files.document import Number, check_keys, read_choice, read_table
 from yupana.products.described.criteria import rows_of
 from yupana.products.described.criterion import Criterion
-from yupana.products.described.description import Description
+from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.tables import families
 
@@ -65,7 +65,10 @@ class CriteriaReader:
             limit,
             chance,
         )
-        if (number := rows_of(self.of, found).number) < found.fewest:
+        number = rows_of(self.of, found).number
+        if not number:
+            self.doc.faults.append(f"{place}.rows: {found.table} shows none of these groups")
+        elif number < found.fewest:
             self.doc.faults.append(f"{place}.fewest: there are {number:,} such rows of whatever size")
         return found
 
@@ -99,8 +102,19 @@ class CriteriaReader:
             self.doc.faults.append(f"{place}.at_least: {text}")
         if least is not None and most is not None and most < least:
             self.doc.faults.append(f"{place}.at_most: must be no smaller than at_least")
-        if "fewest" in told and not {"at_least", "at_most"} & told.keys():
-            self.doc.faults.append(f"{place}.fewest: goes with at_least or at_most; without them all rows are meant")
+
+    def _check_detail(self, place: str, told: Mapping[str, Any], table: DescribedTable, level: DescribedLevel) -> None:
+        """That a row is shown whatever its own noise is, and how many there are is open where it is said."""
+        if table.detail is None:
+            if "fewest" in told and not {"at_least", "at_most"} & told.keys():
+                text = "goes with at_least or at_most; without them all rows are meant"
+                self.doc.faults.append(f"{place}.fewest: {text}")
+        elif level.name in table.detail.leave_out and str(told["table"]) in table.detail.steps[0]:
+            text = f"counts of the first step are left out at {level.name} by their own noise (leave_out)"
+            self.doc.faults.append(
+                f"{place}.level: {text}, so the noise of those that are shown is not known beforehand; "
+                "ask for a table of later steps alone, or for a level that leaves none out"
+            )
 
     def _rows(self, place: str, told: dict[str, Any]) -> dict[str, tuple[str, ...]]:
         """What rows say in which columns; the table and its level are checked, too."""
@@ -109,16 +123,13 @@ class CriteriaReader:
             column: tuple(map(str, labels if isinstance(labels, list) else [labels]))
             for column, labels in read_table(f"{place}.rows", told.get("rows", {}), self.doc.faults).items()
         }
-        family = of.get(str(told.get("table")))
-        if family is None:
+        shown_in = str(told.get("table"))
+        family = of.get(shown_in)
+        table = next((t for t in self.of.tables if shown_in in {t.name, *(sums.name for sums in t.sums)}), None)
+        if family is None or table is None:
             if "table" in told:
                 known = nearest(str(told["table"]), of) or f"; there are {', '.join(of)}"
                 self.doc.faults.append(f"{place}.table: {told['table']!r} is no table that is measured{known}")
-            return wanted
-        table = next((table for table in self.of.tables if table.name == family.name), None)
-        if table is None or table.detail:
-            text = "is shown with detail that a noisy total decides, so that its noise is not known beforehand"
-            self.doc.faults.append(f"{place}.table: {told['table']} {text}")
             return wanted
         levels = {level.name: level for level in table.levels if table.budgets[level.name]}
         level = levels.get(str(told.get("level")))
@@ -127,7 +138,8 @@ class CriteriaReader:
                 text = f"{told['level']!r} is no level with a budget above 0; {table.name} has {', '.join(levels)}"
                 self.doc.faults.append(f"{place}.level: {text}")
             return wanted
-        shown = family.having(str(told["table"]))[-1][str(told["table"])]
+        self._check_detail(place, told, table, level)
+        shown = family.having(shown_in)[-1][shown_in]
         said = zip(*(cell.labels for cell in shown.cells), strict=True)
         columns = dict(zip(shown.columns, (set(map(str, labels)) for labels in said), strict=True))
         columns["REGION_ID"] = set(self.of.areas[level.areas].codes)
