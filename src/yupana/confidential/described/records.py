@@ -14,11 +14,13 @@ from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.records.reader import (
     Source,
+    count_unfit,
     damaged_parts,
     find_source,
     open_records,
     place_finding,
     require_folder,
+    trust,
 )
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
@@ -96,6 +98,9 @@ def open_described(
         if intact:
             for file in description.record_files:
                 findings += _links(db, sources[file.name], description, file, schemas)
+        for name, source in sources.items() if not findings else ():
+            if name in schemas:
+                trust(db, source, schemas[name])
         yield DescribedRecords(db, folder, sources, tuple(findings), synthetic)
 
 
@@ -113,12 +118,10 @@ def _places(
 
 def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
     """Values that are none of their column, and keys without a value."""
-    counts, written = ", ".join(f"count(*) - count({named(name)})" for name in schema.header), schema.written
+    unfit, written = count_unfit(db, source, schema), schema.written
     findings = []
-    for column, count in zip(
-        schema.columns, numbers(db, f"SELECT {counts} FROM {named(schema.relation)}"), strict=True
-    ):
-        if count:
+    for column in schema.columns:
+        if count := unfit[column.name]:
             text = f"{written[column.name]} {_WITHOUT_VALUE if column.key else 'must be ' + column.rule}"
             rule = "key" if column.key else "domain"
             broken = f"{named(column.name)} IS NULL"

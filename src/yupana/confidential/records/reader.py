@@ -12,6 +12,7 @@ from typing import Final
 
 import duckdb
 
+from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
 from yupana.errors import InputError, nearest
 from yupana.files.columns import Column, RecordFile
@@ -301,18 +302,62 @@ _REJECTED: Final = {
 
 def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
     types, findings = stored_types(db, source, schema)
-    if findings:
-        return findings
-    columns = ", ".join(
-        f"{from_stored(column, types[column.name])} AS {named(column.name)}" for column in schema.columns
-    )
+    if not findings:
+        _make_view(db, source, schema, {c.name: from_stored(c, types[c.name]) for c in schema.columns})
+    return findings
+
+
+def _make_view(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Mapping[str, str]) -> None:
+    """Make the relation of Parquet files from SQL for the values of each column."""
+    columns = ", ".join(f"{value} AS {named(name)}" for name, value in values.items())
     record = "file_row_number + 1"
     if len(source.paths) > 1:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
-    db.execute(
-        f"CREATE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {stored_rows(source, schema)}"
-    )
-    return []
+    rows = stored_rows(source, schema)
+    db.execute(f"CREATE OR REPLACE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {rows}")
+
+
+def trust(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> None:
+    """Read the codes of Parquet without looking at them again, once all are known to be right: that takes the longest.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    schema : RecordFile
+        Of records without a finding.
+    """
+    if source.header:
+        return
+    types, _ = stored_types(db, source, schema)
+    _make_view(db, source, schema, {c.name: _trusted(c, types[c.name]) for c in schema.columns})
+
+
+def count_unfit(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> dict[str, int]:
+    """How many values of each column are none of its domain.
+
+    Parquet stores a value of a column once, mostly, so its values are counted first and looked at after; keys are not,
+    as they have one for each record.
+    """
+    at_once = [column.name for column in schema.columns if column.key or source.header]
+    found = dict.fromkeys(schema.header, 0)
+    if at_once:
+        counts = ", ".join(f"count(*) - count({named(name)})" for name in at_once)
+        found |= zip(at_once, numbers(db, f"SELECT {counts} FROM {named(schema.relation)}"), strict=True)
+    if not source.header:
+        types, _ = stored_types(db, source, schema)
+        for column in (column for column in schema.columns if not column.key):
+            values = f"SELECT {named(column.name)}, count(*) AS n FROM {stored_rows(source, schema)} GROUP BY ALL"
+            unfit = f"{from_stored(column, types[column.name])} IS NULL"
+            (found[column.name],) = numbers(db, f"SELECT sum(n) FILTER ({unfit}) FROM ({values})")
+    return found
+
+
+def _trusted(column: Column, kind: str) -> str:
+    """SQL for a value of the domain as a number."""
+    if column.width and kind == "VARCHAR" and not (column.key or column.words or column.text or column.blank):
+        return f"TRY_CAST({named(column.name)} AS {column.storage})"
+    return from_stored(column, kind)
 
 
 def stored_rows(source: Source, schema: RecordFile) -> str:
@@ -416,7 +461,7 @@ def from_text(column: Column) -> str:
     if column.key:
         return f"nullif({name}, '')"
     if column.words:
-        return _from_list(column, _or_blank(column, name))
+        return _from_words(column, name)
     if column.blank_is_last:
         text = f"coalesce({name}, '')"
         return _or_none(column, f"{text} IN ('', {quoted(column.blank)})", from_text(column.numbers))
@@ -443,7 +488,7 @@ def from_stored(column: Column, kind: str) -> str:
     if kind == "BOOLEAN":
         return f"CAST({name} AS {column.storage})"
     if column.words:
-        return _from_list(column, _or_blank(column, name if kind == "VARCHAR" else f"CAST({name} AS VARCHAR)"))
+        return _from_words(column, name if kind == "VARCHAR" else f"CAST({name} AS VARCHAR)")
     if column.blank_is_last and kind != "VARCHAR":
         missing = f"{name} IS NULL" + (f" OR {name} = {int(column.blank)}" if column.blank.isdecimal() else "")
         value = in_domain(column.numbers, name)
@@ -465,9 +510,13 @@ def _or_none(column: Column, missing: str, value: str) -> str:
     return f"CASE WHEN {missing} THEN {column.none}::{column.storage} ELSE {value} END"
 
 
-def _or_blank(column: Column, text: str) -> str:
-    """SQL for a text, or the word for no value where there is none."""
-    return f"coalesce(nullif({text}, ''), {quoted(column.blank)})" if column.blank else text
+def _from_words(column: Column, text: str) -> str:
+    """SQL for a word by its place; nothing at all is the word for no value, which comes first."""
+    value = _from_list(column, text)
+    # Not a function around the text, which would then be read for each record.
+    return (
+        f"CASE WHEN {text} IS NULL OR {text} = '' THEN 0::{column.storage} ELSE {value} END" if column.blank else value
+    )
 
 
 def _from_list(column: Column, text: str) -> str:

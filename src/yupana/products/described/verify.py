@@ -58,20 +58,23 @@ def _written(config: Description, family: Family) -> str:
     """SQL for whether areas that are made of blocks and groups have codes; of others the plan lists all."""
     if not config.blocks:
         return "true"
-    found = []
+    shown: dict[str, dict[str, None]] = {}
     for table in config.tables:
-        for level in table.levels:
-            if family.name in {table.name, coarsest_name(table)} and table.budgets[level.name]:
-                areas, groups = config.areas[level.areas], ", ".join(map(quoted, level.groups))
-                of = areas.blocks
-                code = (
-                    f"regexp_full_match(REGION_ID, '[0-9]{{{of.width}}}')"
-                    if of
-                    else f"REGION_ID = {quoted(areas.codes[0])}"
-                )
-                own = f" AND ITERATION_CODE IN ({groups})" if "ITERATION_CODE" in family.keys else ""
-                found.append(f"(REGION_TYPE = {quoted(areas.name)} AND {code}{own})")
-    return " OR ".join(found) or "false"
+        for level in table.levels if family.name in {table.name, coarsest_name(table)} else ():
+            if table.budgets[level.name]:
+                shown.setdefault(level.areas, {}).update(dict.fromkeys(level.groups))
+    found = []
+    for kind, groups in shown.items():
+        areas, codes = config.areas[kind], ", ".join(map(quoted, groups))
+        written = f"REGION_ID = {quoted(areas.codes[0])}" if areas.blocks is None else _digits(areas.blocks.width)
+        # Codes of a type are found by a hash; there may be thousands.
+        known = f" AND TRY_CAST(ITERATION_CODE AS ENUM({codes})) IS NOT NULL" if "ITERATION_CODE" in family.keys else ""
+        found.append(f"WHEN {quoted(kind)} THEN {written}{known}")
+    return f"CASE REGION_TYPE {' '.join(found)} ELSE false END"
+
+
+def _digits(number: int) -> str:
+    return f"regexp_full_match(REGION_ID, '[0-9]{{{number}}}')"
 
 
 def _area_of(config: Description, level: str) -> str:
