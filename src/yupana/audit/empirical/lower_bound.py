@@ -6,13 +6,14 @@ promises proves that the mechanism breaks the promise; one below proves nothing.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from yupana.arrays import Floats
+from yupana.arrays import Floats, Ints
 from yupana.errors import InputError
 
 CONFIDENCE: Final = 1 - 1e-6
@@ -116,9 +117,9 @@ def lower_bound(here: Floats, there: Floats, delta: float = 0.0, confidence: flo
     choice = _choose(chosen[0], chosen[1], number, delta, tail)
     score = [runs @ choice.weights - choice.centre for runs in kept]
     return LowerBound(
-        _epsilon(*_ends(*_count(score, choice.of_epsilon), tail), delta),
-        _rho(*_ends(*_count(score, choice.of_rho), tail)),
-        _by_mean(score, choice.of_mean, tail),
+        float(_epsilon(*_ends(*_count(score, [choice.of_epsilon]), tail), delta)[0]),
+        float(_rho(*_ends(*_count(score, [choice.of_rho]), tail))[0]),
+        float(_by_mean(score, [choice.of_mean], tail)[0]),
         delta,
         confidence,
         number,
@@ -140,6 +141,9 @@ class _Function:
     step: float
     clip: float
     sign: int
+
+
+_FUNCTIONS: Final = [_Function(step, clip, sign) for step in _STEPS for clip in _CLIPS for sign in (1, -1)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,19 +176,16 @@ def _tests(score: list[Floats], number: int, delta: float, tail: float) -> tuple
     """What a score promises for rho, and the events for epsilon and rho and the function that promise most."""
     events = list(_events(score))
     # The counts are scaled to the number of runs kept, so that chance is weighed as it will be.
-    ends = []
-    for event in events:
-        shares = [hits / runs for hits, runs in zip(*_count(score, event), strict=True)]
-        ends.append(_ends([round(share * number) for share in shares], [number, number], tail))
-    epsilons = [_epsilon(low, high, delta) for low, high in ends]
-    rhos = [_rho(low, high) for low, high in ends]
-    functions = [_Function(step, clip, sign) for step in _STEPS for clip in _CLIPS for sign in (1, -1)]
-    means = [_by_mean(score, function, tail, number) for function in functions]
+    hits, runs = _count(score, events)
+    scaled = [np.rint(found / size * number) for found, size in zip(hits, runs, strict=True)]
+    ends = _ends(scaled, [number, number], tail)
+    epsilons, rhos = _epsilon(*ends, delta), _rho(*ends)
+    means = _by_mean(score, _FUNCTIONS, tail, number)
     return (
-        max(*rhos, *means),
+        float(max(rhos.max(), means.max())),
         events[int(np.argmax(epsilons))],
         events[int(np.argmax(rhos))],
-        functions[int(np.argmax(means))],
+        _FUNCTIONS[int(np.argmax(means))],
     )
 
 
@@ -228,65 +229,83 @@ def _events(score: list[Floats]) -> Iterator[_Event]:
         yield _Event(-threshold, -1)
 
 
-def _count(score: list[Floats], event: _Event) -> tuple[list[int], list[int]]:
-    """How often the event occurs, and the number of runs: of the input that makes it likelier, and of the other."""
-    ordered = score[:: event.sign]
-    return [int((event.sign * s >= event.threshold).sum()) for s in ordered], [len(s) for s in ordered]
+def _count(score: list[Floats], events: Sequence[_Event]) -> tuple[list[Ints], list[Ints]]:
+    """How often each event occurs, and the number of runs: of the input that makes it likelier, and of the other."""
+    here = np.array([event.sign == 1 for event in events])
+    threshold = np.array([event.threshold for event in events])
+    reached = [
+        np.where(here, len(s) - np.searchsorted(s, threshold), np.searchsorted(s, -threshold, side="right"))
+        for s in map(np.sort, score)
+    ]
+    runs = [np.full(len(events), len(s)) for s in score]
+    hits, sizes = ([np.where(here, *of), np.where(here, *of[::-1])] for of in (reached, runs))
+    return hits, sizes
 
 
-def _ends(hits: list[int], runs: list[int], tail: float) -> tuple[float, float]:
+def _ends(hits: Sequence[ArrayLike], runs: Sequence[ArrayLike], tail: float) -> tuple[Floats, Floats]:
     """Clopper and Pearson's lower end of the first probability and upper end of the second, each wrong at ``tail``."""
     from scipy import special  # noqa: PLC0415 (half a second, and not every command needs it)
 
-    low = special.betaincinv(hits[0], runs[0] - hits[0] + 1, tail) if hits[0] > 0 else 0.0
-    high = special.betaincinv(hits[1] + 1, runs[1] - hits[1], 1 - tail) if hits[1] < runs[1] else 1.0
-    return float(low), float(high)
+    (one, other), (size, other_size) = (list(map(np.asarray, of)) for of in (hits, runs))
+    # The functions have no value where nothing, or everything, was hit.
+    low = special.betaincinv(np.maximum(one, 1), size - one + 1, tail)
+    high = special.betaincinv(other + 1, np.maximum(other_size - other, 1), 1 - tail)
+    return np.where(one > 0, low, 0.0), np.where(other < other_size, high, 1.0)
 
 
-def _epsilon(low: float, high: float, delta: float) -> float:
+def _epsilon(low: ArrayLike, high: ArrayLike, delta: float) -> Floats:
     """Theorem 1: P(E) <= e^epsilon Q(E) + delta."""
-    return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
+    left = np.asarray(low) - delta
+    # Where nothing is left, the ratio is one, and its logarithm zero.
+    return np.maximum(0.0, np.log(np.where(left > 0, left, high) / high))
 
 
-def _rho(low: float, high: float) -> float:
+def _rho(low: ArrayLike, high: ArrayLike) -> Floats:
     """Theorem 2: the Renyi divergence of order a of an event's probabilities is at most rho a."""
-    if not low > high:
-        return 0.0
-    p, q = (np.array([value, 1 - value]) for value in (low, high))
-    # 1 - low may be zero: 0^a is 0.
-    with np.errstate(divide="ignore"):
-        terms = _ORDERS[:, None] * np.log(p) + (1 - _ORDERS[:, None]) * np.log(q)
-    divergence = np.logaddexp(terms[:, 0], terms[:, 1]) / (_ORDERS - 1)
-    return max(0.0, float((divergence / _ORDERS).max()))
+    # Where the bounds overlap both are taken as one, which diverge by nothing.
+    p, q = np.maximum(low, high)[..., None], np.asarray(high, dtype=np.float64)[..., None]
+    # A probability may be one, and its complement zero: 0^a is 0.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [_ORDERS * np.log(of) + (1 - _ORDERS) * np.log(to) for of, to in ((p, q), (1 - p, 1 - q))]
+        divergence = np.logaddexp(*terms) / (_ORDERS - 1)
+    return np.where(np.asarray(low) > high, np.maximum(0.0, (divergence / _ORDERS).max(axis=-1)), 0.0)
 
 
-def _by_mean(score: list[Floats], function: _Function, tail: float, number: int | None = None) -> float:
+def _by_mean(score: list[Floats], functions: Sequence[_Function], tail: float, number: int | None = None) -> Floats:
     """Theorem 3: E_P f - log E_Q e^f is at most the divergence of Kullback and Leibler, and that at most rho.
 
     Parameters
     ----------
     number : int, optional
         Of runs to reckon with, instead of those given.
+
+    Returns
+    -------
+    ndarray of float64, shape (functions,)
     """
-    one, other = (
-        np.clip(function.sign * function.step * s, -function.clip, function.clip) for s in score[:: function.sign]
-    )
-    low = _lower_mean(one, 2 * function.clip, tail, number)
-    # Of -e^f, whose range is that of e^f.
-    exponential = -np.exp(other)
-    spread = math.exp(function.clip) - math.exp(-function.clip)
-    high = -_lower_mean(exponential, spread, tail, number)
-    return max(0.0, low - math.log(high)) if high > 0 else 0.0
+    found = np.zeros(len(functions))
+    signs = np.array([function.sign for function in functions])
+    for sign in (1, -1):
+        of = [function for function in functions if function.sign == sign]
+        step, clip = (np.array(values)[:, None] for values in ([f.step for f in of], [f.clip for f in of]))
+        one, other = (np.clip(sign * step * s, -clip, clip) for s in score[::sign])
+        low = _lower_mean(one, 2 * clip[:, 0], tail, number)
+        # Of -e^f, whose range is that of e^f.
+        high = -_lower_mean(-np.exp(other), 2 * np.sinh(clip[:, 0]), tail, number)
+        found[signs == sign] = np.where(high > 0, low - np.log(np.where(high > 0, high, 1)), 0)
+    return np.maximum(0.0, found)
 
 
-def _lower_mean(values: Floats, spread: float, tail: float, number: int | None) -> float:
+def _lower_mean(values: Floats, spread: ArrayLike, tail: float, number: int | None) -> Floats:
     """A mean is above this but with probability ``tail`` (Maurer and Pontil 2009, theorem 4).
 
     Parameters
     ----------
-    values : ndarray of float64, shape (runs,)
+    values : ndarray of float64, shape (..., runs)
         Independent, within an interval of length ``spread``.
     """
-    n = number or values.size
+    n = number or values.shape[-1]
     log = math.log(2 / tail)
-    return float(values.mean() - math.sqrt(2 * values.var(ddof=1) * log / n) - 7 * spread * log / (3 * (n - 1)))
+    deviation = np.sqrt(2 * values.var(axis=-1, ddof=1) * log / n)
+    found: Floats = values.mean(axis=-1) - deviation - 7 * np.asarray(spread) * log / (3 * (n - 1))
+    return found
