@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import groupby
 from typing import Final
 
@@ -48,7 +49,7 @@ class Costs:
     _persons: dict[tuple[Person, UnitRecord], _Counted] = field(default_factory=dict)
     _units: dict[UnitRecord, tuple[int, ...]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def _room(self) -> tuple[int, ...]:
         return tuple(self.taus[table.name] for table in _OF_PERSONS)
 

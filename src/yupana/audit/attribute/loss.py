@@ -7,7 +7,7 @@ in the attributes A only; what is searched and what is proven of it is told in d
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from itertools import product
 from typing import Final
 
@@ -248,11 +248,13 @@ def _joining(costs: Costs, afters: tuple[Person, ...]) -> tuple[_Differences, _D
     fixed, changing = _Differences(costs), _Differences(costs)
     fixed.add(_EMPTY, _EMPTY)
     changing.add(_EMPTY, _EMPTY)
+    # Whoever joins them, those who were there before are often the same.
+    without_one = cache(partial(_by_tenure, costs))
     for after in sorted({person._replace(relation=HOUSEHOLDER) for person in afters}):
         for people, place in targets(after, costs.taus.values()):
             joined = _by_tenure(costs, people)
             for rest in without(people, place):
-                left = _by_tenure(costs, rest)
+                left = without_one(rest)
                 for old, new in _TENURES_OF_A_TARGET:
                     change, difference = Change(left[old][0], joined[new][0]), joined[new][1] - left[old][1]
                     changing.note(change, difference)
