@@ -683,6 +683,7 @@ def compare(
     data: "Data",
     out: Place,
     *,
+    columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
     methods: str | Sequence[str] | None = None,
     synthetic: bool = False,
     internal: bool = False,
@@ -735,7 +736,7 @@ def compare(
     from yupana.confidential.described.side_by_side import write_side_by_side
     from yupana.products.disclosure_control.choice import DEFAULT, read_methods
 
-    asked = ask(product, config, set=set, accounting=accounting)
+    asked = ask(product, config, set=set, columns=columns, accounting=accounting)
     if "compare" not in asked.listing.takes:
         raise ConfigError(f"{asked.product.key} takes no compare; describe its tables (docs/tables.md)")
     chosen = read_methods(DEFAULT if methods is None else methods)
@@ -1099,6 +1100,8 @@ def report(
     ConfigError
         If charts cannot be drawn, as the extra ``report`` is not installed.
     """
+    from yupana.products import PRODUCTS
+
     opened = open_release(_folder(release))
     if opened.product == "spine":
         from yupana.report.spine import write_report
@@ -1109,6 +1112,10 @@ def report(
             )
     if boundaries is not None:
         raise ConfigError("boundaries are for the map of a spine")
+    if opened.product not in PRODUCTS:
+        raise OutputError(
+            f"{opened.folder} holds {opened.product}, of which there is no report; name a release or a spine"
+        )
     asked = ask(opened.product, opened.folder / "manifest.json", codes=codes)
     _write_report(_claimed(to, [opened.folder]), asked, opened.intact())
     return path_of("to", to)

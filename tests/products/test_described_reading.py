@@ -141,6 +141,12 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
         )
         for word in ("", "7", "07", "50-60", "a|b", 99)
     },
+    "a column with a space": (
+        ("files", "farms", "columns", "legal form"),
+        {"codes": ["1"]},
+        "legal form: a name is letters, digits, - and _, beginning with a letter; what the file calls it otherwise, "
+        "--columns tells a run",
+    ),
     "two domains": (("files", "farms", "columns", "kind", "whole"), [0, 1], "must have either codes or whole"),
     "a domain too wide": (("files", "animals", "columns", "age", "whole"), [0, 10**9], "at most a million"),
     "a value outside": (

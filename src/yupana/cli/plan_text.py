@@ -54,6 +54,8 @@ def plan_text(plan: Plan, delta: float) -> str:
             for key in ("unbounded", "bounded")
             if totals[f"{key}_epsilon"] is not None
         ]
+    if set(plan.person_losses().values()) == {None}:
+        return "\n".join([*lines, "", f"of the {loss} of one person nothing is known (docs/person-loss.md)"])
     lines += ["", f"total {loss} of one person, whatever the records count (docs/person-loss.md)"]
     for key, words in _CHANGES.items():
         of_person = totals["person"][f"{key}_{loss}"]

@@ -77,10 +77,14 @@ def _add_source(verb: argparse.ArgumentParser, listing: Listing) -> None:
         verb.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
 
 
-def _add_data(verb: argparse.ArgumentParser, listing: Listing) -> None:
+def _add_records(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("data", type=Path, metavar="DATA", help=listing.data)
     text = "what your record files call their columns (docs/configuration.md)"
     verb.add_argument("--columns", type=Path, metavar="MAP", help=text)
+
+
+def _add_data(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    _add_records(verb, listing)
     if "totals" in listing.takes:
         text = "published totals of population groups, such as T01001 of safetab-p"
         verb.add_argument("--totals", type=Path, metavar="FILE", help=text)
@@ -175,7 +179,7 @@ def _add_accuracy(verb: argparse.ArgumentParser, listing: Listing) -> None:
 
 def _add_compare(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_source(verb, listing)
-    verb.add_argument("data", type=Path, metavar="DATA", help=listing.data)
+    _add_records(verb, listing)
     verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
     text = (
         "with commas between: cell-key:D=5:V=3:js=2, rounding-3, rounding-5, swapping:rate=0.05:k=3, "

@@ -43,6 +43,7 @@ def certificate_page(certificate: Certificate) -> str:
             name=words.title,
             unpublishable=certificate["status"] == "NOT FOR RELEASE",
             unit=certificate["privacy_unit"],
+            protected=_protected(certificate["privacy_unit"]),
             symbol=symbol,
             shown_delta=_SHOWN_DELTA,
             own={
@@ -80,6 +81,13 @@ def certificate_page(certificate: Certificate) -> str:
 def _words(product: str) -> Words:
     """What a product and its parts are called; a configuration of TopDown has its own name."""
     return PRODUCTS[product].words if product in PRODUCTS else Words(product)
+
+
+def _protected(unit: str) -> str:
+    """What a release protects, in words for everybody."""
+    people = {"person": "person", "household": "household", "housing unit": "household"}
+    whose = people.get(unit.removesuffix(" record"))
+    return f"the record of one {whose}" if whose else f"one {unit}"
 
 
 def _merged(curves: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

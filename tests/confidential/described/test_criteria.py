@@ -210,6 +210,25 @@ def test_a_certificate_tells_what_a_test_of_the_same_plan_found(description: Pat
             yupana.certificate(*folders)
 
 
+def test_pages_speak_of_what_a_description_protects(
+    description: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    synthetic = write(tmp_path / "data", HOMES, synthetic=True)
+    release = yupana.run("tables", description, synthetic, tmp_path / "release")
+    page = re.sub(r"\s+", " ", yupana.certificate(release).page)
+    assert "find out about one homes with all its records:" in page
+    assert "one person" not in page
+    assert main(["tables", "plan", str(description)]) == 0
+    told = capsys.readouterr().out
+    assert "of the rho of one person nothing is known (docs/person-loss.md)" in told
+    assert "one person added" not in told
+    yupana.accuracy("tables", description, synthetic, out=tmp_path / "errors")
+    with pytest.raises(
+        yupana.OutputError, match="errors holds homes accuracy, of which there is no report; name a rel"
+    ):
+        yupana.report(tmp_path / "errors", tmp_path / "page.html")
+
+
 def test_a_joint_certificate_names_the_criteria_of_its_parts(description: Path, tmp_path: Path) -> None:
     synthetic = write(tmp_path / "data", HOMES, synthetic=True)
     one, two = (yupana.run("tables", description, synthetic, tmp_path / name) for name in ("one", "two"))

@@ -247,6 +247,21 @@ def test_what_is_compared_is_written_and_is_no_release(tmp_path: Path, capsys: p
         assert (again / name).read_bytes() == (out / name).read_bytes()
 
 
+def test_columns_may_be_called_otherwise(tmp_path: Path) -> None:
+    config, data = write_village(tmp_path)
+    (tmp_path / "other").mkdir()
+    for path in data.iterdir():
+        text = path.read_text(encoding="utf-8")
+        (tmp_path / "other" / path.name).write_text(text.replace("block", "the block", 1), encoding="utf-8")
+    (tmp_path / "map.toml").write_text('[homes]\nblock = "the block"\n', encoding="utf-8")
+    ask = ["--methods", "cell-key,swapping", "--seed", "1"]
+    renamed = ["--columns", str(tmp_path / "map.toml")]
+    assert main(["tables", "compare", str(config), str(data), str(tmp_path / "one"), *ask]) == 0
+    assert main(["tables", "compare", str(config), str(tmp_path / "other"), str(tmp_path / "two"), *ask, *renamed]) == 0
+    for name in ("errors.csv", "additivity.csv", "differencing.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
 def found(tmp_path: Path, methods: str) -> SideBySide:
     config, data = write_village(tmp_path)
     return yupana.compare("tables", config, data, tmp_path / "out", methods=methods, seed=1)

@@ -392,7 +392,7 @@ class Description:
     def privacy_unit(self) -> str:
         """What is protected, in words."""
         unit = self.files[self.unit]
-        if unit.ids_in:
+        if unit.ids_in or any(file.parent == self.unit for file in self.files.values()):
             return f"{unit.record} with all its records"
         return " ".join(dict.fromkeys((unit.record, "record")))
 

@@ -36,10 +36,10 @@ class DescriptionDocument:
         told = read_table(key, self.told.get(key, {}), self.faults)
         return [(name, read_table(f"{key}.{name}", of, self.faults)) for name, of in told.items()]
 
-    def check_name(self, place: str, name: str) -> None:
+    def check_name(self, place: str, name: str, advice: str = "") -> None:
         """That a name is one."""
         if not NAME.fullmatch(name):
-            self.faults.append(f"{place}: a name is letters, digits, - and _, beginning with a letter")
+            self.faults.append(f"{place}: a name is letters, digits, - and _, beginning with a letter{advice}")
 
     def check_labels(self, place: str, labels: Sequence[str] | Mapping[str, object]) -> None:
         """That labels can be published."""

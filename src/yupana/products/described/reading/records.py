@@ -170,7 +170,7 @@ class RecordReader:
         found: dict[str, DescribedColumn] = {}
         for name, given in read_table(f"files.{file}.columns", told, self.doc.faults).items():
             place = f"files.{file}.columns.{name}"
-            self.doc.check_name(place, name)
+            self.doc.check_name(place, name, "; what the file calls it otherwise, --columns tells a run")
             if name.lower() in {key.lower() for key in (*keys, *found)}:
                 self.doc.faults.append(
                     f"{place}: stands twice, or is a key, a link or part of a block, which have no values to count by"
