@@ -17,6 +17,15 @@ class BlockColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class HousingUnitFile:
+    """A public file of how many housing units stand in each block: its name, and what its columns are called."""
+
+    file: str
+    block: str
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
 class BlockFile:
     """A file with a row for each block.
 
@@ -30,12 +39,15 @@ class BlockFile:
         Others that areas are made of.
     chosen : frozenset of int or None
         The values of the first column of the key that count; records and blocks of others are left out. None for all.
+    housing_units : HousingUnitFile or None
+        Areas where no unit stands, by this file beside it, are left out; blocks that it does not list have none.
     """
 
     file: str
     key: tuple[BlockColumn, ...]
     columns: tuple[BlockColumn, ...] = ()
     chosen: frozenset[int] | None = None
+    housing_units: HousingUnitFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,47 +12,87 @@ from yupana.confidential.records.reader import Source, find_source, open_records
 from yupana.confidential.tabulate.pieces import block_number, in_chosen
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import named
-from yupana.geography.block_file import BlockFile
+from yupana.geography.block_file import BlockFile, HousingUnitFile
 from yupana.products.described.description import Description, in_join
 
-RELATION: Final = "file_of_blocks"
+_ENDINGS: Final = ("txt", "csv", "parquet")
+_GEOID: Final = 15
+"""Digits of a census block: state, county, tract and block."""
+
+_BLOCKS: Final = "file_of_blocks"
 
 
-def schema_of(blocks: BlockFile) -> RecordFile:
+_UNITS: Final = "file_of_housing_units"
+
+
+def _schema_of(blocks: BlockFile) -> RecordFile:
     """How the file of blocks is read."""
     columns = tuple(Column(c.name, range(10**c.digits), c.digits) for c in (*blocks.key, *blocks.columns))
-    return RecordFile(blocks.file, "block", columns, ("txt", "csv", "parquet"), alias=RELATION)
+    return RecordFile(blocks.file, "block", columns, _ENDINGS, alias=_BLOCKS)
 
 
-def open_blocks(db: duckdb.DuckDBPyConnection, folder: Path, blocks: BlockFile) -> tuple[Source | None, list[Finding]]:
-    """Make the relation ``blocks`` that `find_areas` reads, or say what is wrong with the file."""
-    schema = schema_of(blocks)
-    source, wrong = find_source(folder, schema)
-    if source is None or (wrong := open_records(db, source, schema)):
-        return source, wrong
-    key = [named(column.name) for column in blocks.key]
+def _schema_of_units(blocks: BlockFile, units: HousingUnitFile) -> RecordFile:
+    """How the file of housing units is read: by the digits of the key one after another."""
+    digits, text = sum(column.digits for column in blocks.key), ""
+    saying = f"{digits} digits"
+    if digits == _GEOID:
+        # The block group says nothing that the block does not.
+        name, saying = named(units.block), f"{digits} digits, or {digits + 1} with the block group after the tract"
+        text = f"CASE WHEN length({name}) = 16 THEN left({name}, 11) || right({name}, 4) ELSE {name} END"
+    block = Column(units.block, range(10**digits), digits, saying=saying, text=text)
+    return RecordFile(
+        units.file, "block", (block, Column(units.number, range(1 << 31), saying="a whole number")), _ENDINGS,
+        alias=_UNITS,
+    )  # fmt: skip
+
+
+def open_blocks(
+    db: duckdb.DuckDBPyConnection, folder: Path, blocks: BlockFile
+) -> tuple[dict[str, Source], list[Finding]]:
+    """Make the relation ``blocks`` that `find_areas` reads, or say what is wrong with its files; the files by name."""
+    of_file = _schema_of(blocks)
+    key = block_number([named(column.name) for column in blocks.key], blocks.key)
+    wanted = [(of_file, key)]
+    if units := blocks.housing_units:
+        wanted.append((_schema_of_units(blocks, units), named(units.block)))
+    sources: dict[str, Source] = {}
+    findings: list[Finding] = []
+    for schema, block in wanted:
+        source, wrong = find_source(folder, schema)
+        if source is not None:
+            sources[schema.name] = source
+            wrong = open_records(db, source, schema) or _check(db, source, schema, block)
+        findings += wrong
+    if not findings:
+        columns, stand = ", ".join(named(column.name) for column in of_file.columns), "NULL::BIGINT"
+        if units:
+            number = f"SELECT {named(units.number)} FROM {_UNITS} WHERE {named(units.block)} = {key}"
+            stand = f"coalesce(({number}), 0)"
+        db.execute(
+            f"CREATE TABLE blocks AS SELECT {columns}, {stand} AS housing_units FROM {_BLOCKS} "
+            f"WHERE {in_chosen(named(blocks.key[0].name), blocks)}"
+        )
+    return sources, findings
+
+
+def _check(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, block: str) -> list[Finding]:
+    """Values that are none of their column, and blocks that are listed twice: they would count everyone there twice."""
     findings = []
     for column in schema.columns:
         broken = f"{named(column.name)} IS NULL"
-        (count,) = numbers(db, f"SELECT count(*) FROM {RELATION} WHERE {broken}")
+        (count,) = numbers(db, f"SELECT count(*) FROM {schema.relation} WHERE {broken}")
         if count:
             text = f"{column.name} must be {column.rule}"
-            findings += place_finding(db, source, Finding("domain", "", text, count), RELATION, broken)
-    (rows, different) = numbers(db, f"SELECT count(*), count(DISTINCT {block_number(key, blocks.key)}) FROM {RELATION}")
+            findings += place_finding(db, source, Finding("domain", "", text, count), schema.relation, broken)
+    (rows, different) = numbers(db, f"SELECT count(*), count(DISTINCT {block}) FROM {schema.relation}")
     if not rows:
         findings.append(Finding("not_empty", source.names[0], "the file has no block"))
     if rows > different and not findings:
-        broken = f"({', '.join(key)}) IN (SELECT ({', '.join(key)}) FROM {RELATION} GROUP BY ALL HAVING count(*) > 1)"
-        (count,) = numbers(db, f"SELECT count(*) FROM {RELATION} WHERE {broken}")
+        broken = f"{block} IN (SELECT {block} FROM {schema.relation} GROUP BY ALL HAVING count(*) > 1)"
+        (count,) = numbers(db, f"SELECT count(*) FROM {schema.relation} WHERE {broken}")
         text = "the block is listed more than once"
-        findings += place_finding(db, source, Finding("unique_block", "", text, count), RELATION, broken)
-    if not findings:
-        columns = ", ".join(named(column.name) for column in schema.columns)
-        db.execute(
-            f"CREATE TABLE blocks AS SELECT {columns}, NULL::INTEGER AS housing_units FROM {RELATION} "
-            f"WHERE {in_chosen(key[0], blocks)}"
-        )
-    return source, findings
+        findings += place_finding(db, source, Finding("unique_block", "", text, count), schema.relation, broken)
+    return findings
 
 
 def key_of(description: Description, file: str) -> tuple[str, ...]:

@@ -102,7 +102,8 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
     def public_inputs(self, records: DescribedRecords, config: Description) -> dict[str, str]:
         """The totals that decide the detail of tables, and the file of blocks."""
         source = records.published
-        of_blocks = records.files[config.blocks.file].paths if config.blocks else ()
+        public = {file: source for file, source in records.files.items() if file not in config.files}
+        of_blocks = [path for source in public.values() for path in source.paths]
         return {
             **({source.path.name: str(source.told["sha256"])} if source else {}),
             **{path.relative_to(records.folder).as_posix(): checksum(path) for path in of_blocks},

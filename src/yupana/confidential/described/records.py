@@ -110,9 +110,8 @@ def _places(
     """Open the file of blocks, if there is to be one; find records that lie in none of them."""
     if description.blocks is None:
         return []
-    source, findings = open_blocks(db, folder, description.blocks)
-    if source is not None:
-        sources[description.blocks.file] = source
+    of_blocks, findings = open_blocks(db, folder, description.blocks)
+    sources |= of_blocks
     return findings or (check_places(db, description, sources) if intact else [])
 
 

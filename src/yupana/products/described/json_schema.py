@@ -223,8 +223,12 @@ def _blocks() -> Schema:
             "key": said("the columns that name a block, in order, with their digits; records have them, too", digits),
             "columns": said("others that areas are made of, with their digits", digits),
             "only": said("values of the first column of the key; blocks and records of others are left out", _ROWS),
+            "housing_units": said(
+                "a public file of how many housing units stand in each block; areas without one are left out",
+                table("its name, and its columns", {"file": TEXT, "block": TEXT, "number": TEXT}),
+            ),
         },
-        ("columns", "only"),
+        ("columns", "only", "housing_units"),
     )
 
 

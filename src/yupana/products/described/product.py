@@ -180,6 +180,8 @@ class DescribedProduct(Product[Description]):
         ]
         if config.blocks is not None:
             told.append(f"the file of blocks, {config.blocks.file}, and so which areas there are and where blocks lie")
+            if units := config.blocks.housing_units:
+                told.append(f"the file of housing units by block, {units.file}, and so which areas are left out")
         told += [f"which codes of {name} are members of which groups" for name in config.responses]
         told += [
             f"the values of {column.name} that occur in the records, as the user declares"

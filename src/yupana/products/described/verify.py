@@ -63,14 +63,22 @@ def _written(config: Description, family: Family) -> str:
         for level in table.levels if family.name in {table.name, coarsest_name(table)} else ():
             if table.budgets[level.name]:
                 shown.setdefault(level.areas, {}).update(dict.fromkeys(level.groups))
-    found = []
-    for kind, groups in shown.items():
-        areas, codes = config.areas[kind], ", ".join(map(quoted, groups))
-        written = f"REGION_ID = {quoted(areas.codes[0])}" if areas.blocks is None else _digits(areas.blocks.width)
-        # Codes of a type are found by a hash; there may be thousands.
-        known = f" AND TRY_CAST(ITERATION_CODE AS ENUM({codes})) IS NOT NULL" if "ITERATION_CODE" in family.keys else ""
-        found.append(f"WHEN {quoted(kind)} THEN {written}{known}")
-    return f"CASE REGION_TYPE {' '.join(found)} ELSE false END"
+    areas, alike = [], dict[tuple[str, ...], list[str]]()
+    for name, groups in shown.items():
+        kind = config.areas[name]
+        code = f"REGION_ID = {quoted(kind.codes[0])}" if kind.blocks is None else _digits(kind.blocks.width)
+        areas.append(f"WHEN {quoted(name)} THEN {code}")
+        alike.setdefault(tuple(groups), []).append(quoted(name))
+    written = f"CASE REGION_TYPE {' '.join(areas)} ELSE false END"
+    if "ITERATION_CODE" not in family.keys:
+        return written
+    # Codes of a type are found by a hash; there may be thousands.
+    known = " ".join(
+        f"WHEN REGION_TYPE IN ({', '.join(names)}) "
+        f"THEN TRY_CAST(ITERATION_CODE AS ENUM({', '.join(map(quoted, groups))})) IS NOT NULL"
+        for groups, names in alike.items()
+    )
+    return f"{written} AND CASE {known} END"
 
 
 def _digits(number: int) -> str:

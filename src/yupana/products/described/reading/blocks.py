@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from yupana.errors import nearest
 from yupana.files.document import Number, check_keys, is_text, read_table
-from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
+from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile, HousingUnitFile
 from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import AreaKind, Description
 from yupana.products.described.reading.document import DescriptionDocument
@@ -24,7 +24,7 @@ def read_blocks(doc: DescriptionDocument) -> BlockFile | None:
     text = "needs areas that are known without the records, and a file of blocks lies beside them; leave one out"
     doc.fault_each("blocks", text, (part for part in _NEED_AREAS if part in doc.told))
     told = read_table("blocks", doc.told["blocks"], doc.faults)
-    check_keys("blocks", told, ("file", "key"), doc.faults, optional=("columns", "only"))
+    check_keys("blocks", told, ("file", "key"), doc.faults, optional=("columns", "only", "housing_units"))
     if "file" in told and doc.is_text("blocks.file", told["file"]):
         doc.check_name("blocks.file", told["file"])
         if told["file"].lower() in map(str.lower, read_table("files", doc.told.get("files"), [])):
@@ -43,7 +43,25 @@ def read_blocks(doc: DescriptionDocument) -> BlockFile | None:
     values = only.get(key[0].name)
     values = values if isinstance(values, list) else [values]
     chosen = _values(doc, f"blocks.only.{key[0].name}", values, key[0]) if only else None
-    return BlockFile(str(told.get("file")), key, others, chosen)
+    return BlockFile(str(told.get("file")), key, others, chosen, _housing_units(doc, told))
+
+
+def _housing_units(doc: DescriptionDocument, told: dict[str, Any]) -> HousingUnitFile | None:
+    """The file of housing units; None if there is none."""
+    if "housing_units" not in told:
+        return None
+    place, names = "blocks.housing_units", ("file", "block", "number")
+    of = read_table(place, told["housing_units"], doc.faults)
+    check_keys(place, of, names, doc.faults)
+    if not all(doc.is_text(f"{place}.{name}", of[name]) for name in names if name in of) or len(of) < len(names):
+        return None
+    doc.check_name(f"{place}.file", of["file"])
+    taken = [told.get("file"), *read_table("files", doc.told.get("files"), [])]
+    if of["file"].lower() in {str(name).lower() for name in taken}:
+        doc.faults.append(f"{place}.file: {of['file']} is another file of the description")
+    if of["block"].lower() == of["number"].lower() or '"' in of["block"] + of["number"]:
+        doc.faults.append(f"{place}: block and number must be names of two columns, without quotes")
+    return HousingUnitFile(of["file"], of["block"], of["number"])
 
 
 def _columns(doc: DescriptionDocument, place: str, told: object, taken: Collection[str]) -> tuple[BlockColumn, ...]:
