@@ -86,7 +86,7 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
         satisfied = (satisfied[:, None, :] & bits[None, :, :]).reshape(-1, bits.shape[1])
     # Class 0 is kept for combinations no predicate accepts, whether any exist or not: all-zero bytes sort first.
     satisfied = np.concatenate([np.zeros_like(satisfied[:1]), satisfied])
-    first, class_of = _alike(satisfied)
+    first, class_of = alike(satisfied)
     if len(first) * len(predicates) > _MOST_MEMBERS:
         raise TooManyClassesError(_TOO_MANY)
     members = _unpacked(np.ascontiguousarray(satisfied[first].T))[: len(predicates)]
@@ -125,14 +125,14 @@ def _atoms(
             accepts[row, [place[value] for value in wanted if value in place]] = True
     # Of values in a row that are treated alike, the first stands for all.
     begins = np.append(True, (accepts[:, 1:] != accepts[:, :-1]).any(axis=0))
-    first, kind = _alike(np.packbits(accepts[:, begins], axis=0).T)
+    first, kind = alike(np.packbits(accepts[:, begins], axis=0).T)
     first, atom_of = np.flatnonzero(begins)[first], kind[np.cumsum(begins) - 1]
     accepts = accepts[:, first]
     bits = np.packbits(accepts[np.array([number[wanted] for wanted in accepted])], axis=0)
     return values, atom_of, np.ascontiguousarray(bits.T)
 
 
-def _alike(rows: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def alike(rows: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The first of each kind of equal rows, kinds in order, and the kind of each row."""
     if not rows.shape[1]:
         return np.zeros(1, dtype=np.intp), np.zeros(len(rows), dtype=np.intp)

@@ -5,13 +5,13 @@ docs/tables-privacy.md, theorem 2, tells what follows for sensitivities.
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from yupana.arrays import Flags, Ints
-from yupana.plan.classes import Classes, TooManyClassesError, classify
+from yupana.plan.classes import Classes, TooManyClassesError, alike, classify
 from yupana.plan.predicates import Where
 from yupana.plan.responses import most_groups
 from yupana.products.described.description import AreaKind, DescribedLevel, DescribedTable, Description, in_join
@@ -69,6 +69,7 @@ class Footprints:
     members: Flags
     areas: Ints
     common: Ints
+    _known: dict[frozenset[str], Cells] = field(default_factory=dict, init=False)
 
     @property
     def by_responses(self) -> dict[str, int]:
@@ -83,6 +84,13 @@ class Footprints:
         shared : collection of str
             The columns, as a join names them; and responses, and the block as one column, of descriptions with blocks.
         """
+        # Each of some kinds of neighbours asks the same.
+        key = frozenset(shared)
+        if key not in self._known:
+            self._known[key] = self._apart(key)
+        return self._known[key]
+
+    def _apart(self, shared: Collection[str]) -> Cells:
         most = 2 * self.overlap.number
         if self.classes is None:
             return Cells(most, exact=False)
@@ -90,7 +98,8 @@ class Footprints:
         same = [place for place, name in enumerate(self.classes.terms) if name in shared]
         rows = np.moveaxis(self.classes.class_of.reshape(sizes), same, range(len(same)))
         rows = rows.reshape(math.prod(sizes[place] for place in same), -1)
-        sets = np.unique(np.sort(rows, axis=1), axis=0)
+        rows = np.sort(np.ascontiguousarray(rows), axis=1)
+        sets = rows[alike(rows.view(np.uint8))[0]]
         if len(sets) > _MOST_SETS:
             return Cells(most, exact=False)
         best = Cells(0, exact=True)
