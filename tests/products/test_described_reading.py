@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 import re
 import tomllib
 from dataclasses import replace
@@ -227,6 +228,34 @@ def test_a_fault_is_named(fault: str, farms: Path) -> None:
     with pytest.raises(yupana.ConfigError) as raised:
         yupana.plan("tables", changed)
     assert words in str(raised.value)
+
+
+def faults_of(farms: Path, *which: str) -> set[str]:
+    """What is said of the description of the page with some faults in it."""
+    changed = copy.deepcopy(document(farms))
+    for fault in which:
+        place, value, _ = FAULTS[fault]
+        at = changed
+        for key in place[:-1]:
+            at = at[key]
+        at[place[-1]] = value
+    with pytest.raises(yupana.ConfigError) as raised:
+        yupana.plan("tables", changed)
+    return set(re.sub(r"\S*/none.csv", "none.csv", str(raised.value)).splitlines()[1:])
+
+
+def test_of_two_faults_both_are_named_and_nothing_that_follows_from_them(farms: Path) -> None:
+    rng = random.Random(1)  # noqa: S311 (no noise)
+    alone = {fault: faults_of(farms, fault) for fault in FAULTS}
+    both = 0
+    for _ in range(120):
+        one, other = rng.sample([*FAULTS], 2)
+        if FAULTS[one][0][:2] != FAULTS[other][0][:2]:
+            told = faults_of(farms, one, other)
+            assert told <= alone[one] | alone[other], (one, other, told - alone[one] - alone[other])
+            both += told == alone[one] | alone[other]
+    # Of the others one is of a part that the other one reads.
+    assert both > 50
 
 
 def test_all_faults_are_named_with_their_lines(farms: Path) -> None:

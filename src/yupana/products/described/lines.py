@@ -9,6 +9,7 @@ _HEAD: Final = re.compile(r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?$")
 _KEY: Final = re.compile(
     r"""\s*((?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+))*)\s*="""
 )
+_UNKNOWN: Final = re.compile(r"key '([^']*)' is unknown")
 
 
 def with_lines(path: Path, faults: Iterable[str]) -> list[str]:
@@ -19,6 +20,8 @@ def with_lines(path: Path, faults: Iterable[str]) -> list[str]:
     found = []
     for fault in faults:
         place = fault.partition(":")[0].strip()
+        if at_top := _UNKNOWN.match(fault):
+            place = at_top[1]
         while place and place not in lines:
             place = place.rpartition(".")[0]
         found.append(f"line {lines[place]}: {fault}" if place in lines else fault)

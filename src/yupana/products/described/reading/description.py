@@ -22,6 +22,7 @@ from yupana.products.described.reading.blocks import check_blocks, read_blocks
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.criteria import CriteriaReader
 from yupana.products.described.reading.document import NAME, DescriptionDocument
+from yupana.products.described.reading.later_faults import later_faults
 from yupana.products.described.reading.postprocess import check_postprocess, read_postprocess
 from yupana.products.described.reading.records import RecordReader
 from yupana.products.described.reading.tables import TableReader
@@ -66,13 +67,30 @@ def parse(document: object, folder: Path, faults: list[str]) -> Description | No
     alone = ("areas",) if "hierarchies" in document else ()
     required = tuple(key for key in _KEYS if key not in alone)
     check_keys("", document, required, faults, optional=(*_OPTIONAL, *alone))
-    if faults:
+    if any(key not in document for key in required):
         return None
-    return _read(DescriptionDocument(document, folder, faults))
+    if faults:
+        document = {key: value for key, value in document.items() if key in {*_KEYS, *_OPTIONAL}}
+    of_parts: list[str] = []
+    found = _read(DescriptionDocument(document, folder, of_parts))
+    if of_parts:
+        later_faults(
+            document, of_parts, lambda told, check: _faults(DescriptionDocument(told, folder, []), check=check)
+        )
+    faults += of_parts
+    return None if faults else found
 
 
-def _read(doc: DescriptionDocument) -> Description | None:
-    """Each part takes what stands before it; where a part has faults, those after it are not read."""
+def _faults(doc: DescriptionDocument, *, check: bool) -> list[str]:
+    _read(doc, check=check)
+    return doc.faults
+
+
+def _read(doc: DescriptionDocument, *, check: bool = True) -> Description | None:
+    """Each part takes what stands before it; where a part has faults, those after it are not read.
+
+    Without ``check`` what follows from all parts together is not looked at.
+    """
     head, blocks = _head(doc), read_blocks(doc)
     records = RecordReader(doc, blocks)
     records.read()
@@ -103,9 +121,10 @@ def _read(doc: DescriptionDocument) -> Description | None:
         **head, unit=records.unit, files=records.files, areas=areas, groups=groups, group_labels=labels,
         tables=tuple(table for table in tables if table), document=doc.told, postprocess=postprocess, blocks=blocks,
     )  # fmt: skip
-    _check(doc, made)
+    if check:
+        _check(doc, made)
     try:
-        made = made if doc.faults else made.with_budgets(budgets_for_margins(made, reader.wanted))
+        made = made if doc.faults or not check else made.with_budgets(budgets_for_margins(made, reader.wanted))
     except ConfigError as error:
         doc.faults.append(str(error))
     if "criteria" in doc.told:
