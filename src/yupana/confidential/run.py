@@ -150,7 +150,7 @@ def _make(product: Product[C], config: C, data: Path, out: Path, request: RunReq
         }
         write_manifest(draft, manifest)
         _begin(clock, counter.stages[2])
-        if counter.is_checked and (wrong := product.verify(draft, manifest).wrong):
+        if counter.is_checked(config) and (wrong := product.verify(draft, manifest).wrong):
             raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
         if measurements is not None and isinstance(counter, MeasurementsCounter):
             counter.write_noisy(measurements, records, measured, config, manifest, clock)

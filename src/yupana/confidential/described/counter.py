@@ -69,6 +69,10 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         """The files of the description."""
         return dict.fromkeys((file.name for file in config.record_files), "parquet")
 
+    def is_checked(self, config: Description) -> bool:
+        """Unless areas are made of blocks: then tables may have hundreds of millions of rows, as SafeTab's."""
+        return config.blocks is None
+
     def without_noise(self, config: Description) -> Description:
         """Infinite budgets for all that is measured."""
         return without_noise(config)
@@ -159,6 +163,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
                 "limits": _limits(config),
                 "truncation_key": config.truncation_key,
                 **({"totals": dict(source.told)} if source else {}),
+                **({"leave_out": small} if (small := _left_out(config)) else {}),
             },
             taken_as_public=(*TABLES.taken_as_public(config), *([source.taken_as_public] if source else [])),
             log={
@@ -275,6 +280,12 @@ def _published(config: Description, totals: Path | None, out: Path | None) -> Pu
     if out is not None and in_output(totals, out):
         raise OutputError(f"{totals} lies in {out} and would go with what is replaced there; name another folder")
     return read_source(config, totals)
+
+
+def _left_out(config: Description) -> dict[str, dict[str, str]]:
+    """By table and level the chance with which the count of an empty group is left out, where one is."""
+    found = {table.name: table.detail.leave_out for table in config.tables if table.detail}
+    return {table: {level: str(chance) for level, chance in of.items()} for table, of in found.items() if of}
 
 
 def _limits(config: Description) -> dict[str, dict[str, Any]]:

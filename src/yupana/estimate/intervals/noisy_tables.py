@@ -58,13 +58,14 @@ class NoisyTables:
     @property
     def notes(self) -> tuple[str, ...]:
         """What an interval covers and what not."""
-        chance = (self.release.manifest.get("parameters") or {}).get("zero_suppression_chance", "None")
+        parameters = self.release.manifest.get("parameters") or {}
+        small = parameters.get("zero_suppression_chance") not in {"None", "0", None} or "leave_out" in parameters
         suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.release.record)
         return (
             "of the count that was tabulated, over the draw of the noise; errors in the records are not in it",
             *(
                 ["counts of persons are after truncation: what a household has beyond the threshold is not in them"]
-                if "tau" in (self.release.manifest.get("parameters") or {})
+                if "tau" in parameters
                 else []
             ),
             *(
@@ -80,7 +81,7 @@ class NoisyTables:
                     "rows whose noisy count was small or impossible were left out or suppressed; those that are "
                     "there are covered less often where counts are small"
                 ]
-                if chance not in {"None", "0", None} or suppressed
+                if small or suppressed
                 else []
             ),
             *(
