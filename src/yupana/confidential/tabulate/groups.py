@@ -11,11 +11,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 import numpy as np
-from scipy.sparse import csr_array
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, join_pairs, merge_pairs
@@ -23,6 +22,9 @@ from yupana.confidential.tabulate.pieces import GroupAreas, block_number, in_cho
 from yupana.geography.block_file import BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
 from yupana.privacy.sealed import Sealed
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _ROWS_AT_ONCE: Final = 10_000_000
 _PAIRS_AT_ONCE: Final = 2_000_000
@@ -48,7 +50,7 @@ class _Lists:
         )
 
 
-def _groups_of(given: csr_array, members: csr_array, alone: Flags) -> _Lists:
+def _groups_of(given: "csr_array", members: "csr_array", alone: Flags) -> _Lists:
     """Groups of sets of codes, which stand one in a row.
 
     Parameters
@@ -114,11 +116,13 @@ class _Space:
     alone : numpy.ndarray of bool, shape (groups,)
     """
 
-    members: Mapping[str, csr_array]
+    members: Mapping[str, "csr_array"]
     alone: Flags
 
     @staticmethod
     def of(groups: Sequence[ResponseGroup], responses: Mapping[str, ResponseColumns]) -> "_Space":
+        from scipy.sparse import csr_array  # noqa: PLC0415 (a tenth of a second, and few tables need it)
+
         members = {}
         for name, response in responses.items():
             pairs = [
@@ -635,6 +639,8 @@ def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int)
 
     Most records give one code, in the first column, and their words need no sorting.
     """
+    from scipy.sparse import csr_array  # noqa: PLC0415 (a tenth of a second, and few tables need it)
+
     mask = (1 << _CODE_BITS) - 1
     key = question.of_number[words[0] & mask]
     more = (words[0] >> _CODE_BITS) != question.rests[0]
