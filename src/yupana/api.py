@@ -373,7 +373,8 @@ def count(
     data : frame, str or Path
         A frame as of `run`, or a file (CSV or Parquet); None with ``dry_run``.
     by : str or sequence of str
-        Columns, such as "region,age:5:0-115,sex": of codes, or of whole numbers in classes of a width between bounds.
+        Columns, such as "region,age:5:0-115,sex": of codes, or of whole numbers in classes of a width between bounds;
+        "age:5:0-115:unknown" where some are missing.
     out : str or Path
         A folder that does not exist or is empty.
     unit : str, optional

@@ -202,7 +202,7 @@ def test_the_release_can_be_made_again_from_its_manifest(folder: Path) -> None:
 def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "keys.csv").write_text("other\n1\n")
     words = refusal(
-        by="region,age:5,sex,SEX,b d,x:0:1-2,y:1:5-2,z:a,COUNT,w:1:0-9999999,_s",
+        by="region,age:5,sex,SEX,b d,x:0:1-2,y:1:5-2,z:a,COUNT,w:1:0-9999999,_s,u:5:0-9:,v:5:0-9:7,t:5:0-9:1-2",
         unit="sex",
         max_per_unit=0,
         keys=[tmp_path / "keys.csv", tmp_path / "missing.csv", 3],
@@ -217,6 +217,9 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
         "by: x:0:1-2 has classes of width 0",
         "by: y:1:5-2 has its bounds reversed; write y:1:2-5",
         "by: z:a must be z:WIDTH:LOW-HIGH",
+        "by: u:5:0-9: names no text for what is missing",
+        "by: v:5:0-9:7 names no text for what is missing",
+        "by: t:5:0-9:1-2 names no text for what is missing: no number from 0 to 9, range, | or quote",
         "by: COUNT has a meaning of its own",
         "by: w:1:0-9999999 has more than 1,000,000 values",
         "by: '_s' is no column",
@@ -325,3 +328,15 @@ def test_a_file_must_be_one_and_a_seed_needs_synthetic_records(folder: Path) -> 
     words = refusal(folder / "people.csv", **asked(folder), out=out, synthetic=True)
     assert "a file says so by a file named SYNTHETIC beside it" in words
     assert isinstance(yupana.count(folder / "people.csv", **asked(folder), out=out), yupana.Release)
+
+
+def test_whole_numbers_may_be_missing(folder: Path) -> None:
+    records = [(age if age != 3 else None, sex) for _, _, age, sex in rows()]
+    pl.DataFrame(records, schema=["age", "sex"], orient="row").write_csv(folder / "some.csv")
+    question = {"by": "age:9:0-17:not said,sex", "domains": {"sex": [1, 2]}, "totals": True}
+    assert "age (3) and sex (2): 6 cells" in repr(told(**question, epsilon=1))
+    yupana.count(folder / "some.csv", **question, rho=10**5, seed=1, out=folder / "out")
+    classes = ["not said" if age is None else "0-8" if age < 9 else "9-17" for age, _ in records]
+    due = Counter(zip(classes, (str(sex) for _, sex in records), strict=True))
+    assert table(folder / "out" / "counts.csv") == dict(due)
+    assert "age must be 0 to 17; " in refusal(folder / "some.csv", by="age:9:0-17", epsilon=1, out=folder / "none")

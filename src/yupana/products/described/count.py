@@ -18,7 +18,7 @@ from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.described.product import TABLES, described
 from yupana.products.described.reading.document import NAME
-from yupana.products.described.reading.records import MOST_VALUES
+from yupana.products.described.reading.records import MOST_VALUES, stands_for_none
 from yupana.products.described.reading.tables import RESERVED
 
 RECORDS: Final = "records"
@@ -33,7 +33,7 @@ MOST_CELLS: Final = 20_000
 Codes = Sequence[str | int] | Mapping[str, str]
 """Codes of a column, or these with a label each."""
 
-_BINS: Final = re.compile(r"(\d{1,9}):(\d{1,9})-(\d{1,9})")
+_BINS: Final = re.compile(r"(\d{1,9}):(\d{1,9})-(\d{1,9})(?::(.*))?")
 _LEAST: Final = Fraction(1, 10**15)
 _MOST: Final = 1_000_000
 _DIGITS: Final = 12
@@ -49,18 +49,22 @@ class Variable:
     column : str
     width, low, high : int
         Of the classes; 0 of a column of codes.
+    missing : str
+        The class of records without a number, and what they may write; empty if each must have one.
     """
 
     column: str
     width: int = 0
     low: int = 0
     high: int = 0
+    missing: str = ""
 
     @property
     def classes(self) -> list[str]:
-        """The classes of whole numbers; the last may be shorter."""
+        """The classes of whole numbers, of which the highest may be shorter, and of none."""
         ends = ((at, min(at + self.width - 1, self.high)) for at in range(self.low, self.high + 1, self.width))
-        return [f"{low}-{high}" if low < high else f"{low}" for low, high in ends]
+        numbers = [f"{low}-{high}" if low < high else f"{low}" for low, high in ends]
+        return [*numbers, *([self.missing] if self.missing else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,7 @@ class CountQuestion:
         columns: dict[str, Any] = {}
         for of in self.by:
             if of.width:
-                columns[of.column] = {"whole": [of.low, of.high]}
+                columns[of.column] = {"whole": [of.low, of.high], **({"missing": of.missing} if of.missing else {})}
             elif of.column in self.codes:
                 columns[of.column] = {"codes": self.codes[of.column]}
             else:
@@ -278,17 +282,23 @@ def _classes(column: str, rest: str, faults: list[str]) -> Variable | None:
             text = "has a width without bounds. The least and the largest value that occur would each tell of a record"
             faults.append(f"{place} {text}, so say what is possible, as {column}:{rest}:0-115")
         else:
-            faults.append(f"{place} must be {column}:WIDTH:LOW-HIGH, whole numbers without a sign, as {column}:5:0-115")
+            text = (
+                f"whole numbers without a sign, as {column}:5:0-115, or {column}:5:0-115:unknown where some are missing"
+            )
+            faults.append(f"{place} must be {column}:WIDTH:LOW-HIGH, {text}")
         return None
-    width, low, high = map(int, match.groups())
+    width, low, high = map(int, match.groups()[:3])
+    missing = match[4] or ""
     if width == 0:
         faults.append(f"{place} has classes of width 0; take 1 or more")
     elif low > high:
         faults.append(f"{place} has its bounds reversed; write {column}:{width}:{high}-{low}")
     elif high - low >= MOST_VALUES:
         faults.append(f"{place} has more than {MOST_VALUES:,} values between its bounds")
+    elif match[4] is not None and not stands_for_none(missing, low, high):
+        faults.append(f"{place} names no text for what is missing: no number from {low} to {high}, range, | or quote")
     else:
-        return Variable(column, width, low, high)
+        return Variable(column, width, low, high, missing)
     return None
 
 

@@ -200,11 +200,16 @@ class RecordReader:
         if "missing" not in of:
             return Column(name, range(low, high + 1)), {}
         missing = of["missing"]
-        ends = whole_range(missing)
-        if not is_word(missing) or (ends is not None and ("-" in missing or low <= ends[0] <= high)):
+        if not stands_for_none(missing, low, high):
             text = f"must be a text that is no number from {low} to {high} and no range, such as 'unknown' or '999'"
             self.doc.faults.append(f"{place}.missing: {text}, without | and quotes; an empty field says the same")
         return Column(name, range(low, high + 2), blank=str(missing), blank_is_last=True), {}
+
+
+def stands_for_none(missing: object, low: int, high: int) -> bool:
+    """Whether a text can stand for no value of whole numbers between two."""
+    ends = whole_range(missing)
+    return is_word(missing) and (ends is None or ("-" not in str(missing) and not low <= ends[0] <= high))
 
 
 def whole_range(value: object) -> tuple[int, int] | None:
