@@ -123,6 +123,11 @@ def test_other_budgets_derive_nothing_anew(farms: Path) -> None:
 FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "an unknown key": (("unti",), "x", "key 'unti' is unknown"),
     "an unknown unit": (("unit",), "animls", "unit: 'animls' is none of the files; did you mean animals"),
+    "an unknown unit that is like none": (
+        ("unit",),
+        "people",
+        "unit: 'people' is none of the files; a column of ids is {",
+    ),
     "a fixed column of the unit": (
         ("files", "animals", "columns", "species", "fixed"),
         True,

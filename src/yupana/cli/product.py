@@ -419,6 +419,6 @@ def print_release(options: argparse.Namespace, release: "Release") -> None:
     if options.json:
         print_json(release.manifest)
     else:
-        print(
-            f"{options.out}: {len(release.manifest['tables'])} tables and manifest.json; {release.manifest['status']}"
-        )
+        number = len(release.manifest["tables"])
+        tables = f"{number} table{'s' * (number != 1)}"
+        print(f"{options.out}: {tables} and manifest.json; {release.manifest['status']}")

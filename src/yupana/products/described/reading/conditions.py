@@ -68,7 +68,8 @@ class ConditionReader:
         """A column by ``file.column``; None, with a fault, if there is none."""
         if isinstance(name, str) and name in self.columns:
             return self.columns[name]
-        known = nearest(str(name), self.columns) or f"; there are {', '.join(self.columns)}"
+        there = f"; there are {', '.join(self.columns)}" if self.columns else ""
+        known = nearest(str(name), self.columns) or there
         self.doc.faults.append(f"{place}: {name!r} is no column, such as persons.AGE{known}")
         return None
 

@@ -50,15 +50,17 @@ def later_faults(told: dict[str, Any], faults: list[str], read: Callable[[dict[s
         stray = [fault for fault in new if _drop_key(rest, fault)]
         wrong = {part for fault in new if fault not in stray and (part := _part(rest, fault))}
         check = check and not stray
-        while wrong:
+        if any(_place(fault).startswith("unit") for fault in new):
+            gone |= {str(_table(rest["unit"]).get("column", rest["unit"]))} - _table(rest["files"]).keys()
+            rest["unit"] = ""
+        while wrong or not rest["unit"]:
             for part in wrong:
                 gone |= _remove(rest, part)
+            if not rest["unit"] or _names(rest["unit"]) & gone:
+                check = False
+                if not _give_unit(rest):
+                    return
             wrong = {part for part in _parts(rest) if _depends(rest, part, gone)}
-        if _names(rest["unit"]) & gone or any(_place(fault).startswith("unit") for fault in new):
-            check = False
-            gone |= _names(rest["unit"])
-            if not _give_unit(rest):
-                return
         new = [fault for fault in read(deepcopy(rest), check) if fault not in known and _part(rest, fault)]
         known.update(new)
         faults.extend(new)

@@ -132,7 +132,8 @@ class RecordReader:
         if not isinstance(told, dict):
             self.unit = str(told)
             if self.unit not in files:
-                self.doc.faults.append(f"unit: {told!r} is none of the files{nearest(str(told), files)}")
+                text = nearest(str(told), files) or "; a column of ids is { file = ..., column = ... }"
+                self.doc.faults.append(f"unit: {told!r} is none of the files{text}")
             return
         check_keys("unit", told, ("file", "column"), self.doc.faults, optional=("record",))
         file, column = told.get("file"), told.get("column")
