@@ -104,7 +104,7 @@ class Footprints:
             return Cells(most, exact=False)
         best = Cells(0, exact=True)
         for row in sets:
-            classes = np.unique(row)
+            classes = row[np.diff(row, prepend=-1) > 0]
             found = self._farthest(classes[self.within[classes]], shared)
             best = max(best, found, key=lambda cells: (cells.number, cells.exact))
             if best == Cells(most, exact=True):
