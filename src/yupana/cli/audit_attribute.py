@@ -240,8 +240,14 @@ def _bounds(product: str, options: argparse.Namespace) -> None:
     print(f"{unit['product']}: where one {unit['privacy_unit']} differs only in")
     names = [str(row.get("attribute", row.get("geolevel"))) for row in rows]
     width = max(33, *map(len, names)) + 1
-    print(f"{'':{width}}{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}")
+    has_rho = any(row.get("rho_float") is not None for row in rows)
+    print(
+        f"{'':{width}}{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}"
+        if has_rho
+        else f"{'':{width}}{'epsilon':>14}"
+    )
     for name, row in zip(names, rows, strict=True):
-        losses = (row.get("rho_float"), row.get("epsilon_float", row.get("epsilon")))
+        losses = [row["rho_float"]] if has_rho else []
+        losses.append(row.get("epsilon_float", row.get("epsilon")))
         shown = "".join(f"{'-' if value is None else format(value, '.6f'):>14}" for value in losses)
         print(f"{name:{width}}{shown}")

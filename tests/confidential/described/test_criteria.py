@@ -222,6 +222,13 @@ def test_pages_speak_of_what_a_description_protects(
     told = capsys.readouterr().out
     assert "of the rho of one person nothing is known (docs/person-loss.md)" in told
     assert "one person added" not in told
+    pure = tmp_path / "pure.json"
+    pure.write_text(json.dumps(DOCUMENT | {"privacy_defn": "puredp"}), encoding="utf-8")
+    for asked, due in ((description, ["rho", "epsilon"]), (pure, ["epsilon"])):
+        assert main(["audit", "attribute", str(asked)]) == 0
+        _, header, *rows = capsys.readouterr().out.splitlines()
+        assert header.partition(" at delta")[0].split() == due
+        assert {len(row.split()) for row in rows} == {1 + len(due)}
     yupana.accuracy("tables", description, synthetic, out=tmp_path / "errors")
     with pytest.raises(
         yupana.OutputError, match="errors holds homes accuracy, of which there is no report; name a rel"
