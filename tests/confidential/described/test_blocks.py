@@ -168,6 +168,22 @@ def test_counts_are_those_of_plain_python(seed: int, tmp_path: Path, monkeypatch
         assert len(here) % max(sum(len(live[kind]) for kind in kinds), 1) == 0 or table == "ages"
 
 
+def test_a_table_may_define_groups_of_its_own(tmp_path: Path) -> None:
+    """What another table calls by the same code is another group, of other sensitivities."""
+    persons, places, homes = a_world(Random(2))  # noqa: S311 (a test)
+    data = write(tmp_path / "data", persons, places, homes)
+    plain = {"counts": "people", "by": ["people.sex"], "budget": {"all-by-all": 1}}
+    own = plain | {"by": ["people.age"], "groups": {"old": {"people.sex": "f"}}}
+    exact = yupana.exact("tables", {**DOCUMENT, "tables": {"plain": plain, "own": own}}, data, tmp_path / "out")
+    counted = [person for person in persons if person["ST"] != "4"]
+    for table, column, condition in (("plain", "sex", "23"), ("own", "age", "f")):
+        columns = exact.columns(table)
+        rows = zip(columns["ITERATION_CODE"], columns[column], columns["COUNT"], strict=True)
+        here = {str(value): int(n) for code, value, n in rows if code == "old" and int(n)}
+        decides = "sex" if table == "own" else "age"
+        assert here == Counter(person[column] for person in counted if person[decides] in condition)
+
+
 def refused(tmp_path: Path, name: str, text: str) -> str:
     data = write(tmp_path / "data", *a_world(Random(3)))  # noqa: S311 (a test)
     (data / name).write_text(text, encoding="utf-8")

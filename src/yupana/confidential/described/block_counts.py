@@ -77,20 +77,21 @@ class _BlockLevels:
         return found
 
     @cached_property
-    def conditions(self) -> Mapping[str, Where]:
-        """The groups that columns decide, by code."""
-        codes = dict.fromkeys(code for levels in self.levels.values() for level in levels for code in level.groups)
-        groups = self.description.groups
-        return {
-            code: self.description.group(self.tables[0], code)
-            for code in codes
-            if not isinstance(groups.get(code), ResponseGroup)
-        }
+    def conditions(self) -> tuple[Where, ...]:
+        """The groups that columns decide; a table may have conditions of its own for a code."""
+        groups = [(table, code) for table, level in self.wanted for code in level.groups]
+        return tuple(
+            dict.fromkeys(
+                self.description.group(table, code)
+                for table, code in groups
+                if not isinstance(self.description.groups.get(code), ResponseGroup)
+            )
+        )
 
     @cached_property
     def of_conditions(self) -> Classes:
         """Their classes."""
-        found = self._classes([*self.conditions.values()])
+        found = self._classes(self.conditions)
         if len(found.class_of) > _MOST_ANSWERS:
             raise self._too_many("groups")
         return found
@@ -113,19 +114,30 @@ class _BlockLevels:
             first += len(other.cells)
         return self.cells.members[first : first + len(table.cells)]
 
-    def group(self, code: str) -> ResponseGroup:
-        """A group as the engine has it."""
+    def groups(self, table: DescribedTable, level: DescribedLevel) -> tuple[ResponseGroup, ...]:
+        """The groups of a level as the engine has them, as a table defines them."""
+        return tuple(self._group(table, code) for code in level.groups)
+
+    def _group(self, table: DescribedTable, code: str) -> ResponseGroup:
         found = self.description.groups.get(code)
         if isinstance(found, ResponseGroup):
             return found
-        place = [*self.conditions].index(code)
+        place = self.conditions.index(self.description.group(table, code))
         return ResponseGroup(_CONDITIONS, frozenset(np.flatnonzero(self.of_conditions.members[place]).tolist()))
 
-    def columns(self, level: DescribedLevel) -> slice:
-        """Where the groups of a level stand among those of its kind of areas."""
-        before = [len(other.groups) for other in self.levels[level.areas]]
-        place = self.levels[level.areas].index(level)
-        return slice(sum(before[:place]), sum(before[: place + 1]))
+    @cached_property
+    def spaces(self) -> Mapping[str, tuple[tuple[ResponseGroup, ...], ...]]:
+        """By kind of areas the groups of its levels; of one level more than once if tables define them differently."""
+        found: dict[str, dict[tuple[ResponseGroup, ...], None]] = {kind: {} for kind in self.levels}
+        for table, level in self.wanted:
+            found[level.areas].setdefault(self.groups(table, level))
+        return {kind: tuple(spaces) for kind, spaces in found.items()}
+
+    def columns(self, table: DescribedTable, level: DescribedLevel) -> slice:
+        """Where the groups of a level, as a table defines them, stand among those of its kind of areas."""
+        spaces, groups = self.spaces[level.areas], self.groups(table, level)
+        first = sum(map(len, spaces[: spaces.index(groups)]))
+        return slice(first, first + len(groups))
 
     def measured_at(self, level: DescribedLevel, *, published: bool) -> list[DescribedTable]:
         """The tables of a level, of which published totals decide the detail, or not."""
@@ -154,8 +166,7 @@ class _BlockLevels:
             where="true",
             responses=responses,
             spaces={
-                kind: tuple(self.group(code) for level in levels for code in level.groups)
-                for kind, levels in self.levels.items()
+                kind: tuple(group for groups in spaces for group in groups) for kind, spaces in self.spaces.items()
             },
             attribute=self.cells.combination,
             category=self.cells.class_of.astype(np.uint16),
@@ -240,23 +251,32 @@ def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave
 
     levels = [level for some in of.levels.values() for level in some]
     sliced = [
-        SlicedLevel(level.areas, of.columns(level), cells[table.name], groups(table, level))
+        SlicedLevel(level.areas, of.columns(table, level), cells[table.name], groups(table, level))
         for level in levels
         for table in of.measured_at(level, published=False)
     ]
-    listed = {}
-    for level in levels:
-        if tables := of.measured_at(level, published=True):
-            by_name = {table.name: groups(table, level) for table in tables}
-            listed[level] = _listed(exact, level, by_name, cells)
+    by_totals = [(table, level) for level in levels for table in of.measured_at(level, published=True)]
+    alike: dict[tuple[DescribedLevel, int], list[DescribedTable]] = {}
+    for table, level in by_totals:
+        alike.setdefault((level, of.columns(table, level).start), []).append(table)
+    listed = {
+        (level, first): _listed(
+            exact, level, {table.name: groups(table, level) for table in tables}, cells, of.columns(tables[0], level)
+        )
+        for (level, first), tables in alike.items()
+    }
     yield from measure_slices(exact.counted(), areas, exact.tabulation, sliced, [*listed.values()], ledger, entropy)
-    for level, counts in listed.items():
-        for table in of.measured_at(level, published=True):
-            yield from counts.measure(table.name, groups(table, level), ledger, entropy)
+    for table, level in by_totals:
+        counts = listed[level, of.columns(table, level).start]
+        yield from counts.measure(table.name, groups(table, level), ledger, entropy)
 
 
 def _listed(
-    exact: FileCounts, level: DescribedLevel, tables: Mapping[str, LevelGroups], cells: Mapping[str, CellSums]
+    exact: FileCounts,
+    level: DescribedLevel,
+    tables: Mapping[str, LevelGroups],
+    cells: Mapping[str, CellSums],
+    columns: slice,
 ) -> ListedLevel:
     """The groups of a level that totals list, in areas that there are."""
     published = exact.published[f"{next(iter(tables))}/{level.name}"]
@@ -270,7 +290,7 @@ def _listed(
         wanted |= needs_cells(groups.family, groups.choosing.choice(total))
     return ListedLevel(
         kind=level.areas,
-        columns=exact.of.columns(level),
+        columns=columns,
         area=at[here],
         group=published.group[here],
         published=total,
