@@ -49,6 +49,11 @@ class BlockFile:
     chosen: frozenset[int] | None = None
     housing_units: HousingUnitFile | None = None
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the public files that lie beside the records."""
+        return (self.file, self.housing_units.file) if self.housing_units else (self.file,)
+
 
 @dataclass(frozen=True, slots=True)
 class BlockAreas:

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import polars as pl
 import pytest
 
 import yupana
@@ -182,6 +183,22 @@ def test_a_table_may_define_groups_of_its_own(tmp_path: Path) -> None:
         here = {str(value): int(n) for code, value, n in rows if code == "old" and int(n)}
         decides = "sex" if table == "own" else "age"
         assert here == Counter(person[column] for person in counted if person[decides] in condition)
+
+
+def test_frames_of_records_and_blocks_make_the_release_of_their_files(tmp_path: Path) -> None:
+    data = write(tmp_path / "data", *a_world(Random(4)))  # noqa: S311 (a test)
+    frames = {
+        path.stem: pl.read_csv(path, separator="|" if path.suffix == ".txt" else ",", infer_schema=False)
+        for path in data.iterdir()
+        if path.suffix
+    }
+    of_files = yupana.run("tables", DOCUMENT, data, tmp_path / "files", seed=1)
+    release = yupana.run("tables", DOCUMENT, frames, tmp_path / "out", seed=1, synthetic=True)
+    assert all(release.path(table).read_bytes() == of_files.path(table).read_bytes() for table in of_files.tables)
+    assert yupana.check(release).wrong == ()
+    del frames["places"]
+    with pytest.raises(InputError, match=r"places\.parquet: file_present: no such file in the data"):
+        yupana.run("tables", DOCUMENT, frames, tmp_path / "none", seed=1, synthetic=True)
 
 
 def refused(tmp_path: Path, name: str, text: str) -> str:

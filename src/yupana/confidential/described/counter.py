@@ -66,8 +66,9 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
     takes = frozenset({"totals"})
 
     def frames(self, config: Description) -> Mapping[str, str]:
-        """The files of the description."""
-        return dict.fromkeys((file.name for file in config.record_files), "parquet")
+        """The files of the description, and the public ones of blocks that lie beside them."""
+        public = config.blocks.files if config.blocks else ()
+        return dict.fromkeys((*(file.name for file in config.record_files), *public), "parquet")
 
     def is_checked(self, config: Description) -> bool:
         """Unless areas are made of blocks: then tables may have hundreds of millions of rows, as SafeTab's."""
