@@ -20,7 +20,7 @@ from yupana.confidential.phsafe import ExactCounts, checked_census, count, measu
 from yupana.confidential.safetab import households as run_h
 from yupana.confidential.safetab import persons as run_p
 from yupana.confidential.safetab.counter import checked_records
-from yupana.confidential.safetab.measure_persons import Measurer
+from yupana.confidential.safetab.measure_persons import measure_persons
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
@@ -174,14 +174,13 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
         plan = PERSONS.plan(Parameters(config, iterations), accounting="tight")
         with checked_records(data, run_p.KIND, config.settings, iterations, None) as records:
             exact = run_p.PersonsCounter().count(records, Parameters(config, iterations), plan, keep=True)
-            ((_, areas, slices),) = exact.passes
 
         def release(plan: Plan, run: int) -> Floats:
-            measurer = Measurer(config, iterations, areas, Ledger(plan), SeededEntropy(run), "us")
+            measured = measure_persons(exact, config, iterations, Ledger(plan), SeededEntropy(run))
             # Of each group its total, and which table it got.
             groups = {
                 (noisy.measurement.level, int(area), int(iteration)): (int(cells.sum()), noisy.choice)
-                for noisy in measurer.measure(slices)
+                for noisy in measured
                 for area, iteration, cells in zip(noisy.area.places, noisy.iteration.places, noisy.counts, strict=True)
             }
             return np.array([value for key in sorted(groups) for value in groups[key]], dtype=np.float64)
