@@ -201,6 +201,17 @@ def test_frames_of_records_and_blocks_make_the_release_of_their_files(tmp_path: 
         yupana.run("tables", DOCUMENT, frames, tmp_path / "none", seed=1, synthetic=True)
 
 
+@pytest.mark.parametrize("name", ["column_0", "column_1", "block", "live", "n", "number"])
+def test_a_column_of_blocks_may_have_any_name(name: str, tmp_path: Path) -> None:
+    world = a_world(Random(5))  # noqa: S311 (a test)
+    bare = yupana.exact("tables", DOCUMENT, write(tmp_path / "data", *world), tmp_path / "bare")
+    data = write(tmp_path / "other", *world)
+    (data / "places.txt").write_text((data / "places.txt").read_text().replace("TOWN", name), encoding="utf-8")
+    renamed = json.loads(json.dumps(DOCUMENT).replace("TOWN", name))
+    exact = yupana.exact("tables", renamed, data, tmp_path / "out")
+    assert all(exact.path(table).read_bytes() == bare.path(table).read_bytes() for table in bare.tables)
+
+
 def refused(tmp_path: Path, name: str, text: str) -> str:
     data = write(tmp_path / "data", *a_world(Random(3)))  # noqa: S311 (a test)
     (data / name).write_text(text, encoding="utf-8")

@@ -118,7 +118,8 @@ def find_areas(db: duckdb.DuckDBPyConnection, blocks: BlockFile, kinds: Sequence
     some = f"FROM blocks WHERE {in_chosen(first, blocks)}"
     db.execute(f"""
         CREATE OR REPLACE TABLE pieces AS SELECT *, (row_number() OVER (ORDER BY {order}) - 1)::INTEGER AS piece
-        FROM (SELECT {values}, coalesce(max(housing_units), 1) > 0 AS live {some} GROUP BY {order})
+        FROM (SELECT {order}, coalesce(max(n), 1) > 0 AS live FROM (SELECT {values}, housing_units AS n {some})
+            GROUP BY {order})
         """)
     key = block_number([named(column.name) for column in blocks.key], blocks.key)
     db.execute(f"""

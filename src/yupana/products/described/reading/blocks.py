@@ -69,6 +69,9 @@ def _columns(doc: DescriptionDocument, place: str, told: object, taken: Collecti
     for name, digits in read_table(place, told, doc.faults).items():
         if not is_text(name) or '"' in name or name.lower() in {other.lower() for other in taken}:
             doc.faults.append(f"{place}.{name}: must be the name of a column, without quotes, that stands once")
+        if name.lower() == "housing_units":
+            text = "is the number of homes of a block, which no area is made of; blocks.housing_units names its file"
+            doc.faults.append(f"{place}.{name}: {text}")
         taken = (*taken, name)
         if not (isinstance(digits, Number) and digits.isdecimal() and 1 <= int(digits) <= _MOST_DIGITS):
             doc.faults.append(f"{place}.{name}: must be how many digits it has, 1 to {_MOST_DIGITS}")
