@@ -81,6 +81,8 @@ class Column:
             return self.saying
         if self.blank_is_last:
             return f"{self.numbers.rule}, or {self.blank}"
+        if len(self.words) > 6:
+            return f"one of {len(self.words):,} codes, such as {', '.join(self.words[:3])}"
         if len(self.domain) <= 6:
             text = ", ".join(map(self.written, sorted(self.domain)))
         else:

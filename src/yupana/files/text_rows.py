@@ -44,7 +44,7 @@ def _rows(where: str, lines: list[str], columns: tuple[str, ...], faults: list[s
     read = csv.reader(lines, delimiter=separator)
     header = [name.strip() for name in next(read, [])]
     lost = [column for column in dict.fromkeys(columns) if column not in header]
-    faults += [f"{where} has no column {column}" for column in lost]
+    faults += [f"{where} has no column {column}; it has {', '.join(header)}" for column in lost]
     for fields in read if not lost else ():
         if not any(field.strip() for field in fields):
             continue

@@ -134,6 +134,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "consistent counts": (_set("postprocess", {"consistent": True}), "postprocess: consistent needs areas"),
     "coterminous areas": (_set("postprocess", {"coterminous": True}), "postprocess: coterminous needs areas"),
     "areas of a column": (_set("areas", "sexes", {"column": "people.sex"}), "areas.sexes: where there is a file of"),
+    "areas of others": (
+        _set("areas", "side", {"from": "state", "of": {"01": "N", "02": "S"}}),
+        "areas.side: where there is a file of",
+    ),
     "areas of nothing": (
         _set("areas", "city", "blocks", ["CTY"]),
         "is 'CTY'; did",
@@ -160,10 +164,22 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "origin.missing: must be a code that is not listed",
     ),
     "too many codes": (_set(*RESPONSE, "codes", [str(i) for i in range(16_384)]), "at most 16,383 are allowed"),
-    "more than all columns": (_set(*RESPONSE, "most", 4), "origin.most: must be a whole number from 1 to"),
+    "more than all columns": (_set(*RESPONSE, "most", 9), "origin.most: must be a whole number from 1 to"),
     "a column that is part of a block": (
         _set("files", "people", "columns", "BLOCK", {"whole": [0, 9]}),
         "or part of a",
+    ),
+    "a table by a response": (
+        _set("tables", "sexes", "by", ["people.origin"]),
+        "is neither a column nor a recode; it is a response, which makes groups",
+    ),
+    "a condition on answers": (
+        _set("tables", "sexes", "where", {"people.O1": "10"}),
+        "it holds answers of a response, which makes groups",
+    ),
+    "a recode of blocks": (
+        _set("recodes", "half", {"column": "people.BLOCK", "classes": {"low": "0-1"}}),
+        "it is of the key of blocks, which makes areas",
     ),
     "an unknown response": (_set("groups", "islands", "response", "people.orign"), "did you mean people.origin"),
     "a code of no response": (_set("groups", "islands", "codes", ["31"]), "no code of people.origin is '31'"),
@@ -175,7 +191,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "group A is in another list",
     ),
     "a list without a file": (_set(*LIST, "file", "none.txt"), "none.txt: No such file"),
-    "a list without a column": (_set(*LIST, "code", "GRUP"), "has no column GRUP"),
+    "a list without a column": (_set(*LIST, "code", "GRUP"), "has no column GRUP; it has GROUP, NAME, DEPTH, ALONE"),
     "members without a column": (_set(*LIST, "members", "code", "COD"), "has no column COD"),
     "flags of no column": (
         _set(*LIST, "alone", {"ALON": "yes"}),
@@ -262,6 +278,22 @@ def test_every_fault_is_named_at_once(folder: Path) -> None:
     with pytest.raises(yupana.ConfigError) as raised:
         read(folder, document)
     assert all(FAULTS[name][1] in str(raised.value) for name in changes)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("a code of no response", "a list without a file", "a list without a column", "areas of nothing"),
+        *("areas of others", "nine columns"),
+    ],
+)
+def test_a_fault_brings_no_others_of_what_reads_it(fault: str, folder: Path) -> None:
+    document = tomllib.loads(DOCUMENT)
+    FAULTS[fault][0](document)
+    with pytest.raises(yupana.ConfigError) as raised:
+        read(folder, document)
+    _, *told = str(raised.value).splitlines()
+    assert len(told) == 1
 
 
 def test_public_files_may_lie_in_another_folder(

@@ -41,7 +41,8 @@ def test_the_description_itself_has_none() -> None:
 def test_two_levels_of_a_table_must_not_publish_one_group() -> None:
     budget = {"side": "1", "side-by-sex": "1"}
     assert faults(tables__sexes__budget=budget) == [
-        "tables.sexes.budget: group * of side is published by two levels",
+        "tables.sexes.budget: levels side and side-by-sex both publish group * of side; "
+        "a group of areas goes with one level alone",
     ]
 
 

@@ -106,6 +106,7 @@ class AreaReader:
         if self.blocks and told.keys() & {"column", "from", "first", "of"}:
             text = "where there is a file of blocks, areas are made of these (blocks) or hold everything (code)"
             self.doc.faults.append(f"{place}: {text}")
+            return AreaKind(name, "", ("1",), ((0,),), labels)
         if "from" in told:
             return self._area_above(name, told, labels)
         if "column" not in told:

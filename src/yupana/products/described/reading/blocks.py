@@ -123,6 +123,8 @@ def _nowhere(
     known = {column.name: column for column in columns}
     found: dict[str, int] = {}
     for name, value in read_table(f"{place}.nowhere", told.get("nowhere", {}), doc.faults).items():
+        if not known:
+            break
         if name in known:
             found.update((name, number) for number in _values(doc, f"{place}.nowhere.{name}", [value], known[name]))
         else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from yupana.errors import nearest
 from yupana.files.document import check_keys, read_table
 from yupana.plan.predicates import Where
-from yupana.products.described.description import DescribedColumn, in_join
+from yupana.products.described.description import DescribedColumn, DescribedFile, in_join
 from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.records import whole_range
 
@@ -28,11 +28,14 @@ class ConditionReader:
     doc : DescriptionDocument
     columns : mapping of str to DescribedColumn
         By ``file.column``.
+    files : mapping of str to DescribedFile
+        What they hold beside these columns.
     recodes : dict of name to Classified
     """
 
     doc: DescriptionDocument
     columns: Mapping[str, DescribedColumn]
+    files: Mapping[str, DescribedFile]
     recodes: dict[str, Classified] = field(default_factory=dict)
 
     def read_recodes(self) -> None:
@@ -56,7 +59,8 @@ class ConditionReader:
             return self.recodes[name]
         if isinstance(name, str) and name not in self.columns:
             known = (*self.columns, *self.recodes)
-            self.doc.faults.append(f"{place}: {name!r} is neither a column nor a recode{nearest(name, known)}")
+            advice = self._other(name) or nearest(name, known)
+            self.doc.faults.append(f"{place}: {name!r} is neither a column nor a recode{advice}")
             return None
         column = self.column(place, name)
         if column is None:
@@ -69,9 +73,21 @@ class ConditionReader:
         if isinstance(name, str) and name in self.columns:
             return self.columns[name]
         there = f"; there are {', '.join(self.columns)}" if self.columns else ""
-        known = nearest(str(name), self.columns) or there
+        known = self._other(name) or nearest(str(name), self.columns) or there
         self.doc.faults.append(f"{place}: {name!r} is no column, such as persons.AGE{known}")
         return None
+
+    def _other(self, name: object) -> str:
+        """What else of a file is meant, which tells no cells apart; empty if nothing is."""
+        file, _, rest = str(name).partition(".")
+        of = self.files.get(file)
+        if of and rest in of.responses:
+            return "; it is a response, which makes groups: name it under groups or group_lists"
+        if of and rest in {column.name for column in of.blocks}:
+            return "; it is of the key of blocks, which makes areas: name it under areas as blocks"
+        if of and any(rest in response.columns for response in of.responses.values()):
+            return "; it holds answers of a response, which makes groups: name that under groups or group_lists"
+        return ""
 
     def where(self, place: str, told: object, allowed: Sequence[str] = ()) -> Where:
         """A condition: for each column one value, or several."""

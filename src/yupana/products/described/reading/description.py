@@ -3,6 +3,7 @@
 docs/tables.md tells what each key means.
 """
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -72,7 +73,8 @@ def parse(document: object, folder: Path, faults: list[str]) -> Description | No
     if faults:
         document = {key: value for key, value in document.items() if key in {*_KEYS, *_OPTIONAL}}
     of_parts: list[str] = []
-    found = _read(DescriptionDocument(document, folder, of_parts))
+    # What is read is put in its place in a copy: what stands behind a fault is sought in the document as it was.
+    found = _read(DescriptionDocument(deepcopy(document), folder, of_parts))
     if of_parts:
         later_faults(
             document, of_parts, lambda told, check: _faults(DescriptionDocument(told, folder, []), check=check)
@@ -96,7 +98,7 @@ def _read(doc: DescriptionDocument, *, check: bool = True) -> Description | None
     records.read()
     if doc.faults:
         return None
-    conditions = ConditionReader(doc, records.columns)
+    conditions = ConditionReader(doc, records.columns, records.files)
     conditions.read_recodes()
     if doc.faults:
         return None

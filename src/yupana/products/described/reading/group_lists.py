@@ -63,6 +63,7 @@ def _list(
         return {}, GroupList({})
     label = told.get("label", told["code"])
     rows: dict[str, TextRow] = {}
+    before = len(doc.faults)
     for row in read_rows(f"{place}.file", doc.folder / told["file"], (told["code"], label), doc.faults):
         code, where = row.values[told["code"]], f"{place}.file: {told['file']}: line {row.line}"
         if code in rows:
@@ -71,7 +72,9 @@ def _list(
             doc.faults.append(f"{where}: {told['code']} must be a code without |, and {label} a text")
         rows.setdefault(code, row)
     if not rows:
-        doc.faults.append(f"{place}.file: lists no group")
+        if len(doc.faults) == before:
+            doc.faults.append(f"{place}.file: lists no group")
+        return {}, GroupList({})
     read = GroupList({code: row.values for code, row in rows.items()})
     alone = (
         set(_chosen(doc, f"{place}.alone", told["alone"], {place.partition(".")[2]: read}))

@@ -36,7 +36,9 @@ def read_responses(
         column, labels = read_coded(doc, place, name, of)
         if len(column.words) - bool(column.blank) > MOST_CODES:
             doc.faults.append(f"{place}.codes: at most {MOST_CODES:,} are allowed")
-        found[name] = MultipleResponse(file, name, columns, column, labels, _most(doc, place, of, len(columns)))
+        found[name] = MultipleResponse(
+            file, name, columns, column, labels, _most(doc, place, of, len(columns) or MOST_COLUMNS)
+        )
     return found
 
 
@@ -57,7 +59,7 @@ def _columns(doc: DescriptionDocument, place: str, told: object, used: Collectio
 
 def _most(doc: DescriptionDocument, place: str, of: dict[str, Any], columns: int) -> int:
     most = of.get("most", Number(columns))
-    if isinstance(most, Number) and most.isdecimal() and 1 <= int(most) <= max(columns, 1):
+    if isinstance(most, Number) and most.isdecimal() and 1 <= int(most) <= columns:
         return int(most)
     doc.faults.append(f"{place}.most: must be a whole number from 1 to the number of columns, {columns}")
     return 1

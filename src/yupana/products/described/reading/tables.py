@@ -1,10 +1,9 @@
 """Read the tables of a description: what they count, their cells, levels, limits and budgets. Public."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from typing import Any, Final
 
 from yupana.errors import nearest
@@ -116,12 +115,12 @@ class TableReader:
         if len(self.doc.faults) > before:
             return None
         of = tuple(level for name, level in self.levels.items() if name in budgets)
-        shown = Counter((level.areas, code) for level in of for code in level.groups)
-        self.doc.fault_each(
-            f"{place}.budget",
-            "is published by two levels",
-            (f"group {code} of {areas}" for (areas, code), times in shown.items() if times > 1),
-        )
+        for one, other in combinations(of, 2):
+            both = [*filter({*other.groups}.__contains__, one.groups)] if one.areas == other.areas else []
+            if both:
+                text = f"levels {one.name} and {other.name} both publish group {both[0]} of {one.areas}"
+                more = f" (and {len(both) - 1} others)" if both[1:] else ""
+                self.doc.faults.append(f"{place}.budget: {text}{more}; a group of areas goes with one level alone")
         return DescribedTable(
             name, title, counts, universe, limit, columns, labels, cells, sums, of, budgets, stated, groups, detail,
             numbers=self.numbers,
