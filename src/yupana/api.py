@@ -691,6 +691,7 @@ def compare(
     seed: int | None = None,
     set: Values | None = None,  # noqa: A002 (as on the command line)
     accounting: "Accounting | None" = None,
+    codes: Place | None = None,
     memory: int | None = None,
     overwrite: bool = False,
     progress: Listener | bool = False,
@@ -737,7 +738,7 @@ def compare(
     from yupana.confidential.described.side_by_side import write_side_by_side
     from yupana.products.disclosure_control.choice import DEFAULT, read_methods
 
-    asked = ask(product, config, set=set, columns=columns, accounting=accounting)
+    asked = ask(product, config, set=set, columns=columns, accounting=accounting, codes=codes)
     if "compare" not in asked.listing.takes:
         raise ConfigError(f"{asked.product.key} takes no compare; describe its tables (docs/tables.md)")
     chosen = read_methods(DEFAULT if methods is None else methods)
