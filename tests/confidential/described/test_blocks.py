@@ -212,6 +212,32 @@ def test_a_column_of_blocks_may_have_any_name(name: str, tmp_path: Path) -> None
     assert all(exact.path(table).read_bytes() == bare.path(table).read_bytes() for table in bare.tables)
 
 
+def test_totals_that_decide_detail_may_list_areas_that_are_left_out(tmp_path: Path) -> None:
+    """Two tables by one list of totals, one of which defines a group otherwise; then nobody lives anywhere."""
+    budget = {"town-by-all": 1, "all-by-all": 1}
+    tables = {"totals": {"counts": "people", "budget": budget}}
+    for name, own in (("plain", {}), ("own", {"groups": {"old": {"people.sex": "f"}}})):
+        steps, of_all = [["f_" + name], [name, "f_" + name]], {"f_" + name: []}
+        detail = {"steps": steps, "thresholds": [5], "published": True}
+        sexes = {"counts": "people", "by": ["people.sex"], "margins": of_all, "budget": budget}
+        tables[name] = sexes | own | {"detail": detail}
+    persons, places, homes = a_world(Random(2))  # noqa: S311 (a test)
+    data = write(tmp_path / "data", persons, places, homes)
+    first = yupana.run("tables", {**DOCUMENT, "tables": {"totals": tables["totals"]}}, data, tmp_path / "first", seed=1)
+    document = {**DOCUMENT, "tables": tables}
+    exact = yupana.exact("tables", document, data, tmp_path / "out", totals=first.path("totals"))
+    everyone = [person for person in persons if person["ST"] != "4"]
+    due = {"plain": Counter(p["sex"] for p in everyone if p["age"] in "23"), "own": Counter(p["sex"] for p in everyone)}
+    due["own"]["m"] = 0
+    for name, counts in due.items():
+        columns = exact.columns(name)
+        rows = zip(columns["REGION_TYPE"], columns["ITERATION_CODE"], columns["sex"], columns["COUNT"], strict=True)
+        assert {str(sex): int(n) for kind, code, sex, n in rows if (kind, code) == ("all", "old")} == dict(counts)
+    (data / "homes.csv").write_text("place,n\n1001,0\n", encoding="utf-8")
+    bare = yupana.exact("tables", document, data, tmp_path / "bare", totals=first.path("totals"))
+    assert not any(len(bare.columns(table)["COUNT"]) for table in bare.tables)
+
+
 def refused(tmp_path: Path, name: str, text: str) -> str:
     data = write(tmp_path / "data", *a_world(Random(3)))  # noqa: S311 (a test)
     (data / name).write_text(text, encoding="utf-8")

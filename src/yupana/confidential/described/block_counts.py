@@ -280,9 +280,10 @@ def _listed(
 ) -> ListedLevel:
     """The groups of a level that totals list, in areas that there are."""
     published = exact.published[f"{next(iter(tables))}/{level.name}"]
-    at, here = published.area, np.ones(len(published.area), dtype=bool)
+    ids = exact.areas.ids[level.areas]
+    # The one area of everything is left out, too, where no housing unit stands.
+    at, here = published.area, np.full(len(published.area), len(ids) > 0)
     if exact.of.description.areas[level.areas].blocks:
-        ids = exact.areas.ids[level.areas]
         at, here = np.searchsorted(ids, published.area), np.isin(published.area, ids)
     total = published.total[here]
     wanted: Flags = np.zeros(len(total), dtype=bool)

@@ -367,7 +367,8 @@ class TableReader:
         strange = [level for level in by_level if level not in levels]
         self.doc.fault_each(place, "is no level of the table", map(repr, strange))
         found = {}
-        for level, of in by_level.items():
+        # Where steps are wrong, which is said of them, nobody knows how many numbers there must be.
+        for level, of in by_level.items() if number > 0 else ():
             numbers = (
                 tuple(int(n) for n in of if isinstance(n, Number) and n.isdecimal()) if isinstance(of, list) else ()
             )
