@@ -12,7 +12,7 @@ import pytest
 
 import yupana
 from yupana.confidential.tabulate import groups as engine
-from yupana.errors import InputError
+from yupana.errors import ConfigError, InputError
 
 CODES = ("10", "20", "30", "40")
 GROUPS: dict[str, dict[str, Any]] = {
@@ -291,3 +291,10 @@ def test_a_release_by_blocks_is_checked_and_names_its_public_files(tmp_path: Pat
     assert "|block|" in text
     path.write_text(text.replace("|block|", "|blok|", 1), encoding="utf-8")
     assert yupana.check(release).wrong
+
+
+def test_other_methods_are_not_set_beside_areas_of_blocks(tmp_path: Path) -> None:
+    data = write(tmp_path / "data", *a_world(Random(0)))  # noqa: S311 (a test)
+    with pytest.raises(ConfigError, match="compare takes no description with a file of blocks"):
+        yupana.compare("tables", DOCUMENT, data, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
