@@ -124,6 +124,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "no digits": (_set("blocks", "key", "BLOCK", 0), "blocks.key.BLOCK: must be how many digits it has, 1 to 18"),
     "a column of blocks twice": (_set("blocks", "columns", "state", 2), "blocks.columns.state: must be the name of"),
     "homes as a column": (_set("blocks", "columns", "Housing_Units", 2), "is the number of homes of a block"),
+    "homes without a number": (
+        _set("blocks", "housing_units", {"file": "homes", "block": "b", "n": "h"}),
+        "blocks.housing_units",
+    ),
     "blocks that are records": (_set("blocks", "file", "People"), "blocks.file: People is a file of records"),
     "blocks in a folder": (_set("blocks", "file", "a/b"), "blocks.file: a name is letters"),
     "a choice of other columns": (_set("blocks", "only", {"CITY": ["001"]}), "may choose values of STATE"),

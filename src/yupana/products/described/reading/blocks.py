@@ -53,7 +53,7 @@ def _housing_units(doc: DescriptionDocument, told: dict[str, Any]) -> HousingUni
     place, names = "blocks.housing_units", ("file", "block", "number")
     of = read_table(place, told["housing_units"], doc.faults)
     check_keys(place, of, names, doc.faults)
-    if not all(doc.is_text(f"{place}.{name}", of[name]) for name in names if name in of) or len(of) < len(names):
+    if not all(doc.is_text(f"{place}.{name}", of[name]) for name in names if name in of) or not of.keys() >= set(names):
         return None
     doc.check_name(f"{place}.file", of["file"])
     taken = [told.get("file"), *read_table("files", doc.told.get("files"), [])]
