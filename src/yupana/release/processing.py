@@ -1,6 +1,7 @@
 """The words in which a release says what was done to its tables after they were measured."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 RECORD: Final = "postprocessing"
 """The entry of the manifest that lists what was done after the measurements, in order."""
@@ -21,3 +22,9 @@ ACCURACY: Final = " accuracy"
 
 SINGLE_TABLE: Final = "single table"
 """The product of a table that was postprocessed without the manifest of its release."""
+
+
+def leaves_out_small(manifest: Mapping[str, Any]) -> bool:
+    """Whether rows were left out because their noisy count was small; those that are there are then off more often."""
+    parameters = manifest.get("parameters") or {}
+    return parameters.get("zero_suppression_chance") not in {"None", "0", None} or "leave_out" in parameters

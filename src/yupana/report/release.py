@@ -10,6 +10,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.persons import DETAILED_ONLY
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.release.processing import leaves_out_small
 from yupana.report.criteria import criteria_sections
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
 from yupana.report.groups import sizes_section
@@ -41,6 +42,7 @@ def write_release_report(
         "release.html",
         plan=plan,
         manifest=manifest,
+        left_out=leaves_out_small(manifest),
         symbol=plan.mechanism.symbol,
         unbounded=plan.loss(lambda m: m.sensitivity.unbounded),
         bounded=plan.loss(lambda m: m.sensitivity.bounded),

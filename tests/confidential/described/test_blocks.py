@@ -278,6 +278,17 @@ def test_a_record_elsewhere_is_left_out_and_no_message_tells_its_block(tmp_path:
     assert all(with_it.path(table).read_bytes() == bare.path(table).read_bytes() for table in bare.tables)
 
 
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_report_says_that_small_counts_were_left_out(tmp_path: Path, *, left_out: bool) -> None:
+    data = write(tmp_path / "data", *a_world(Random(1)))  # noqa: S311 (a test)
+    told = {"share": "1/10", "steps": [["everyone"], ["sexes", "everyone"]], "thresholds": [10]}
+    told |= {"leave_out": {"block": "0.9"}} if left_out else {}
+    sexes = DOCUMENT["tables"]["sexes"] | {"detail": told}
+    page = tmp_path / "page.html"
+    yupana.run("tables", {**DOCUMENT, "tables": {"sexes": sexes}}, data, tmp_path / "out", report=page)
+    assert ("noisy count was small were left out" in page.read_text("utf-8")) == left_out
+
+
 def test_a_release_by_blocks_is_checked_and_names_its_public_files(tmp_path: Path) -> None:
     data = write(tmp_path / "data", *a_world(Random(0)))  # noqa: S311 (a test)
     release = yupana.run("tables", {**DOCUMENT, "postprocess": {"non_negative": True}}, data, tmp_path / "out", seed=2)

@@ -22,7 +22,7 @@ from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, unreadable
 from yupana.products import family_of
 from yupana.products.tables import Family
-from yupana.release.processing import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION
+from yupana.release.processing import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION, leaves_out_small
 from yupana.release.release import Release
 
 Key = tuple[str, ...]
@@ -59,7 +59,7 @@ class NoisyTables:
     def notes(self) -> tuple[str, ...]:
         """What an interval covers and what not."""
         parameters = self.release.manifest.get("parameters") or {}
-        small = parameters.get("zero_suppression_chance") not in {"None", "0", None} or "leave_out" in parameters
+        small = leaves_out_small(self.release.manifest)
         suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.release.record)
         return (
             "of the count that was tabulated, over the draw of the noise; errors in the records are not in it",
