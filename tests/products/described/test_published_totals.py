@@ -186,6 +186,8 @@ def test_what_is_no_table_of_totals_is_refused(tmp_path: Path, people: list[Pers
 def test_totals_are_wanted_exactly_where_they_decide(tmp_path: Path, real: Path, totals: Path) -> None:
     with pytest.raises(YupanaError, match="the detail of sexes needs published totals; name a table with --totals"):
         yupana.run("tables", BY_SIZE, real, tmp_path / "out")
+    with pytest.raises(YupanaError, match="is a folder; name the table in it that has the totals"):
+        yupana.run("tables", BY_SIZE, real, tmp_path / "out", totals=totals.parent)
     with pytest.raises(YupanaError, match="no detail of people is decided by published totals"):
         yupana.run("tables", document(), real, tmp_path / "out", totals=totals)
     with pytest.raises(YupanaError, match="or published = true for totals of another release"):

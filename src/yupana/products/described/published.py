@@ -95,6 +95,8 @@ def read_source(description: Description, path: Path) -> PublishedSource:
     OutputError
         If it lies in a release that is confidential.
     """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the table in it that has the totals")
     try:
         told: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
     except OSError as error:
