@@ -165,6 +165,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
                 "truncation_key": config.truncation_key,
                 **({"totals": dict(source.told)} if source else {}),
                 **({"leave_out": small} if (small := _left_out(config)) else {}),
+                **({"remarks": remarks} if (remarks := _remarks(source)) else {}),
             },
             taken_as_public=(*TABLES.taken_as_public(config), *([source.taken_as_public] if source else [])),
             log={
@@ -281,6 +282,12 @@ def _published(config: Description, totals: Path | None, out: Path | None) -> Pu
     if out is not None and in_output(totals, out):
         raise OutputError(f"{totals} lies in {out} and would go with what is replaced there; name another folder")
     return read_source(config, totals)
+
+
+def _remarks(source: PublishedSource | None) -> list[str]:
+    """What should be known of the totals that decide detail."""
+    empty = [name for name, of in source.by_level.items() if not len(of.total)] if source else []
+    return [f"the totals list no group of {', '.join(empty)}; their budgets buy nothing"] if empty else []
 
 
 def _left_out(config: Description) -> dict[str, dict[str, str]]:
