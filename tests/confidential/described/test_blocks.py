@@ -260,6 +260,7 @@ PEOPLE = "ST,BLK,age,sex,tongue,o1,o2,o3\n"
         ("places.txt", "TOWN|BLK|ST\n1|001|1\n", "places.txt: domain: TOWN must be 00 to 99 (a code of 2 digits)"),
         ("places.txt", "TOWN|BLK\n01|001\n", "places.txt: columns_present: missing column ST in the header"),
         ("places.txt", "TOWN|BLK|ST\n", "places.txt: not_empty: the file has no block"),
+        ("places.txt", "TOWN|BLK|ST\n01|001|8\n", "places.txt: not_empty: no block has a value of ST that blocks.only"),
         ("homes.csv", "place,n\n1001,x\n", "homes.csv: domain: n must be a whole number"),
         ("homes.csv", "place,n\n1001,1\n1001,2\n", "homes.csv: unique_block: the block is listed more than once"),
     ],

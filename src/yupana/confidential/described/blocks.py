@@ -8,10 +8,10 @@ import duckdb
 
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding
-from yupana.confidential.records.reader import Source, find_source, open_records, place_finding
+from yupana.confidential.records.reader import Source, damaged_parts, find_source, open_records, place_finding
 from yupana.confidential.tabulate.pieces import block_number, in_chosen
 from yupana.files.columns import Column, RecordFile
-from yupana.files.database import named
+from yupana.files.database import STOPS, named
 from yupana.geography.block_file import BlockFile, HousingUnitFile
 from yupana.products.described.description import Description, in_join
 
@@ -61,7 +61,12 @@ def open_blocks(
         source, wrong = find_source(folder, schema)
         if source is not None:
             sources[schema.name] = source
-            wrong = open_records(db, source, schema) or _check(db, source, schema, block)
+            try:
+                wrong = open_records(db, source, schema) or _check(db, source, schema, block)
+            except STOPS:
+                raise
+            except duckdb.Error:
+                wrong = damaged_parts(db, source)
         findings += wrong
     if not findings:
         columns, stand = ", ".join(named(column.name) for column in of_file.columns), "NULL::BIGINT"
@@ -72,6 +77,9 @@ def open_blocks(
             f"CREATE TABLE blocks AS SELECT {columns}, {stand} AS housing_units FROM {_BLOCKS} "
             f"WHERE {in_chosen(named(blocks.key[0].name), blocks)}"
         )
+        if numbers(db, "SELECT count(*) FROM blocks") == (0,):
+            text = f"no block has a value of {blocks.key[0].name} that blocks.only names"
+            findings.append(Finding("not_empty", sources[blocks.file].names[0], text))
     return sources, findings
 
 
