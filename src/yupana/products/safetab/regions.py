@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from yupana.arrays import Ints
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 
 Run = Literal["us", "pr"]
@@ -73,10 +72,6 @@ class RegionType:
     def granularity(self) -> Granularity:
         """Nation and states have the detailed-only iterations; all others the coarse-only ones."""
         return "detailed" if self.base in {"nation", "state"} else "coarse"
-
-    def written(self, numbers: Ints) -> list[str]:
-        """Areas as REGION_ID writes them."""
-        return [str(number).zfill(self.width) for number in numbers.tolist()]
 
 
 REGION_TYPES: Final = (
