@@ -44,6 +44,13 @@ def add(commands: Commands) -> None:
     build.add_argument(
         "--blocks", type=Path, metavar="FILE", help="block, housing_units, gq1 .. gq7: facilities by major type"
     )
+    build.add_argument(
+        "--areas",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="of (block, area), each kind a class; may be repeated",
+    )
     build.add_argument("--live", action="store_true", help="only blocks with a housing unit or group quarters")
     build.add_argument("--overwrite", action="store_true", help="replace an earlier spine in OUT")
     build.add_argument("--json", action="store_true", help="print the manifest")
@@ -58,7 +65,8 @@ def add(commands: Commands) -> None:
     report = verbs.add_parser("report", help="an HTML page that compares the spine with those of tabulation geography")
     report.set_defaults(command=_report)
     report.add_argument("out", type=Path, metavar="OUT", help="a folder that spine build made")
-    report.add_argument("--boundaries", type=Path, metavar="ZIP", help="TIGER/Line boundaries of areas, for the map")
+    text = "boundaries of areas for the map: a zipped shapefile such as TIGER/Line, GeoJSON or TopoJSON"
+    report.add_argument("--boundaries", type=Path, metavar="FILE", help=text)
     report.add_argument("--to", type=Path, metavar="FILE", help="where to write it (default OUT/report.html)")
 
 
@@ -145,7 +153,7 @@ def _states(text: str) -> tuple[int, ...]:
 
 def _build(options: argparse.Namespace) -> None:
     settings = _settings(options)
-    asked = {"blocks": options.blocks, "overwrite": options.overwrite}
+    asked = {"blocks": options.blocks, "overwrite": options.overwrite, "areas": options.areas}
     manifest = yupana.build_spine(options.grfc, options.out, settings, **asked, progress=True).manifest
     if options.json:
         print_json(manifest)

@@ -42,7 +42,9 @@ class Reference:
     aiannh, cousub, place : ndarray of int32
         AIANNHCE (9999 for none), COUSUBFP and PLACEFP (99999 for none).
     columns : mapping of str to Labels
-        School districts and columns of the user, by the name in the file.
+        School districts and columns of the user, by the name in the file; kinds of areas from other files.
+    assigned : tuple of str
+        Those of the columns that are kinds of areas from other files, whose texts are identifiers of areas.
     """
 
     block: Ints
@@ -50,12 +52,18 @@ class Reference:
     cousub: Indices
     place: Indices
     columns: MappingProxyType[str, Labels]
+    assigned: tuple[str, ...] = ()
 
     def keep(self, kept: Flags) -> "Reference":
         """Return some of the blocks."""
         columns = {name: replace(c, index=c.index[kept]) for name, c in self.columns.items()}
         return Reference(
-            self.block[kept], self.aiannh[kept], self.cousub[kept], self.place[kept], MappingProxyType(columns)
+            self.block[kept],
+            self.aiannh[kept],
+            self.cousub[kept],
+            self.place[kept],
+            MappingProxyType(columns),
+            self.assigned,
         )
 
 

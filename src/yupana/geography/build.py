@@ -14,12 +14,13 @@ import yupana
 from yupana.arrays import Indices
 from yupana.errors import ConfigError, InputError
 from yupana.geography.aian import aian_spine
+from yupana.geography.assignments import read_with_areas
 from yupana.geography.attributes import check_counties, read_attributes
-from yupana.geography.blocks import Reference, read_reference
+from yupana.geography.blocks import Reference
 from yupana.geography.disk import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
 from yupana.geography.entities import listed, targets
 from yupana.geography.optimized import optimized_spine
-from yupana.geography.settings import AREAS, DIGITS, PLACES, QUARTERS, SCHOOLS, SpineSettings
+from yupana.geography.settings import DIGITS, QUARTERS, SCHOOLS, SpineSettings
 from yupana.geography.spine import Spine, check_spine, make_spine
 from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
@@ -57,12 +58,15 @@ class SpineRequest:
         Block attributes.
     out : Path
     overwrite : bool
+    areas : tuple of Path
+        Tables of the areas that blocks lie in, beside the reference file.
     """
 
     reference: Path
     blocks: Path | None
     out: Path
     overwrite: bool = False
+    areas: tuple[Path, ...] = ()
 
 
 def build(settings: SpineSettings, request: SpineRequest, announce: Announce) -> dict[str, Any]:
@@ -81,7 +85,7 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
         raise ConfigError(f"{' and '.join(needs_blocks)} need --blocks FILE, with housing units and group quarters")
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial:
         clock.start("reading the reference file")
-        reference, quarters = read_blocks(settings, request)
+        reference, quarters = read_blocks(settings, request, announce)
         spine = make(settings, reference, quarters, clock)
         clock.start("checking")
         if spine.tree.units(0) != 1:
@@ -109,7 +113,11 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
             "path_sum": "1",
             "inputs": {
                 what: {"file": path.name, "sha256": checksum(path)}
-                for what, path in (("reference", request.reference), ("blocks", request.blocks))
+                for what, path in (
+                    ("reference", request.reference),
+                    ("blocks", request.blocks),
+                    *((f"areas {path.name}", path) for path in request.areas),
+                )
                 if path is not None
             },
             "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
@@ -120,10 +128,13 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
     return manifest
 
 
-def read_blocks(settings: SpineSettings, request: SpineRequest) -> tuple[Reference, Indices | None]:
+def read_blocks(settings: SpineSettings, request: SpineRequest, announce: Announce) -> tuple[Reference, Indices | None]:
     """Read the reference file and block attributes; with ``live``, keep the blocks where something stands."""
-    columns = tuple(name for name in settings.classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
-    reference = read_reference(request.reference, columns, schools=SCHOOLS in settings.classes)
+    schools = SCHOOLS in settings.classes
+    reference, assignments = read_with_areas(request.reference, settings.classes, request.areas, schools=schools)
+    for one in assignments:
+        if one.remark:
+            announce(one.remark)
     if request.blocks is None:
         return reference, None
     attributes = read_attributes(request.blocks, reference)

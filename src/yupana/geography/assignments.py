@@ -1,0 +1,268 @@
+"""Which areas the blocks lie in, from files beside the reference file: the Bureau's, or any table. Public."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.errors import InputError
+from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
+from yupana.geography.blocks import Reference, read_reference
+from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NONE, TOLD, kind_of
+from yupana.geography.published import published_blocks
+from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
+
+_BLOCK: Final = ("block", "blockid", "geocode", "geoid", "geoid20", "geoid10")
+"""What the column of blocks may be called, in any case."""
+
+_BUREAU: Final = re.compile(r"BlockAssign_ST\d{2}_[A-Z]{2}_(\w+)", re.IGNORECASE)
+"""Block assignment files of the Bureau. The kind is in the name, and the code in a column of another name."""
+
+_BUREAU_CODES: Final = ("DISTRICT", "PLACEFP", "COUSUBFP", "AIANNHCE")
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
+_SHORT: Final = 15
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a file says of one kind of areas.
+
+    Attributes
+    ----------
+    kind : str
+    file : str
+        Its name.
+    areas : int
+        How many areas the blocks of the reference file lie in.
+    unknown : int
+        How many of its blocks the reference file does not have; they are passed over.
+    example : str
+        One of these, or ``""``.
+    """
+
+    kind: str
+    file: str
+    areas: int
+    unknown: int
+    example: str
+
+    @property
+    def remark(self) -> str:
+        """What whoever runs it should know, or ``""``."""
+        if not self.unknown:
+            return ""
+        return (
+            f"{self.file}: {self.unknown:,} of its blocks are not in the reference file and were passed over, such as "
+            f"{self.example}"
+        )
+
+
+def read_with_areas(
+    path: Path, classes: Iterable[str], files: Iterable[Path], *, schools: bool
+) -> tuple[Reference, tuple[Assignment, ...]]:
+    """Read a reference file with the areas that other files tell of its blocks.
+
+    Parameters
+    ----------
+    path : Path
+        The reference file.
+    classes : iterable of str
+        Classes of entities of a spine; those that are neither settings nor told by ``files`` are columns to read.
+    files : iterable of Path
+    schools : bool
+        Whether the columns of school districts must be there, too.
+
+    Raises
+    ------
+    InputError
+        As `read_reference` and `assign`.
+    """
+    files = tuple(files)
+    told = {kind for file in files for kind in kinds_of(file)}
+    columns = [name for name in classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS} and name not in told]
+    return assign(read_reference(path, columns, schools=schools), files)
+
+
+def kinds_of(path: Path) -> tuple[str, ...]:
+    """The kinds of areas that a file tells."""
+    with open_delimited(path, (), others=True) as file:
+        return tuple(_kinds(file).values())
+
+
+def assign(reference: Reference, paths: Iterable[Path]) -> tuple[Reference, tuple[Assignment, ...]]:
+    """Add the kinds of areas that files tell to the blocks of a reference file.
+
+    A file is a table with a column of blocks, of 15 or 16 digits, and a column for each kind, empty or all nines for
+    none; or a block assignment file of the Bureau, whose name says the kind. Codes of the Bureau's kinds may be those
+    within the state or county, or whole identifiers; they become whole identifiers. Codes of other kinds are any texts.
+
+    Parameters
+    ----------
+    reference : Reference
+    paths : iterable of Path
+
+    Raises
+    ------
+    InputError
+        If a file is no such table, a block is listed twice, blocks of the reference file are missing, a code is none of
+        its kind, a kind is told twice, or places and the like are told otherwise than by the reference file.
+    """
+    columns, found = dict(reference.columns), list[Assignment]()
+    for path in paths:
+        for kind, column, assignment in _read(path, reference):
+            if told := [one.file for one in found if one.kind.lower() == kind.lower()]:
+                raise InputError(f"{path}: {kind} is told by {told[0]}, too; name one of them")
+            columns[kind] = column
+            found.append(assignment)
+    assigned = tuple(one.kind for one in found)
+    known = published_blocks(reference, nation=False).kinds
+    for one in found:
+        if one.kind in known:
+            _compare(one, reference, known[one.kind], columns[one.kind])
+    return replace(reference, columns=MappingProxyType(columns), assigned=assigned), tuple(found)
+
+
+def _read(path: Path, reference: Reference) -> list[tuple[str, Labels, Assignment]]:
+    with open_delimited(path, (), others=True) as file:
+        block = _blocks(file)
+        at = positions(block, reference.block)
+        unknown = np.flatnonzero(at < 0)
+        missing = np.delete(reference.block, at[at >= 0])
+        if len(missing):
+            shown = ", ".join(f"{code:016d}" for code in missing[:_SHOWN].tolist())
+            raise InputError(
+                f"{path}: {len(missing):,} of {len(reference.block):,} blocks of the reference file are missing, such "
+                f"as {shown}; is it of another vintage? Give every block a row, with an empty field for no area"
+            )
+        example = f"{block[unknown[0]]:016d}" if len(unknown) else ""
+        found = []
+        for name, kind in _kinds(file).items():
+            texts = file.texts(name)
+            index = np.full(len(reference.block), -1, dtype=np.int32)
+            index[at[at >= 0]] = texts.index[at >= 0]
+            rows = np.full(len(reference.block), -1, dtype=np.int64)
+            rows[at[at >= 0]] = np.flatnonzero(at >= 0)
+            column = _used(Labels(index, texts.labels))
+            if kind in KINDS:
+                column = _identifiers(file, name, kind, reference.block, column, rows)
+            told = Assignment(kind, path.name, len(column.labels), len(unknown), example)
+            found.append((kind, column, told))
+        return found
+
+
+def _blocks(file: DelimitedFile) -> Ints:
+    """The blocks of a file, of shape (rows,); 15 digits leave out the block group, which the block repeats."""
+    names = [name for name in file.header if name.lower() in _BLOCK]
+    if not names:
+        raise InputError(f"{file.path}, line 1: no column block; name the column of blocks block, BLOCKID or GEOID")
+    block = file.digits(names[0], _SHORT, most=BLOCK_WIDTH)
+    lengths = file.lengths(names[0])
+    short = lengths == _SHORT
+    whole = np.where(short, block // 10**4 * 10**5 + block % 10**4 // 10**3 * 10**4 + block % 10**4, block)
+    wrong = np.flatnonzero(whole // 10**4 % 10 != whole // 10**3 % 10)
+    if len(wrong):
+        raise file.fault(int(wrong[0]), names[0], "the block group disagrees with the first digit of the block")
+    if repeated := first_repeated(whole):
+        first, again = repeated
+        raise file.fault(
+            again, names[0], f"block {whole[again]:016d} is listed twice; first in line {file.line(first)}"
+        )
+    return whole
+
+
+def _kinds(file: DelimitedFile) -> dict[str, str]:
+    """The kind that each column tells.
+
+    Raises
+    ------
+    InputError
+        If there is none, or one cannot be told apart or used.
+    """
+    others = [name for name in file.header if name.lower() not in _BLOCK]
+    bureau = _BUREAU.match(file.path.name)
+    if bureau:
+        kind = kind_of(bureau[1])
+        codes = [name for name in others if name.upper() in _BUREAU_CODES]
+        if kind not in KINDS or len(codes) != 1:
+            raise InputError(
+                f"{file.path}: not a block assignment file that is known; it needs one of the columns "
+                f"{', '.join(_BUREAU_CODES)}, and a name such as BlockAssign_ST44_RI_VTD.txt"
+            )
+        return {codes[0]: kind}
+    found = {name: kind_of(name) for name in others}
+    if not found:
+        raise InputError(f"{file.path}, line 1: no column but that of blocks; name a column for each kind of areas")
+    for name, kind in found.items():
+        if kind in TOLD:
+            raise InputError(f"{file.path}, column {name}: {kind} is told by the digits of the block or by other kinds")
+        if not _NAME.fullmatch(kind):
+            raise InputError(
+                f"{file.path}, line 1: a kind of areas cannot be called {name!r}; begin with a letter, and use "
+                "letters, digits and _ alone, 40 at most"
+            )
+        if [other for other in found.values() if other.lower() == kind.lower()] != [kind]:
+            raise InputError(f"{file.path}, line 1: {kind} is told by two columns")
+    return found
+
+
+def _used(column: Labels) -> Labels:
+    """A column without the texts that no block of the reference file has."""
+    kept, index = np.unique(column.index, return_inverse=True)
+    none = int(len(kept) > 0 and kept[0] < 0)
+    return Labels((index - none).astype(np.int32), tuple(column.labels[i] for i in kept[none:].tolist()))
+
+
+def _identifiers(file: DelimitedFile, name: str, kind: str, block: Ints, column: Labels, rows: Ints) -> Labels:
+    """Whole identifiers of the areas of one of the Bureau's kinds.
+
+    Raises
+    ------
+    InputError
+        If a code is none of the kind, or lies in another state or county than its block.
+    """
+    told = KINDS[kind]
+    width = 0 if told.within == NONE else (5 if told.within == COUNTY else 2)
+    before = block // 10 ** (BLOCK_WIDTH - width)
+    some = np.flatnonzero(column.index >= 0)
+    pairs, first, place = np.unique(
+        before[some] * (len(column.labels) or 1) + column.index[some], return_index=True, return_inverse=True
+    )
+    written = []
+    for pair, at in zip(pairs.tolist(), some[first].tolist(), strict=True):
+        prefix = f"{pair // len(column.labels):0{width}d}" if width else ""
+        code = column.labels[pair % len(column.labels)]
+        whole = code if len(code) > told.most and code.startswith(prefix) else prefix + code
+        if not told.least <= len(whole) - width <= told.most:
+            size = f"{told.least}" if told.least == told.most else f"{told.least} to {told.most}"
+            rest = f", or these after the {width} digits of its {told.within}, here {prefix}" if width else ""
+            raise file.fault(int(rows[at]), name, f"{code!r} is no {kind}: its code has {size} characters{rest}")
+        written.append(whole)
+    labels = sorted(set(written))
+    rank = {label: i for i, label in enumerate(labels)}
+    index = np.full(len(block), -1, dtype=np.int32)
+    index[some] = np.array([rank[label] for label in written], dtype=np.int32)[place]
+    return Labels(index, tuple(labels))
+
+
+def _compare(one: Assignment, reference: Reference, known: Labels, given: Labels) -> None:
+    """Refuse a file that puts blocks into other places, subdivisions or districts than the reference file.
+
+    Raises
+    ------
+    InputError
+    """
+    names = np.array([*known.labels, ""], dtype=object), np.array([*given.labels, ""], dtype=object)
+    differs = np.flatnonzero(names[0][known.index] != names[1][given.index])
+    if len(differs):
+        at = int(differs[0])
+        here, there = (of[column.index[at]] or "none" for of, column in zip(names, (known, given), strict=True))
+        raise InputError(
+            f"{one.file}: {len(differs):,} blocks lie in another {one.kind} than the reference file says, such as "
+            f"{reference.block[at]:016d}: {there} here, {here} there; is it of another vintage?"
+        )

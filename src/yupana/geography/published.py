@@ -1,0 +1,236 @@
+"""Published areas: which of each kind the blocks lie in, as arrays and as files of a release. Public."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Indices, Ints
+from yupana.errors import InputError
+from yupana.files.delimited import Labels, first_repeated, open_delimited, positions
+from yupana.geography.areas import NO_AREA
+from yupana.geography.blocks import NO_ENTITY, Reference
+from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NESTED, STATE, TOLD, US, kind_of
+from yupana.release.lines import ROWS_AT_ONCE, Texts, digits, texts, write_header, write_lines
+from yupana.release.rows import Coded, RowTable, write_rows
+from yupana.release.tables import Format
+
+AREAS_FOLDER: Final = "areas"
+BLOCKS_STEM: Final = "blocks"
+
+NATION: Final = "US"
+"""The identifier of the nation."""
+
+_BEFORE: Final = {STATE: 2, COUNTY: 5}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Areas:
+    """The areas of one kind of published geography that the blocks of a spine lie in.
+
+    Attributes
+    ----------
+    name : str
+    labels : ndarray of bytes, shape (areas,)
+        Identifiers, in order.
+    index : ndarray of int64, shape (units,)
+        The area of each unit below, or -1 for none.
+    below : str
+        What the units below are: another kind whose areas these add up, or ``""`` for the blocks of the spine.
+    """
+
+    name: str
+    labels: Texts
+    index: Ints
+    below: str
+
+    @property
+    def number(self) -> int:
+        """How many areas there are."""
+        return len(self.labels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedBlocks:
+    """All blocks that are published, and the areas they lie in.
+
+    Attributes
+    ----------
+    block : ndarray of int64, shape (blocks,)
+        16 digits as a number, in order.
+    nation : bool
+        Whether they are what the nation consists of, as far as a release tells.
+    kinds : dict of str to Labels
+        For each kind that the digits of a block do not tell, the identifier of the area of each block.
+    """
+
+    block: Ints
+    nation: bool
+    kinds: dict[str, Labels]
+
+    def areas(self, blocks: Ints) -> list[Areas]:
+        """The areas of every kind, those that add up others after them.
+
+        They are all of the published blocks, whether a block of the spine lies in them or not. Identifiers are the
+        digits of GEOIDs: state 2, county 5, tract 11, block group 12, block 16 as elsewhere in a release, others as
+        `KINDS` says.
+
+        Parameters
+        ----------
+        blocks : ndarray of int64, shape (units,)
+            Those of the spine, in its order.
+        """
+        here = positions(blocks, self.block)
+        found = [Areas("block", digits(self.block, BLOCK_WIDTH), here, "")]
+        codes, width = self.block, BLOCK_WIDTH
+        for name, fewer in NESTED.items():
+            above = codes // 10 ** (width - fewer)
+            known = np.unique(above)
+            found.append(Areas(name, digits(known, fewer), positions(above, known), found[-1].name))
+            codes, width = known, fewer
+        if self.nation:
+            found.append(Areas(US, texts([NATION]), np.zeros(found[-1].number, dtype=np.int64), STATE))
+        for name, column in (self.kinds | _derived(self.block, self.kinds)).items():
+            index = np.append(column.index, -1)[here].astype(np.int64)
+            found.append(Areas(name, texts(column.labels), index, ""))
+        return found
+
+
+def published_blocks(reference: Reference, *, nation: bool) -> PublishedBlocks:
+    """What a reference file tells of published areas.
+
+    Parameters
+    ----------
+    reference : Reference
+        All blocks.
+    nation : bool
+        Whether the root of the spine is the nation.
+    """
+    state = reference.block // 10**14
+    kinds = {
+        "place": _of_codes(state * 10**5 + reference.place, 7, reference.place == NO_ENTITY),
+        "county_subdivision": _of_codes(
+            reference.block // 10**11 * 10**5 + reference.cousub, 10, reference.cousub == NO_ENTITY
+        ),
+        "aiannh": _of_codes(reference.aiannh.astype(np.int64), 4, reference.aiannh == NO_AREA),
+    }
+    for name, column in reference.columns.items():
+        if name in reference.assigned:
+            kinds[name] = column
+        elif (kind := kind_of(name)) in KINDS and kind not in TOLD and kind not in reference.assigned:
+            kinds[kind] = within(kind, reference.block, column)
+    return PublishedBlocks(reference.block, nation, kinds)
+
+
+def within(kind: str, block: Ints, column: Labels) -> Labels:
+    """Put the identifier of the state or county of each block before an area's own code, as GEOIDs have it."""
+    width = _BEFORE.get(KINDS[kind].within, 0)
+    return column if not width else _joined(block // 10 ** (BLOCK_WIDTH - width), width, column)
+
+
+def _joined(before: Ints, width: int, column: Labels) -> Labels:
+    """Digits and texts as one text for each block; none where there is no text."""
+    some = column.index >= 0
+    pairs, place = np.unique(before[some] * (len(column.labels) or 1) + column.index[some], return_inverse=True)
+    index = np.full(len(before), -1, dtype=np.int32)
+    index[some] = place
+    first, last = np.divmod(pairs, len(column.labels) or 1)
+    labels = (f"{a:0{width}d}{column.labels[b]}" for a, b in zip(first.tolist(), last.tolist(), strict=True))
+    return Labels(index, tuple(labels))
+
+
+def _of_codes(code: Ints, width: int, none: np.ndarray) -> Labels:
+    values, place = np.unique(code[~none], return_inverse=True)
+    index = np.full(len(code), -1, dtype=np.int32)
+    index[~none] = place
+    return Labels(index, tuple(f"{value:0{width}d}" for value in values.tolist()))
+
+
+def _derived(block: Ints, kinds: dict[str, Labels]) -> dict[str, Labels]:
+    """Parts of places in counties, and of AIANNH areas in states: the kinds that two others tell."""
+    county = block // 10**11
+    places, tribal = kinds["place"], kinds["aiannh"]
+    parts = _joined(county, 5, places)
+    # The Bureau writes the place before the county: state, place, county.
+    order = sorted((f"{label[5:]}{label[2:5]}", at) for at, label in enumerate(parts.labels))
+    rank = np.empty(len(order) + 1, dtype=np.int32)
+    rank[-1] = -1
+    rank[[at for _, at in order]] = np.arange(len(order), dtype=np.int32)
+    return {
+        "place_county": Labels(rank[parts.index], tuple(label for label, _ in order)),
+        "state_aiannh": _joined(block // 10**14, 2, tribal),
+    }
+
+
+def write_published(folder: Path, published: PublishedBlocks, fmt: Format) -> dict[str, int]:
+    """Write areas/blocks: ``block`` and a column for each kind that the digits of a block do not tell.
+
+    Returns
+    -------
+    dict of str to int
+        Rows, by the file's path within the folder.
+    """
+    (folder / AREAS_FOLDER).mkdir()
+    path = folder / AREAS_FOLDER / f"{BLOCKS_STEM}.{fmt}"
+    blocks = digits(published.block, BLOCK_WIDTH)
+    if fmt == "parquet":
+        columns = {
+            name: Coded([*column.labels, ""], np.where(column.index < 0, len(column.labels), column.index))
+            for name, column in published.kinds.items()
+        }
+        block = Coded([label.decode() for label in blocks.tolist()], np.arange(len(blocks), dtype=np.int64))
+        table = RowTable(path.stem, {"block": block, **columns}, np.arange(len(blocks), dtype=np.int64))
+        write_rows(path.parent, table, fmt)
+    else:
+        known = [texts([*column.labels, ""]) for column in published.kinds.values()]
+        with path.open("wb") as file:
+            write_header(file, ("block", *published.kinds))
+            for start in range(0, len(blocks), ROWS_AT_ONCE):
+                part = slice(start, start + ROWS_AT_ONCE)
+                places = [column.index[part] for column in published.kinds.values()]
+                write_lines(file, [blocks[part], *(of[at] for of, at in zip(known, places, strict=True))])
+    return {path.relative_to(folder).as_posix(): len(blocks)}
+
+
+def read_published(folder: Path, *, nation: bool) -> PublishedBlocks:
+    """Read areas/blocks of a release.
+
+    Parameters
+    ----------
+    folder : Path
+        The release.
+    nation : bool
+        Whether the root of its spine is the nation.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, or is no such table.
+    """
+    stem = folder / AREAS_FOLDER / BLOCKS_STEM
+    path = next((p for p in (stem.with_suffix(".csv"), stem.with_suffix(".parquet")) if p.exists()), None)
+    if path is None:
+        raise InputError(f"{folder} has no {AREAS_FOLDER}/{BLOCKS_STEM}.csv, which tells the areas of its blocks")
+    with open_delimited(path, ("block",), others=True) as file:
+        block = file.digits("block", BLOCK_WIDTH)
+        if repeated := first_repeated(block):
+            raise file.fault(repeated[1], "block", "the block is listed twice")
+        names = [name for name in file.header if name != "block"]
+        columns = {name: file.texts(name, nines=True) for name in names}
+    order = np.argsort(block)
+    kinds = {name: Labels(column.index[order], column.labels) for name, column in columns.items()}
+    if missing := [name for name in ("place", "aiannh") if name not in kinds]:
+        raise InputError(f"{path}, line 1: no column {', '.join(missing)}")
+    return PublishedBlocks(block[order], nation, kinds)
+
+
+def indices(areas: Sequence[Areas], units: int) -> dict[str, Indices]:
+    """The area of each block of a spine, or -1, by kind; arrays of shape (units,)."""
+    found: dict[str, Ints] = {"": np.arange(units, dtype=np.int64)}
+    for kind in areas:
+        # Position -1 is that of no area.
+        found[kind.name] = np.append(kind.index, -1)[found[kind.below]]
+    del found[""]
+    return {name: index.astype(np.int32) for name, index in found.items()}
