@@ -1,0 +1,123 @@
+"""What the code of an area tells of its record in a geographic header: fields, identifiers and names. All states."""
+
+from typing import Final
+
+import numpy as np
+
+from yupana.errors import InputError
+from yupana.products.topdown.pl.layout import FILES, HEADER
+from yupana.release.lines import Texts, texts
+
+PARTS: Final = {
+    b"040": ("STATE",),
+    b"050": ("STATE", "COUNTY"),
+    b"060": ("STATE", "COUNTY", "COUSUB"),
+    b"140": ("STATE", "COUNTY", "TRACT"),
+    b"150": ("STATE", "COUNTY", "TRACT", "BLKGRP"),
+    b"155": ("STATE", "PLACE", "COUNTY"),
+    b"160": ("STATE", "PLACE"),
+    b"280": ("STATE", "AIANHH"),
+    b"500": ("STATE", "CD116"),
+    b"610": ("STATE", "SLDU18"),
+    b"620": ("STATE", "SLDL18"),
+    b"700": ("STATE", "COUNTY", "VTD"),
+    b"750": ("STATE", "COUNTY", "TRACT", "BLOCK"),
+    b"950": ("STATE", "SDELM"),
+    b"960": ("STATE", "SDSEC"),
+    b"970": ("STATE", "SDUNI"),
+}
+"""The fields that the code of an area of a summary level is made of, by the levels that lie within a state."""
+
+_VARIANTS: Final = {b"500": b"16", b"610": b"U6", b"620": b"L6"}
+"""GEOVAR of districts of 2020: the 116th Congress, and legislatures of 2018."""
+
+_WHOLE: Final = b"00"
+"""GEOCOMP of an area as a whole, and GEOVAR of most."""
+
+_STATES: Final = """
+01:AL:3:6 02:AK:4:9 04:AZ:4:8 05:AR:3:7 06:CA:4:9 08:CO:4:8 09:CT:1:1 10:DE:3:5 11:DC:3:5 12:FL:3:5 13:GA:3:5 15:HI:4:9
+16:ID:4:8 17:IL:2:3 18:IN:2:3 19:IA:2:4 20:KS:2:4 21:KY:3:6 22:LA:3:7 23:ME:1:1 24:MD:3:5 25:MA:1:1 26:MI:2:3 27:MN:2:4
+28:MS:3:6 29:MO:2:4 30:MT:4:8 31:NE:2:4 32:NV:4:8 33:NH:1:1 34:NJ:1:2 35:NM:4:8 36:NY:1:2 37:NC:3:5 38:ND:2:4 39:OH:2:3
+40:OK:3:7 41:OR:4:9 42:PA:1:2 44:RI:1:1 45:SC:3:5 46:SD:2:4 47:TN:3:6 48:TX:3:7 49:UT:4:8 50:VT:1:1 51:VA:3:5 53:WA:4:9
+54:WV:3:5 55:WI:2:3 56:WY:4:8 72:PR:9:0
+"""
+_OF_STATES: Final = {code: tuple(rest) for code, *rest in (state.split(":") for state in _STATES.split())}
+"""STUSAB, REGION and DIVISION by state."""
+
+
+def record_fields(level: bytes, codes: Texts) -> dict[str, Texts]:
+    """The fields of the geographic header that follow from the codes of areas of a summary level.
+
+    Parameters
+    ----------
+    level : bytes
+        Of `PARTS`.
+    codes : ndarray of bytes, shape (areas,)
+        GEOCODE; all of one state.
+
+    Returns
+    -------
+    dict of str to ndarray of bytes, shape (areas,)
+
+    Raises
+    ------
+    InputError
+        If the state has no abbreviation.
+    """
+    state = codes[0][: HEADER["STATE"]].decode()
+    if state not in _OF_STATES:
+        raise InputError(f"state {state!r} has no abbreviation, by which the files of P.L. 94-171 are named")
+    variant = _VARIANTS.get(level, _WHOLE)
+    constant = {
+        **dict(zip(("STUSAB", "REGION", "DIVISION"), map(str.encode, _OF_STATES[state]), strict=True)),
+        "FILEID": b"PLST",
+        "SUMLEV": level,
+        "GEOVAR": variant,
+        "GEOCOMP": _WHOLE,
+        "CHARITER": b"000",
+        "CIFSN": FILES[0].encode(),
+    }
+    found = {name: np.full(len(codes), value) for name, value in constant.items()}
+    found |= _split(codes, PARTS[level])
+    found |= {"GEOCODE": codes, "GEOID": np.char.add(level + variant + _WHOLE + b"US", codes)}
+    if "BLOCK" in found:
+        found["BLKGRP"] = found["BLOCK"].astype("S1")
+    return found | _names(level, found)
+
+
+def _split(codes: Texts, names: tuple[str, ...]) -> dict[str, Texts]:
+    """Codes cut into fields of their widths; the last has what is left."""
+    letters = codes.view("S1").reshape(len(codes), -1)
+    found, first = {}, 0
+    for name in names:
+        part = np.ascontiguousarray(letters[:, first : first + HEADER[name]])
+        found[name] = part.view(f"S{part.shape[1]}").reshape(-1)
+        first += HEADER[name]
+    return found
+
+
+def _names(level: bytes, fields: dict[str, Texts]) -> dict[str, Texts]:
+    """BASENAME, NAME, FUNCSTAT and LSADC of the areas that are called by their codes."""
+    if level not in _CALLED:
+        return {}
+    field, words, description = _CALLED[level]
+    base = fields[field] if field != "TRACT" else texts(tract_name(code.decode()) for code in fields[field].tolist())
+    return {
+        "FUNCSTAT": np.full(len(base), b"S"),
+        "LSADC": np.full(len(base), description),
+        "BASENAME": base,
+        "NAME": np.char.add(words, base),
+    }
+
+
+_CALLED: Final = {
+    b"140": ("TRACT", b"Census Tract ", b"CT"),
+    b"150": ("BLKGRP", b"Block Group ", b"BG"),
+    b"750": ("BLOCK", b"Block ", b"BK"),
+}
+
+
+def tract_name(code: str) -> str:
+    """A tract as it is called: 1.01 of 000101, 2 of 000200."""
+    whole, part = int(code[:4]), code[4:]
+    return str(whole) if part == "00" else f"{whole}.{part}"

@@ -1,0 +1,88 @@
+"""The files of P.L. 94-171 as an output of their own: made of two releases that lie side by side, with a manifest."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import yupana
+from yupana.errors import OutputError
+from yupana.products.topdown.pl.from_release import summary_files
+from yupana.products.topdown.pl.layout import HEADER, LINKS, segment_variables
+from yupana.products.topdown.pl.summary_file import header_in, read_geographic_header, write_summary_file
+from yupana.release.check import describe
+from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.release import Release, open_release
+from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE, refuse_confidential
+
+PRODUCT: Final = "topdown, P.L. 94-171 files"
+"""What the manifest calls them."""
+
+_PARTS: Final = {
+    "persons": ("tables/P1", "a configuration such as pl94-2020-us"),
+    "units": ("tables/H1", "a configuration such as h1-2020-us"),
+}
+"""The folders of the two releases, a table that each has, and what makes it."""
+
+
+def write_release_files(release: Path, out: Path, names: Path | None, *, overwrite: bool = False) -> dict[str, Any]:
+    """Write the four files of every state, and return their manifest.
+
+    They follow from public files alone, so that they cost no privacy; they are as fit for release as what they are of.
+
+    Parameters
+    ----------
+    release : Path
+        A folder with the release of persons in ``persons`` and that of housing units in ``units``.
+    out : Path
+        A folder that does not exist or is empty; it appears whole.
+    names : Path, optional
+        A geographic header, or the folder that holds one; areas that it has get its fields.
+    overwrite : bool
+        Replace an earlier output.
+
+    Raises
+    ------
+    InputError
+        If the header is faulty.
+    OutputError
+        If a release is missing, was changed, is CONFIDENTIAL, or they are of different areas; or ``out`` cannot be
+        used.
+    """
+    parts = {part: _part(release, part) for part in _PARTS}
+    statuses = [refuse_confidential(part.manifest, str(part.folder)) for part in parts.values()]
+    known = None if names is None else read_geographic_header(header_in(names))
+    columns = [list(HEADER), *([*LINKS, *segment_variables(segment)] for segment in range(3))]
+    tables: dict[str, Any] = {}
+    with new_folder(out, overwrite=overwrite, noisy=False) as draft:
+        for file in summary_files(parts["persons"], parts["units"], known):
+            for name, fields in zip(write_summary_file(draft, file), columns, strict=True):
+                tables[name] = describe(name.removesuffix(".pl"), draft / name, file.records, fields)
+        reasons = list(dict.fromkeys(why for part in parts.values() for why in part.manifest.get("reasons", ())))
+        manifest = {
+            "yupana": yupana.__version__,
+            "product": PRODUCT,
+            "status": NOT_FOR_RELEASE if {NOT_FOR_RELEASE, CONFIDENTIAL} & set(statuses) else MEASURED,
+            **({"reasons": reasons} if reasons else {}),
+            "parts": {name: {"manifest_sha256": part.sha256} for name, part in parts.items()},
+            "tables": tables,
+        }
+        write_manifest(draft, manifest)
+    return manifest
+
+
+def _part(release: Path, part: str) -> Release:
+    """One of the two releases, whose files are those of its manifest."""
+    table, made_by = _PARTS[part]
+    folder = release / part
+    if not (folder / MANIFEST).is_file():
+        alone = f"{release} is one release by itself" if (release / MANIFEST).is_file() else f"{folder} is no release"
+        raise OutputError(
+            f"{alone}: the files of P.L. 94-171 hold persons and housing units, and neither is left out or written as "
+            f"zero. Name a folder with a release of each in {' and '.join(_PARTS)}; {part} are made by a run of "
+            f"{made_by}"
+        )
+    found = open_release(folder).intact()
+    if table not in found:
+        raise OutputError(
+            f"{folder} has no table {table.removeprefix('tables/')}: {part} are made by a run of {made_by}"
+        )
+    return found

@@ -1,0 +1,156 @@
+"""Summary files of P.L. 94-171 from releases: those of published counts are the published files again."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from places import ROOT, SHARED
+
+import yupana
+from yupana.errors import InputError, OutputError
+from yupana.products.topdown.pl.areas import PARTS, record_fields
+from yupana.products.topdown.pl.from_release import summary_files
+from yupana.products.topdown.pl.layout import HEADER, file_names
+from yupana.products.topdown.pl.summary_file import (
+    SummaryFile,
+    read_geographic_header,
+    read_summary_file,
+    write_summary_file,
+)
+from yupana.release.lines import texts
+from yupana.release.release import Release
+
+RHODE_ISLAND = SHARED / "data" / "ri_2018_e2e_pl_and_baf"
+REST = "2018_2020Style.pl"
+
+pytestmark = pytest.mark.skipif(not RHODE_ISLAND.is_dir(), reason="the public files are not here")
+
+
+def program() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("rhode_island", ROOT / "examples" / "topdown_rhode_island.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
+    folder = tmp_path_factory.mktemp("ri")
+    assert program().convert_whole(RHODE_ISLAND, folder / "data") == 569
+    return (
+        yupana.exact("topdown", "pl94-2020-us", folder / "data" / "persons", folder / "persons"),
+        yupana.exact("topdown", "h1-2020-us", folder / "data" / "units", folder / "units"),
+    )
+
+
+def within(file: SummaryFile) -> SummaryFile:
+    """The records that hold only blocks of the file: state and county hold others, too."""
+    return file.keep(np.isin(file.header["SUMLEV"], [b"140", b"150", b"750"]))
+
+
+def test_published_counts_with_their_names_are_the_published_files_again(
+    made: tuple[Release, Release], tmp_path: Path
+) -> None:
+    names = read_geographic_header(RHODE_ISLAND / file_names("ri", REST)[0])
+    (found,) = summary_files(*made, names)
+    published = within(read_summary_file(RHODE_ISLAND))
+    assert published.records == 604
+    # The test of 2018 has 20 areas whose HU100 is not the total of their H1; a release has one number of units.
+    apart = published.header["HU100"].astype(np.int64) != published.tables["H1"][:, 0]
+    assert apart.sum() == 20
+    units = np.where(apart, published.tables["H1"][:, 0].astype("S"), published.header["HU100"])
+    expected = SummaryFile({**published.header, "HU100": units}, published.tables)
+    for name, file in (("found", within(found)), ("expected", expected)):
+        (tmp_path / name).mkdir()
+        write_summary_file(tmp_path / name, file, REST)
+    for name in file_names("ri", REST):
+        assert (tmp_path / "found" / name).read_bytes() == (tmp_path / "expected" / name).read_bytes()
+    for name in file_names("ri", REST)[1:]:
+        # Of the segments not a byte differs.
+        lines = (tmp_path / "found" / name).read_bytes().splitlines()
+        assert set(lines) < set((RHODE_ISLAND / name).read_bytes().splitlines())
+        assert len(lines) == 604
+    # Areas that the header lacks are numbered after its last record, 7295.
+    others = found.keep(np.isin(found.header["SUMLEV"], [b"060", b"155", b"160"]))
+    assert others.header["LOGRECNO"].tolist() == [b"7296", b"7297", b"7298"]
+    assert others.header["GEOID"].tolist() == [
+        b"0600000US4400759000",
+        b"1550000US4459000007",
+        b"1600000US4459000",
+    ]
+    assert others.variable("P0010001").tolist() == [29225, 29225, 29225]
+
+
+def test_without_names_a_header_says_what_codes_tell(made: tuple[Release, Release], tmp_path: Path) -> None:
+    (found,) = summary_files(*made, None)
+    assert write_summary_file(tmp_path, found) == list(file_names("ri", "2020.pl"))
+    assert read_summary_file(tmp_path).records == found.records == 609
+    assert found.header["LOGRECNO"].tolist() == [b"%07d" % number for number in range(1, 610)]
+    published = within(read_summary_file(RHODE_ISLAND))
+    told = {name for name in HEADER if (within(found).header[name] != b"").any()} - {"LOGRECNO", "POP100", "HU100"}
+    for name in told:
+        assert (within(found).header[name] == published.header[name]).all(), name
+    assert {"GEOID", "TRACT", "BLKGRP", "BLOCK", "NAME", "REGION", "DIVISION"} < told
+
+
+def test_every_level_is_cut_into_its_fields() -> None:
+    codes = {b"155": b"445900000700"[:10], b"280": b"440123", b"500": b"4401", b"610": b"44001", b"700": b"44007442834"}
+    fields = {level: record_fields(level, np.array([code])) for level, code in codes.items()}
+    assert [fields[b"155"][name][0] for name in ("STATE", "PLACE", "COUNTY")] == [b"44", b"59000", b"007"]
+    assert fields[b"280"]["AIANHH"][0] == b"0123"
+    assert (fields[b"500"]["CD116"][0], fields[b"500"]["GEOID"][0]) == (b"01", b"5001600US4401")
+    assert (fields[b"610"]["SLDU18"][0], fields[b"610"]["GEOVAR"][0]) == (b"001", b"U6")
+    assert fields[b"700"]["VTD"][0] == b"442834"
+    for level, names in PARTS.items():
+        code = b"44" + b"1" * sum(HEADER[name] for name in names[1:])
+        assert b"".join(record_fields(level, np.array([code]))[name][0] for name in names) == code
+    with pytest.raises(InputError, match="state '03' has no abbreviation"):
+        record_fields(b"040", np.array([b"03"]))
+
+
+def test_what_does_not_belong_together_is_refused(made: tuple[Release, Release], tmp_path: Path) -> None:
+    persons, units = made
+    with pytest.raises(KeyError, match="H1"):
+        list(summary_files(persons, persons, None))
+    table = persons.folder / "tables" / "P1.csv"
+    lines = table.read_text().splitlines(keepends=True)
+    other = tmp_path / "other" / "tables"
+    other.mkdir(parents=True)
+    (other / "P1.csv").write_text("".join(lines[:-1]))
+    shorter = Release(tmp_path / "other", persons.manifest, "", {"tables/P1.csv": other / "P1.csv"} | {
+        f"tables/P{n}.csv": persons.folder / "tables" / f"P{n}.csv" for n in range(2, 6)
+    })  # fmt: skip
+    with pytest.raises(OutputError, match="P1 and P2 are of different areas"):
+        list(summary_files(shorter, units, None))
+    header = read_geographic_header(RHODE_ISLAND / file_names("ri", REST)[0])
+    twice = {name: np.concatenate([values, values[5:6]]) for name, values in header.items()}
+    with pytest.raises(InputError, match=r"area 44007000300 of summary level 140 twice, in lines 6 and 607"):
+        list(summary_files(persons, units, twice))
+    part = {**header, "GEOCOMP": texts(["01"] * len(header["GEOCOMP"]))}
+    (found,) = summary_files(persons, units, part)
+    assert found.header["LOGRECNO"][0] == b"7296"
+
+
+def test_files_are_written_of_both_releases_or_not_at_all(made: tuple[Release, Release], tmp_path: Path) -> None:
+    whole = made[0].folder.parent
+    found = yupana.write_pl(whole, tmp_path / "out", names=RHODE_ISLAND)
+    assert found.status == "NOT FOR RELEASE"
+    assert not yupana.check(tmp_path / "out").wrong
+    assert yupana.read_pl(tmp_path / "out").records == 609
+    (tmp_path / "out" / "ri000032020.pl").write_text("")
+    assert "ri000032020.pl was changed" in yupana.check(tmp_path / "out").wrong[0]
+    half = tmp_path / "half"
+    half.mkdir()
+    (half / "persons").symlink_to(made[0].folder)
+    with pytest.raises(OutputError, match=r"units is no release: .* units are made by a run of .* h1-2020-us"):
+        yupana.write_pl(half, tmp_path / "none")
+    with pytest.raises(OutputError, match="persons is one release by itself"):
+        yupana.write_pl(half / "persons", tmp_path / "none")
+    (half / "units").symlink_to(made[0].folder)
+    with pytest.raises(OutputError, match="has no table H1"):
+        yupana.write_pl(half, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
