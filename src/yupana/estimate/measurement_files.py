@@ -1,0 +1,259 @@
+"""From noisy measurement files to counts, tables, records and intervals, as a run writes them; no record is seen."""
+
+import platform
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+
+import yupana
+from yupana.errors import ConfigError, InputError, OutputError
+from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.delimited import Labels, open_delimited, positions
+from yupana.files.regular import real
+from yupana.geography.blocks import read_reference
+from yupana.geography.disk import BLOCKS, write_blocks
+from yupana.geography.published import PublishedBlocks, published_blocks
+from yupana.geography.settings import ROOT
+from yupana.geography.spine import Spine
+from yupana.plan.plan import number
+from yupana.products.codebook import data_package
+from yupana.products.topdown.codebook import described
+from yupana.products.topdown.datasets import DATASETS
+from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
+from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.verify import FROM_FILES, verify_release
+from yupana.progress import Progress, Stopwatch
+from yupana.release.codebook import write_codebook
+from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
+from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential
+from yupana.release.tables import Format, checksum
+from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.descend import Descent, Evidence
+from yupana.topdown.draws import KeepsNothing
+from yupana.topdown.estimate import estimate_counts, failsafe_told, informed
+from yupana.topdown.nmf.finding import FoundFiles, find_files
+from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
+from yupana.topdown.nmf.water import tabulated
+from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.tree.full_information import FullInformation
+from yupana.topdown.tree.intervals import write_intervals
+
+_SPINE: Final = "spine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementRequest:
+    """What is to be estimated from noisy measurement files.
+
+    Attributes
+    ----------
+    root, out : Path
+    dataset : str or None
+        The name of the dataset; may be left out where there is one.
+    config : str, Path or None
+        Of the queries and the order of their passes. If it is not given: that of the manifest beside the files, if a
+        run of ours wrote them, or the built-in one of the dataset.
+    changes : Changes
+        Values that take the place of the configuration's.
+    states : tuple of str
+        Those to keep, as two digits or three; all if none is named.
+    geography : Path or None
+        A reference file of blocks.
+    totals : Path or None
+        Exact totals of states.
+    estimator : "topdown" or "full-information"
+    fmt : "csv" or "parquet"
+    microdata : bool
+    overwrite : bool
+    """
+
+    root: Path
+    out: Path
+    dataset: str | None = None
+    config: str | Path | None = None
+    changes: Changes = UNCHANGED
+    states: tuple[str, ...] = ()
+    geography: Path | None = None
+    totals: Path | None = None
+    estimator: Estimator = "topdown"
+    fmt: Format = "csv"
+    microdata: bool = True
+    overwrite: bool = False
+
+
+def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: Progress) -> dict[str, Any]:
+    """Estimate from noisy measurement files, write a release, and return its manifest.
+
+    It is a function of the files and of public lists, so it costs no privacy: the loss is that of the measurements.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration is none of TopDown, or goes with no spine of blocks.
+    InputError
+        If the files do not hold together, or the lists do not go with them.
+    OutputError
+        If OUT cannot be used. Nothing is left in it.
+    """
+    if real(request.root) == real(request.out):
+        raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
+    files = find_files(request.root, request.dataset, request.states)
+    source = _source(files)
+    config = _configuration(request, files, source)
+    check_labels(config.schema)
+    with new_folder(request.out, overwrite=request.overwrite, noisy=False) as draft:
+        totals = None if request.totals is None else read_totals(request.totals)
+        measured = read_measurements(files, config, request.estimator, totals, clock, progress)
+        stored = StoredMeasurements(measured.spent, measured.draws)
+        evidence = informed(measured.premises, stored, request.estimator, clock)
+        descent = estimate_counts(measured.premises, evidence, KeepsNothing(), clock, progress)
+        clock.start("writing the release")
+        moved, tables = _write(draft, request, measured, evidence, descent)
+        manifest = _manifest(request, files, source, measured, descent) | {"moved_blocks": moved, "tables": tables}
+        columns = {name: told["columns"] for name, told in tables.items()}
+        package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
+        manifest["reports"] = write_codebook(draft, package)
+        write_manifest(draft, manifest)
+        clock.start("checking")
+        if wrong := verify_release(draft, config.schema, config.levels):
+            raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
+    clock.stop()
+    return manifest
+
+
+def _source(files: FoundFiles) -> dict[str, Any]:
+    """The manifest of the run that wrote the files, if it was one of ours; else nothing."""
+    folder = files.folder.parent
+    if not (folder / MANIFEST).exists():
+        return {}
+    manifest = read_manifest(folder)
+    refuse_confidential(manifest, str(folder))
+    return manifest
+
+
+def _configuration(request: MeasurementRequest, files: FoundFiles, source: dict[str, Any]) -> Configuration:
+    name = files.folder.name
+    config = request.config
+    if config is None and source:
+        config = files.folder.parent / MANIFEST
+    if config is None:
+        config = DATASETS.get(name)
+    if config is None:
+        known = ", ".join(DATASETS)
+        raise ConfigError(f"--config: {name} is none of {known}; name the configuration that it was measured with")
+    found = TOPDOWN.read(config, request.changes)
+    if found.areas is not None:
+        raise ConfigError(f"--config {config}: has areas of its own, and the files are of the Census Bureau's blocks")
+    return found
+
+
+def read_totals(path: Path) -> dict[int, int]:
+    """Read totals of states: columns ``state`` or ``geocode``, two digits, and ``total`` or ``value``.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, or a state is there twice.
+    """
+    with open_delimited(path, (), others=True) as file:
+        names = []
+        for choices in (("state", "geocode"), ("total", "value")):
+            found = [name for name in choices if file.has(name)]
+            if not found:
+                raise InputError(f"{path}, line 1: no column {' or '.join(choices)}")
+            names.append(found[0])
+        states, totals = file.digits(names[0], 2), file.counts(names[1])
+    if len(np.unique(states)) < len(states):
+        raise InputError(f"{path}, column {names[0]}: a state is there twice")
+    return dict(zip(states.tolist(), totals.tolist(), strict=True))
+
+
+def _write(
+    draft: Path, request: MeasurementRequest, measured: FileMeasurements, evidence: Evidence, descent: Descent
+) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Write all files but the manifest; return which blocks were moved, and what the manifest says of the files."""
+    premises = measured.premises
+    spine, counts, moved = tabulated(premises.spine, descent.counts[-1])
+    published = _published(request, spine)
+    (draft / _SPINE).mkdir()
+    rows = {f"{_SPINE}/{BLOCKS}": write_blocks(draft / _SPINE, spine)}
+    schema = premises.configuration.schema
+    rows |= write_outputs(draft, spine, published, schema, counts, microdata=request.microdata, fmt=request.fmt)
+    if isinstance(evidence, FullInformation):
+        rows |= write_intervals(draft, premises.spine, schema, premises.configuration.recodes, evidence)
+    return moved, describe_files(draft, rows)
+
+
+def _published(request: MeasurementRequest, spine: Spine) -> PublishedBlocks:
+    """The blocks of the reference file with their areas, or those of the spine, of which their digits alone tell."""
+    nation = spine.levels[0].name == ROOT
+    if request.geography is None:
+        block = np.sort(spine.blocks)
+        none = Labels(np.full(len(block), -1, dtype=np.int32), ())
+        return PublishedBlocks(block, nation, dict.fromkeys(("place", "county_subdivision", "aiannh"), none))
+    published = published_blocks(read_reference(request.geography), nation=nation)
+    missing = positions(spine.blocks, published.block) < 0
+    if missing.any():
+        raise InputError(
+            f"{request.geography}: {int(missing.sum()):,} of the {len(missing):,} blocks that were measured are not in "
+            f"it, such as {spine.blocks[missing][0]:016d}; it is of another vintage, or of other states"
+        )
+    if request.states:
+        # Of the states that were not chosen nothing is known.
+        here = np.isin(published.block // 10**14, spine.blocks // 10**14)
+        kinds = {name: replace(column, index=column.index[here]) for name, column in published.kinds.items()}
+        published = PublishedBlocks(published.block[here], nation, kinds)
+    return published
+
+
+def _manifest(
+    request: MeasurementRequest,
+    files: FoundFiles,
+    source: dict[str, Any],
+    measured: FileMeasurements,
+    descent: Descent,
+) -> dict[str, Any]:
+    config = measured.premises.configuration
+    least, most = measured.losses
+    reasons = list(source.get("reasons", ()))
+    budget = config.mechanism.budget_name
+    public = {path.name: checksum(path) for path in (request.geography, request.totals) if path is not None}
+    return {
+        "yupana": yupana.__version__,
+        "product": config.product,
+        "system": FROM_FILES,
+        "status": NOT_FOR_RELEASE if reasons else ESTIMATED,
+        **({"reasons": reasons} if reasons else {}),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "parameters": {
+            "schema": {a.name: list(a.labels) for a in config.schema.attributes},
+            "invariants": {level: [q.name for q in queries] for level, queries in config.invariants.items()},
+            "geolevels": list(config.levels),
+            "spine": "geocodes of the files",
+            "estimator": request.estimator,
+        },
+        "configuration": TOPDOWN.document(config),
+        "public_inputs": public,
+        "measurements": {
+            "dataset": files.folder.name,
+            "states": list(request.states),
+            "files": {path.relative_to(files.folder).as_posix(): checksum(path) for path in files.files()},
+            "records": "none were seen",
+            "noise": "none was drawn: what is made of the measurements and public lists loses nothing more",
+            "loss": {
+                "says": "what the measurements along a path from the root to a block lost, a record changed, as read "
+                "from the variances of the files",
+                "exact": measured.spent.exact,
+                "least": number(budget, least),
+                "most": number(budget, most),
+            },
+        },
+        "failsafe": failsafe_told(measured.premises.spine, descent),
+        "solvers": descent.solvers,
+        "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
+    }

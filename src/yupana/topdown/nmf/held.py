@@ -1,0 +1,257 @@
+"""What the Constraint files say: geounits, totals that are exact, bounds by group, cells that nobody has. Public."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.errors import InputError
+from yupana.files.database import quoted
+from yupana.geography.spine import Spine
+from yupana.geography.tree import Tree
+from yupana.release.lines import Texts
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.constraints import UNKNOWN, Limits, limits_by_level
+from yupana.topdown.invariants import Known, kept_areas, known_of_areas
+from yupana.topdown.nmf.layout import CONSTRAINT, SUMMED, WHOLE
+from yupana.topdown.nmf.meaning import zero_of
+from yupana.topdown.nmf.rows import LevelRows, RowKind
+from yupana.topdown.nmf.units import sum_up
+from yupana.topdown.queries import TOTAL, Schema, query_named
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldAt:
+    """What holds of the geounits of one geolevel, in the order of their geocodes.
+
+    Attributes
+    ----------
+    geocodes : ndarray of bytes, shape (units,)
+    totals : ndarray of int64, shape (units,), or None
+    lower, upper : ndarray of int64, shape (units, groups), or None
+    zeros : frozenset of tuple of (int or None)
+        As `Configuration.structural_zeros`.
+    """
+
+    geocodes: Texts
+    totals: Ints | None = None
+    lower: Ints | None = None
+    upper: Ints | None = None
+    zeros: frozenset[tuple[int | None, ...]] = field(default_factory=frozenset)
+
+
+def read_held(rows: LevelRows, schema: Schema) -> HeldAt:
+    """Read the constraints of a geolevel.
+
+    Raises
+    ------
+    InputError
+        If a constraint is none that can be kept, or a geounit lacks one that others have, or has it twice.
+    """
+    geocodes = rows.geocodes()
+    list_units(rows.database, geocodes)
+    rows.check_lengths()
+    found: dict[str, Ints] = {}
+    zeros: set[tuple[int | None, ...]] = set()
+    for kind in rows.kinds:
+        values = _values(rows, kind, len(geocodes))
+        zero = zero_of(kind, schema)
+        if zero is not None and not values.any():
+            zeros.add(zero)
+        elif (role := _role(kind, schema)) is not None:
+            found[role] = values
+        elif not (kind.sign == ">=" and values.max(initial=0) <= 0):  # what is not negative is no news
+            raise InputError(
+                f"{rows.place}: {kind.name} ({kind.sign}, {', '.join(kind.axes)}) is no constraint that can be kept: "
+                f"exact totals, bounds by the levels of {schema.names[0]}, and single cells that are 0 are"
+            )
+    totals = found["="][:, 0] if "=" in found else None
+    return HeldAt(geocodes, totals, found.get(">="), found.get("<="), frozenset(zeros))
+
+
+def list_units(database: duckdb.DuckDBPyConnection, geocodes: Texts) -> None:
+    """Make the table "units" of geocodes and their places."""
+    database.register(
+        "listed", {"geocode": np.char.decode(geocodes, "ascii").astype(object), "place": np.arange(len(geocodes))}
+    )
+    database.execute("CREATE OR REPLACE TABLE units AS SELECT * FROM listed")
+    database.unregister("listed")
+
+
+def _role(kind: RowKind, schema: Schema) -> str | None:
+    """The sign of a constraint on totals, or on bounds of the levels of the first attribute."""
+    rest = all(axis == SUMMED for axis in kind.axes[1:])
+    if kind.sign == "=":
+        return "=" if rest and kind.axes[0] == SUMMED and prod(kind.shape) == 1 else None
+    kept = kind.axes[0] in {WHOLE, schema.names[0]} and kind.shape[0] == schema.shape[0]
+    return kind.sign if rest and kept and kind.sign in {">=", "<="} else None
+
+
+def _values(rows: LevelRows, kind: RowKind, units: int) -> Ints:
+    """The numbers of a constraint, of shape (units, size)."""
+    chosen = f"FROM {rows.relation} WHERE name = {quoted(kind.name)}"
+    number, different = rows.database.execute(f"SELECT count(*), count(DISTINCT geocode) {chosen}").fetchall()[0]
+    if number > different:
+        raise InputError(f"{rows.place}: {kind.name} is there twice of {number - different:,} geounits")
+    if different < units:
+        raise InputError(
+            f"{rows.place}: {kind.name} is missing of {units - different:,} of {units:,} geounits that have others"
+        )
+    found = rows.database.execute(
+        "SELECT unit, unnest(value) AS number, generate_subscripts(value, 1) - 1 AS place FROM "
+        f"(SELECT units.place AS unit, value FROM (SELECT geocode, value {chosen}) r "
+        "JOIN units ON units.geocode = r.geocode)"
+    ).fetchnumpy()
+    values = np.zeros((units, prod(kind.shape)), dtype=np.int64)
+    values[found["unit"], found["place"]] = found["number"]
+    return values
+
+
+def check_held(spine: Spine, held: Sequence[HeldAt]) -> None:
+    """Refuse constraints that contradict each other.
+
+    Sums of what holds of geounits are compared with what holds of the geounit above. Bounds from below of group
+    quarters are numbers of facilities, which add up: more of them above than below means that geounits are missing.
+
+    Raises
+    ------
+    InputError
+        Naming all faults.
+    """
+    faults: list[str] = []
+    for number, here in enumerate(held):
+        name = spine.levels[number].name
+        if (here.lower is None) != (here.upper is None):
+            faults.append(f"{CONSTRAINT} of {name}: has bounds from one side alone")
+        elif here.lower is not None and here.upper is not None:
+            _compare(
+                faults, name, here.geocodes, (here.lower > here.upper).any(axis=1), "the lower bound is above the upper"
+            )
+            if here.totals is not None:
+                beyond = (here.lower.sum(axis=1) > here.totals) | (here.upper.sum(axis=1) < here.totals)
+                _compare(faults, name, here.geocodes, beyond, "the total lies outside the sums of its bounds")
+        if here.totals is not None:
+            _compare(faults, name, here.geocodes, here.totals < 0, "the total is negative")
+        if number + 1 < len(held):
+            _compare_below(faults, spine, number, here, held[number + 1])
+    if faults:
+        raise InputError("\n".join(faults))
+
+
+def _compare_below(faults: list[str], spine: Spine, number: int, here: HeldAt, below: HeldAt) -> None:
+    name, next_name = spine.levels[number].name, spine.levels[number + 1].name
+    if here.totals is not None and below.totals is not None:
+        odd = sum_up(spine.tree, number + 1, below.totals) != here.totals
+        text = f"the total is not the sum of those of {next_name}: one is wrong, or a partition is missing"
+        _compare(faults, name, here.geocodes, odd, text)
+    if here.lower is None or here.upper is None or below.lower is None:
+        return
+    lower = sum_up(spine.tree, number + 1, below.lower)
+    _compare(faults, name, here.geocodes, (lower > here.upper).any(axis=1), f"bounds of {next_name} exceed its own")
+    # Where one group alone can hold anybody, a known total raises its bound.
+    several = (here.upper > 0).sum(axis=1) > 1
+    odd = several & (here.lower[:, 1:] != lower[:, 1:]).any(axis=1)
+    text = f"it has other numbers of facilities than {next_name}: a partition is missing (name states by --states)"
+    _compare(faults, name, here.geocodes, odd, text)
+
+
+def _compare(faults: list[str], level: str, geocodes: Texts, odd: NDArray[np.bool_] | np.bool_, text: str) -> None:
+    if odd.any():
+        more = f"; so {int(odd.sum()) - 1:,} more" if odd.sum() > 1 else ""
+        faults.append(f"{CONSTRAINT} of {level}, geocode {geocodes[odd][0].decode()}: {text}{more}")
+
+
+def limits_of(tree: Tree, held: Sequence[HeldAt], known: Mapping[int, Known]) -> tuple[Limits, ...] | None:
+    """Bounds of every geolevel: what follows from those of the blocks and from totals, and what the files say.
+
+    Raises
+    ------
+    InputError
+        If geolevels have bounds and the blocks have none, or bounds leave nothing between them.
+    """
+    last = held[-1]
+    if last.lower is None or last.upper is None:
+        if any(one.lower is not None for one in held):
+            raise InputError(f"{CONSTRAINT} of {tree.names[-1]}: has no bounds, and geolevels above have some")
+        return None
+    totals, joint = ({level: getattr(one, name) for level, one in known.items()} for name in ("totals", "joint"))
+    computed = limits_by_level(tree, Limits(last.lower, last.upper), totals, joint)
+    found = []
+    for number, (follows, here) in enumerate(zip(computed, held, strict=True)):
+        limits = follows
+        if here.lower is not None and here.upper is not None:
+            limits = Limits(np.maximum(follows.lower, here.lower), np.minimum(follows.upper, here.upper))
+        odd = (limits.lower > limits.upper).any(axis=1)
+        if odd.any():
+            raise InputError(
+                f"{CONSTRAINT} of {tree.names[number]}: bounds of {int(odd.sum()):,} geounits contradict those of the "
+                "blocks in them or the totals"
+            )
+        found.append(limits)
+    return tuple(found)
+
+
+def known_of(
+    config: Configuration, spine: Spine, held: Sequence[HeldAt], states: Mapping[int, int] | None
+) -> dict[int, Known]:
+    """The totals that are exact, by geolevel: of every unit where the files have them, and those of states.
+
+    Parameters
+    ----------
+    config : Configuration
+    spine : Spine
+    held : sequence of HeldAt
+    states : mapping of int to int, or None
+        By the two digits of a state its total, over all its branches.
+
+    Raises
+    ------
+    InputError
+        If a state has no total, or totals contradict each other.
+    ConfigError
+        If the total of a state cannot be kept on the spine.
+    """
+    found: dict[int, Known] = {}
+    lowest = max((number for number, one in enumerate(held) if one.totals is not None), default=-1)
+    for number in range(lowest, -1, -1):
+        totals = held[number].totals
+        if totals is None:
+            totals = sum_up(spine.tree, number + 1, found[number + 1].totals)
+        found[number] = Known(totals, ())
+    if states is None:
+        return found
+    kept = kept_areas(replace(config, invariants={_STATE: (query_named(TOTAL, config.schema, {}),)}), spine)
+    if kept is None:
+        raise InputError("--totals: there are no states")
+    codes = np.unique(spine.blocks // 10**14).tolist()
+    if missing := [f"{code:02d}" for code in codes if code not in states]:
+        raise InputError(f"--totals: has no total of {', '.join(missing)}, of which there are measurements")
+    areas = np.array([states[code] for code in codes], dtype=np.int64)
+    for number, known in known_of_areas(kept, areas).items():
+        _agree(spine.levels[number].name, found.setdefault(number, known), known)
+    return found
+
+
+_STATE = "State"
+
+
+def _agree(level: str, one: Known, other: Known) -> None:
+    """Refuse totals of the same geolevel that differ."""
+    both = (one.totals != UNKNOWN) & (other.totals != UNKNOWN)
+    joint = [int(one.totals[list(of.units)].sum()) - of.total for of in other.joint if not one.joint]
+    odd = np.append((one.totals - other.totals)[both], joint)
+    if odd.any():
+        raise InputError(
+            f"--totals: contradicts the totals of {level} in the files, which are exact: they differ by "
+            f"{int(np.abs(odd).max()):,}"
+        )
+
+
+def zeros_of(held: Sequence[HeldAt]) -> tuple[tuple[int | None, ...], ...]:
+    """The cells that nobody has, in order; what nobody has at one geolevel, nobody has at any."""
+    found = frozenset[tuple[int | None, ...]]().union(*(one.zeros for one in held))
+    return tuple(sorted(found, key=lambda levels: tuple(-1 if one is None else one for one in levels)))

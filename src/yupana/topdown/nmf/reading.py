@@ -1,0 +1,192 @@
+"""Read noisy measurement files: the tree, what holds exactly, every answer with the variance of its row. Public."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.errors import InputError
+from yupana.files.database import open_database
+from yupana.geography.spine import Spine, path_sums
+from yupana.progress import Progress, Stopwatch
+from yupana.release.lines import Texts
+from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.estimate import Premises
+from yupana.topdown.nmf.finding import FoundFiles
+from yupana.topdown.nmf.held import HeldAt, check_held, known_of, limits_of, list_units, read_held, zeros_of
+from yupana.topdown.nmf.layout import CONSTRAINT, DPQUERY, NATION
+from yupana.topdown.nmf.measured import (
+    FileDraws,
+    ReadLevel,
+    SpentByFiles,
+    read_level,
+    spent_by,
+    summed_level,
+    unmeasured_level,
+)
+from yupana.topdown.nmf.rows import LevelRows, level_rows
+from yupana.topdown.nmf.units import siblings, spine_of
+from yupana.topdown.queries import TOTAL, query_named
+
+_NOBODY: Final = b"0"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileMeasurements:
+    """What noisy measurement files tell.
+
+    Attributes
+    ----------
+    premises : Premises
+        The tree and what holds exactly; the configuration with what the files hold of constraints and totals.
+    spent : SpentByFiles
+    draws : FileDraws
+    losses : tuple of Fraction
+        The least and the most that the measurements along a path from the root to a block lost, under bounded
+        neighbours.
+    """
+
+    premises: Premises
+    spent: SpentByFiles
+    draws: FileDraws
+    losses: tuple[Fraction, Fraction]
+
+
+def read_measurements(
+    files: FoundFiles,
+    config: Configuration,
+    estimator: Estimator,
+    states: Mapping[int, int] | None,
+    clock: Stopwatch,
+    progress: Progress,
+) -> FileMeasurements:
+    """Read the files of a dataset.
+
+    Where states were chosen, their sum stands for the nation. The estimator "topdown" begins with its measurement: that
+    is the sum of theirs, with the sum of their variances. Full information adds up what is below by itself.
+
+    Parameters
+    ----------
+    files : FoundFiles
+    config : Configuration
+        Schema, recodes, and of every geolevel its queries and the order of its passes. Constraints and totals are those
+        of the files.
+    estimator : "topdown" or "full-information"
+    states : mapping of int to int, or None
+        Totals of states that are exact.
+    clock : Stopwatch
+    progress : callable
+
+    Raises
+    ------
+    InputError
+        If the files do not hold together; see `level_rows`, `read_held`, `spine_of`, `check_held` and `read_level`.
+    """
+    chosen = files.levels != config.levels and (NATION, *files.levels) == config.levels
+    if not chosen and files.levels != config.levels:
+        raise InputError(
+            f"{files.folder} has the geolevels {', '.join(files.levels)}, and the configuration "
+            f"{', '.join(config.levels)}; a folder is missing, or --config is that of another dataset"
+        )
+    with open_database() as db:
+        clock.start("reading the constraints")
+        opened = {
+            (level, kind): level_rows(db, f"{kind} of {level}", kind, files.parts[level, kind], config.schema)
+            for level in files.levels
+            for kind in (CONSTRAINT, DPQUERY)
+        }
+        held = [_held(opened[level, CONSTRAINT], level, config) for level in files.levels]
+        geocodes = {level: one.geocodes for level, one in zip(files.levels, held, strict=True)}
+        if chosen:
+            geocodes = {NATION: np.array([_NOBODY]), **geocodes}
+            held = [_sum_of(held[0]), *held]
+        spine = spine_of(geocodes)
+        check_held(spine, held)
+        premises = _premises(config, spine, held, states)
+        clock.start("reading the measurements")
+        found = _levels(db, opened, premises, geocodes, progress, estimator if chosen else None)
+    _check_root(found, estimator)
+    return found
+
+
+def _check_root(found: FileMeasurements, estimator: Estimator) -> None:
+    """Refuse a root of which nothing is known."""
+    measured = (found.spent.levels[0].weights > 0).any()
+    if estimator == "topdown" and not measured and 0 not in found.premises.known:
+        raise InputError(
+            f"{found.premises.spine.levels[0].name} has neither a measurement nor a total, so nothing tells how many "
+            "records there are; give the totals of states by --totals, or use --estimator full-information"
+        )
+
+
+def _held(rows: LevelRows | None, level: str, config: Configuration) -> HeldAt:
+    if rows is None:
+        raise InputError(f"{CONSTRAINT} of {level}: there are no files, and nothing else lists the geounits of {level}")
+    return read_held(rows, config.schema)
+
+
+def _sum_of(states: HeldAt) -> HeldAt:
+    """What holds of the sum of some states."""
+
+    def added(values: Ints | None) -> Ints | None:
+        return None if values is None else values.sum(axis=0, keepdims=True)
+
+    geocodes: Texts = np.array([_NOBODY])
+    return HeldAt(geocodes, added(states.totals), added(states.lower), added(states.upper), states.zeros)
+
+
+def _premises(config: Configuration, spine: Spine, held: list[HeldAt], states: Mapping[int, int] | None) -> Premises:
+    known = known_of(config, spine, held, states)
+    limits = limits_of(spine.tree, held, known)
+    total = query_named(TOTAL, config.schema, {})
+    own = replace(
+        config,
+        structural_zeros=zeros_of(held),
+        group_quarters=config.schema.names[0] if limits else None,
+        invariants={spine.levels[number].name: (total,) for number in sorted(known)},
+    )
+    return Premises(own, spine, limits, known)
+
+
+def _levels(
+    db: duckdb.DuckDBPyConnection,
+    opened: Mapping[tuple[str, str], LevelRows | None],
+    premises: Premises,
+    geocodes: Mapping[str, Texts],
+    progress: Progress,
+    summing: Estimator | None,
+) -> FileMeasurements:
+    """Read the measurements of every geolevel; ``summing`` is the estimator where states stand for the nation."""
+    config, spine = premises.configuration, premises.spine
+    read: list[tuple[str, ReadLevel]] = []
+    draws = FileDraws()
+    if summing is not None:
+        draws.add_sum()
+    for number, name in enumerate(spine.tree.names):
+        if (name, DPQUERY) not in opened:
+            continue
+        rows = opened[name, DPQUERY]
+        list_units(db, geocodes[name])
+        level = read_level(rows, config, name, ~siblings(spine.tree, number))
+        draws.add(rows, level, partial(progress, f"reading {name}"))
+        read.append((name, level))
+    spent = spent_by(config, read)
+    shares = tuple(dict.fromkeys(loss for of in spent.budgets for loss in of))
+    place = {loss: i for i, loss in enumerate(shares)}
+    index = [
+        np.array([place[loss] for loss in of], dtype=np.int32)[level.share_of]
+        for of, level in zip(spent.budgets, spent.levels, strict=True)
+    ]
+    if summing is not None:
+        index = [np.full(1, len(shares), dtype=np.int32), *index]
+        shares = (*shares, Fraction(0))
+        top = summed_level(read[0][1]) if summing == "topdown" else unmeasured_level()
+        root = spent_by(config, [(read[0][0], top)]).levels[0]
+        spent = replace(spent, levels=(root, *spent.levels), budgets=((Fraction(0),), *spent.budgets))
+    losses = path_sums(spine.tree, shares, index)
+    return FileMeasurements(premises, spent, draws, (min(losses), max(losses)))

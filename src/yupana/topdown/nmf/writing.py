@@ -1,0 +1,290 @@
+"""Write all noisy measurements of a run, and what it held exactly, as noisy measurement files. Public."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats, Ints
+from yupana.errors import ConfigError
+from yupana.files.database import named, open_database, quoted, write_query
+from yupana.files.delimited import parquet_rows
+from yupana.geography.settings import ROOT
+from yupana.geography.spine import Spine
+from yupana.release.lines import Texts
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.constraints import facility_limits, limits_by_level
+from yupana.topdown.estimate import Premises
+from yupana.topdown.nmf.geocodes import geocodes_of
+from yupana.topdown.nmf.layout import (
+    BRANCH_AND_STATE,
+    COLUMNS,
+    CONSTRAINT,
+    DPQUERY,
+    ENDINGS,
+    JOINED,
+    LEVEL_NAMES,
+    NURSING_MINORS,
+    PARTITION,
+    QUARTERS_AT_LEAST,
+    QUARTERS_AT_MOST,
+    SUMMED,
+    TOTAL_AT_LEAST,
+    TOTAL_IS,
+    WHOLE,
+    ZERO_ENDING,
+    level_folder,
+)
+from yupana.topdown.queries import DETAILED, Query, Recode, Schema
+from yupana.topdown.stored import StoredMeasurements
+
+_ONE_FILE = "part-00000.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedRow:
+    """What a row says beside its geounit and its numbers.
+
+    Attributes
+    ----------
+    name : str
+    axes : tuple of str
+        Of each attribute, how it is kept.
+    shape : tuple of int
+    sign : str
+        Empty of measurements.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    sign: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _UnitRows:
+    """Rows of units that lie side by side.
+
+    Attributes
+    ----------
+    units : ndarray of int64, shape (units,)
+        Their positions in the geolevel.
+    values : tuple of ndarray of int, each of shape (units, size)
+        By row of each unit.
+    variances : ndarray of float64, shape (units, rows)
+    """
+
+    units: Ints
+    values: tuple[NDArray[np.integer], ...]
+    variances: Floats
+
+
+def check_writable(configuration: Configuration, spine: Spine) -> None:
+    """Refuse what the layout has no place for.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if configuration.areas is not None:
+        raise ConfigError(
+            "--nmf: geocodes hold the digits of the Census Bureau's blocks, and the configuration has areas of its "
+            "own; use --noisy-measurements"
+        )
+    taken = {name.lower() for name in COLUMNS}
+    if odd := [name for name in configuration.schema.names if name.lower() in taken]:
+        raise ConfigError(
+            f"--nmf: {', '.join(odd)} is a column of the files beside the attributes; choose another name"
+        )
+    geocodes_of(spine)
+
+
+def write_measurement_files(
+    root: Path, dataset: str, premises: Premises, stored: StoredMeasurements, facilities: Ints | None
+) -> dict[str, int]:
+    """Write the folder of a dataset: of every geolevel the measurements and the constraints, a file for each state.
+
+    Variances are rounded to 24 binary digits, as the column has no more. Geounits without a share have constraints and
+    no measurement. Totals are written of geolevels whose units all have a known one; those of published areas that are
+    known for several units together, as of the two sides of a state, are not in the files.
+
+    Parameters
+    ----------
+    root : Path
+    dataset : str
+        Its name, such as US_Person_PL_PROD.
+    premises : Premises
+        Of the run.
+    stored : StoredMeasurements
+        All of its measurements.
+    facilities : ndarray of int64, shape (blocks, 8), or None
+        As the run had them.
+
+    Returns
+    -------
+    dict of str to int
+        Rows, by the file's path within the root.
+
+    Raises
+    ------
+    ConfigError
+        If the geocodes cannot be made; see `geocodes_of`.
+    """
+    config, spine = premises.configuration, premises.spine
+    geocodes = geocodes_of(spine)
+    written: dict[str, int] = {}
+    with open_database() as db:
+        for number, level in enumerate(spine.levels):
+            told: dict[str, tuple[Sequence[_NamedRow], Iterator[_UnitRows]]] = {
+                DPQUERY: (
+                    [
+                        _measured(query, config.schema, config.recodes)
+                        for query in stored.spending.levels[number].queries
+                    ],
+                    _measurements(stored, number),
+                ),
+                CONSTRAINT: _constraints(premises, number, facilities),
+            }
+            for kind, (rows, pieces) in told.items():
+                folder = root / level_folder(dataset, level.name) / kind
+                alone = level.name == ROOT
+                for path, count in _write(db, folder, config.schema, rows, pieces, geocodes[number], alone=alone):
+                    written[path.relative_to(root).as_posix()] = count
+    return written
+
+
+def _measured(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> _NamedRow:
+    """How the files tell of a query."""
+    if query.name == DETAILED:
+        return _NamedRow(DETAILED + ENDINGS[DPQUERY], (WHOLE,) * len(schema.names), schema.shape)
+    parts = query.name.split("*")
+    named_by = {recodes[part].attribute if part in recodes else part: part for part in parts}
+    axes = tuple(named_by.get(name, SUMMED) for name in schema.names)
+    return _NamedRow(JOINED.join(parts) + ENDINGS[DPQUERY], axes, query.shape)
+
+
+def _measurements(stored: StoredMeasurements, number: int) -> Iterator[_UnitRows]:
+    spent = stored.spending.levels[number]
+    for first, last, answers in stored.pieces(number, 0, len(spent.share_of)):
+        share = spent.share_of[first:last]
+        measured = np.flatnonzero(np.isfinite(spent.variances[share]).all(axis=1))
+        if len(measured) and spent.queries:
+            values = tuple(of_query[measured] for of_query in answers)
+            yield _UnitRows(measured + first, values, spent.variances[share[measured]])
+
+
+def _constraints(
+    premises: Premises, number: int, facilities: Ints | None
+) -> tuple[list[_NamedRow], Iterator[_UnitRows]]:
+    """What holds of every unit of a geolevel; if nothing else, that no total is negative, which lists the units."""
+    config, tree = premises.configuration, premises.spine.tree
+    schema, units = config.schema, tree.units(number)
+    summed, one = (SUMMED,) * len(schema.names), (1,) * len(schema.names)
+    found: list[tuple[_NamedRow, Ints]] = []
+    known = premises.known.get(number)
+    if known is not None and known.of_each is not None:
+        found.append((_NamedRow(TOTAL_IS, summed, one, "="), known.of_each[:, None]))
+    if config.group_quarters and facilities is not None:
+        limits = limits_by_level(tree, facility_limits(facilities[:, : schema.shape[0]]), {}, {})[number]
+        axes, shape = (config.group_quarters, *summed[1:]), (schema.shape[0], *one[1:])
+        found.append((_NamedRow(QUARTERS_AT_LEAST, axes, shape, ">="), limits.lower))
+        found.append((_NamedRow(QUARTERS_AT_MOST, axes, shape, "<="), limits.upper))
+    zero = np.zeros((units, 1), dtype=np.int64)
+    found += [(_zero(schema, levels), zero) for levels in config.structural_zeros]
+    if not found:
+        found.append((_NamedRow(TOTAL_AT_LEAST, summed, one, ">="), zero))
+    rows = _UnitRows(np.arange(units), tuple(values for _, values in found), np.zeros((units, len(found))))
+    return [row for row, _ in found], iter([rows])
+
+
+def _zero(schema: Schema, levels: Sequence[int | None]) -> _NamedRow:
+    """How the files tell that no record has a combination of levels; an axis of our own is ``attribute=number``."""
+    kept = {name: level for name, level in zip(schema.names, levels, strict=True) if level is not None}
+    axes = tuple(
+        SUMMED if name not in kept else LEVEL_NAMES.get((name, kept[name]), f"{name}={kept[name]}")
+        for name in schema.names
+    )
+    bureau = set(kept.items()) == set(LEVEL_NAMES)
+    name = NURSING_MINORS if bureau else "_".join(f"{name}{level}" for name, level in kept.items()) + ZERO_ENDING
+    return _NamedRow(name, axes, (1,) * len(axes), "=")
+
+
+def _write(
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    schema: Schema,
+    rows: Sequence[_NamedRow],
+    pieces: Iterator[_UnitRows],
+    geocodes: Texts,
+    *,
+    alone: bool,
+) -> Iterator[tuple[Path, int]]:
+    """Write one file for each state, or one alone; yields each with its rows."""
+    written: dict[Path, list[Path]] = {}
+    counts: dict[Path, int] = {}
+    for piece in pieces:
+        states = geocodes[piece.units].astype(f"S{BRANCH_AND_STATE}") if not alone else np.zeros(len(piece.units), "S1")
+        for state in np.unique(states):
+            here = np.flatnonzero(states == state)
+            part = _UnitRows(piece.units[here], tuple(v[here] for v in piece.values), piece.variances[here])
+            path = (folder if alone else folder / f"{PARTITION}={state.decode()}") / _ONE_FILE
+            path.parent.mkdir(parents=True, exist_ok=True)
+            parts = written.setdefault(path, [])
+            parts.append(path.with_name(f"{len(parts)}.part.parquet"))
+            _write_part(db, parts[-1], schema, rows, part, geocodes)
+            counts[path] = counts.get(path, 0) + len(here) * len(rows)
+    for path, parts in written.items():
+        if len(parts) == 1:
+            parts[0].rename(path)
+        else:
+            # Integers may be wider in one part than in another.
+            write_query(db, " UNION ALL ".join(f"FROM {parquet_rows([one])}" for one in parts), path)
+            for one in parts:
+                one.unlink()
+        yield path, counts[path]
+
+
+def _write_part(
+    db: duckdb.DuckDBPyConnection,
+    path: Path,
+    schema: Schema,
+    rows: Sequence[_NamedRow],
+    piece: _UnitRows,
+    geocodes: Texts,
+) -> None:
+    values = np.empty((len(piece.units), len(rows)), dtype=object)
+    for place, of_row in enumerate(piece.values):
+        for unit, answers in enumerate(of_row):
+            values[unit, place] = answers
+    most = max(int(np.abs(of_row).max(initial=0)) for of_row in piece.values)
+    wide = "INTEGER" if most < 1 << 31 else "BIGINT"
+    listed = {
+        "query_name": [row.name for row in rows],
+        **({"sign": [row.sign for row in rows]} if rows[0].sign else {}),
+        **{name: [row.axes[i] for row in rows] for i, name in enumerate(schema.names)},
+    }
+    columns = [f"{_one_of(map(quoted, texts))} AS {named(name)}" for name, texts in listed.items()]
+    shapes = _one_of(f"{list(row.shape)}::INTEGER[]" for row in rows)
+    db.register(
+        "measured_now",
+        {
+            "geocode": np.repeat(np.char.decode(geocodes[piece.units], "ascii").astype(object), len(rows)),
+            "place": np.tile(np.arange(1, len(rows) + 1), len(piece.units)),
+            "answers": values.reshape(-1),
+            "variance": np.ascontiguousarray(piece.variances).reshape(-1),
+        },
+    )
+    query = (
+        f"SELECT geocode, {', '.join(columns)}, {shapes} AS query_shape, answers::{wide}[] AS value, "
+        "variance::FLOAT AS variance FROM measured_now"
+    )
+    write_query(db, query, path)
+    db.unregister("measured_now")
+
+
+def _one_of(choices: Iterable[str]) -> str:
+    """SQL for that of some values which ``place`` numbers, from 1."""
+    return f"list_extract([{', '.join(choices)}], place)"

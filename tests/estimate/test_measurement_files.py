@@ -1,0 +1,193 @@
+"""Estimates from noisy measurement files that a run wrote are those of the run, byte by byte."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from topdown_worlds import LEVELS, World, configuration, make_world, write_configuration, write_world
+
+from yupana.cli.main import main
+
+PERSONS = (8, 2, 3)
+SAME = ("counts/Block.csv", "tabulation/block.csv", "tabulation/tract.csv", "tabulation/place.csv", "microdata.csv")
+
+
+def run(place: Path, world: World, document: dict[str, Any], *options: str) -> None:
+    """Make DATA, a release in OUT and its measurements in NMF."""
+    if not (place / "data").exists():
+        write_world(world, place / "data", quarters=True)
+    config = write_configuration(document, place / "config.json")
+    made = ["topdown", "run", str(config), str(place / "data"), str(place / "out"), "--seed", "3", *options]
+    assert main([*made, "--nmf", str(place / "nmf"), "--overwrite"]) == 0
+
+
+def estimate(place: Path, *options: str, out: str = "again") -> int:
+    """Estimate from NMF."""
+    geography = ["--geography", str(place / "data" / "geography.txt")]
+    return main(["topdown", "estimate", str(place / "nmf"), str(place / out), *geography, *options])
+
+
+def agree(place: Path, *more: str, out: str = "again") -> None:
+    """Compare what was estimated with the release."""
+    for name in (*SAME, *more):
+        assert (place / out / name).read_bytes() == (place / "out" / name).read_bytes()
+    assert main(["check", str(place / out)]) == 0
+
+
+def totals_of(world: World, path: Path) -> Path:
+    """Write the totals of states."""
+    found: dict[str, int] = {}
+    for (state, _), count in world.totals(2).items():
+        found[state] = found.get(state, 0) + count
+    path.write_text("state,total\n" + "".join(f"{state},{total}\n" for state, total in found.items()))
+    return path
+
+
+def persons(**more: Any) -> dict[str, Any]:  # noqa: ANN401
+    """A configuration of persons with a recode, group quarters and AIAN areas on an optimized spine."""
+    queries = {"total": "1/4", "three*a2": "1/4", "detailed": "1/2"}
+    rounded = [["total"], ["a0", "a0*a1", "detailed"]]
+    of_level = {"estimate": [["total"], ["three*a2", "detailed"]], "round": rounded}
+    return configuration(
+        PERSONS,
+        rho="2",
+        recodes={"three": {"of": "a0", "groups": [[0], [1, 2, 3, 4], [5, 6, 7]]}},
+        constraints={"group_quarters": "a0"},
+        queries=dict.fromkeys(LEVELS, queries),
+        passes=dict.fromkeys(LEVELS, of_level),
+        invariants={"US": ["total"], "State": ["total"]},
+        spine={"kind": "optimized"},
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, World]:
+    """A run of persons, with its measurements."""
+    place = tmp_path_factory.mktemp("persons")
+    world = make_world(3, PERSONS, quarters=True)
+    run(place, world, persons())
+    return place, world
+
+
+def test_the_release_is_a_function_of_its_measurements(made: tuple[Path, World]) -> None:
+    place, world = made
+    totals = totals_of(world, place / "totals.csv")
+    assert estimate(place, "--totals", str(totals)) == 0
+    agree(place)
+    manifest = json.loads((place / "again" / "manifest.json").read_text())
+    told = manifest["measurements"]
+    # Every variance is one of the plan, and every path has the loss of the budget, whatever was bypassed.
+    assert told["loss"]["exact"] is True
+    assert told["loss"]["least"]["rho"] == told["loss"]["most"]["rho"] == "2"
+    assert len(told["files"]) == len(list((place / "nmf").rglob("part-*.parquet")))
+    assert set(manifest["public_inputs"]) == {"geography.txt", "totals.csv"}
+    assert "plan" not in manifest
+    assert manifest["status"] == "NOT FOR RELEASE"  # the noise was made from a seed
+
+
+def test_without_totals_states_are_noisy_and_the_nation_exact(made: tuple[Path, World]) -> None:
+    place, world = made
+    assert estimate(place, out="noisy") == 0
+    assert main(["check", str(place / "noisy")]) == 0
+    with (place / "noisy" / "counts" / "State.csv").open() as file:
+        rows = list(csv.reader(file, delimiter="|"))[1:]
+    assert sum(int(row[-1]) for row in rows) == sum(world.counts.values())
+    assert (place / "noisy" / "counts" / "State.csv").read_bytes() != (
+        place / "out" / "counts" / "State.csv"
+    ).read_bytes()
+
+
+def test_full_information_and_its_intervals_are_those_of_the_run(tmp_path: Path, made: tuple[Path, World]) -> None:
+    _, world = made
+    run(tmp_path, world, persons(), "--estimator", "full-information")
+    totals = totals_of(world, tmp_path / "totals.csv")
+    assert estimate(tmp_path, "--totals", str(totals), "--estimator", "full-information") == 0
+    agree(tmp_path)
+    for path in sorted((tmp_path / "out" / "intervals").rglob("*.csv")):
+        again = tmp_path / "again" / path.relative_to(tmp_path / "out")
+        # Geounits have the names of their spine here, and their geocodes there.
+        lines = (file.read_text(encoding="utf-8").splitlines() for file in (path, again))
+        numbers = [[row[1:] for row in csv.reader(of_file, delimiter="|")] for of_file in lines]
+        assert numbers[0] == numbers[1]
+
+
+def test_housing_units_keep_the_total_of_every_block(tmp_path: Path) -> None:
+    world = make_world(5, (2,), states=1)
+    document = configuration(
+        (2,),
+        rho="1",
+        privacy_unit="housing unit",
+        invariants={"Block": ["total"]},
+        queries={level: {"detailed": "1"} for level in LEVELS},
+        spine={"kind": "optimized", "classes": ["pme", "aian"]},
+    )
+    run(tmp_path, world, document)
+    assert estimate(tmp_path) == 0
+    agree(tmp_path)
+
+
+def test_puerto_rico_begins_with_the_state(tmp_path: Path) -> None:
+    world = make_world(6, PERSONS, quarters=True, states=1)
+    moved = {block: "72" + block[2:] for block in world.blocks}
+    world.blocks = list(moved.values())
+    world.areas = [("9999", *area[1:]) for area in world.areas]
+    world.counts = {(moved[block], cell): count for (block, cell), count in world.counts.items()}
+    world.facilities = {moved[block]: there for block, there in world.facilities.items()}
+    levels = LEVELS[1:]
+    queries = {"total": "1/2", "detailed": "1/2"}
+    document = persons() | {
+        "shares": dict.fromkeys(levels, "1/5"),
+        "queries": dict.fromkeys(levels, queries),
+        "invariants": {"State": ["total"]},
+        "passes": {},
+    }
+    run(tmp_path, world, document)
+    assert (tmp_path / "nmf" / "PR_example" / "State.parquet" / "DPQuery" / "State=072").is_dir()
+    assert not (tmp_path / "nmf" / "PR_example" / "US.parquet").exists()
+    assert estimate(tmp_path) == 0
+    agree(tmp_path)
+
+
+@pytest.mark.parametrize("estimator", ["topdown", "full-information"])
+def test_one_state_of_several(tmp_path: Path, made: tuple[Path, World], estimator: str) -> None:
+    place, world = made
+    totals = totals_of(world, tmp_path / "totals.csv")
+    options = ["--states", "02", "--totals", str(totals), "--estimator", estimator]
+    geography = ["--geography", str(place / "data" / "geography.txt")]
+    assert main(["topdown", "estimate", str(place / "nmf"), str(tmp_path / "out"), *options, *geography]) == 0
+    assert main(["check", str(tmp_path / "out")]) == 0
+    with (tmp_path / "out" / "tabulation" / "state.csv").open() as file:
+        rows = list(csv.reader(file, delimiter="|"))[1:]
+    assert {row[0] for row in rows} == {"02"}
+    expected = sum(count for (state, _), count in world.totals(2).items() if state == "02")
+    assert sum(int(row[-1]) for row in rows) == expected
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    # What was measured of the nation is not of this state.
+    assert manifest["measurements"]["loss"]["most"]["rho_float"] < 2
+
+
+def test_a_missing_partition_is_refused(
+    tmp_path: Path, made: tuple[Path, World], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, _ = made
+    for level, kind, words in (
+        ("County", "Constraint", "a partition is missing"),
+        ("Block", "Constraint", "a partition is missing"),
+        ("Block", "DPQuery", "has siblings and no measurement"),
+    ):
+        shutil.copytree(place / "nmf", tmp_path / "nmf")
+        shutil.rmtree(tmp_path / "nmf" / "US_example" / f"{level}.parquet" / kind / "State=002")
+        assert main(["topdown", "estimate", str(tmp_path / "nmf"), str(tmp_path / "out")]) == 2
+        assert words in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+        shutil.rmtree(tmp_path / "nmf")
+    # A whole state is missing: the nation has more facilities than what is left.
+    shutil.copytree(place / "nmf", tmp_path / "nmf")
+    for path in list((tmp_path / "nmf").rglob("State=?02")):
+        shutil.rmtree(path)
+    assert main(["topdown", "estimate", str(tmp_path / "nmf"), str(tmp_path / "out")]) == 2
+    assert "other numbers of facilities than State" in capsys.readouterr().err
