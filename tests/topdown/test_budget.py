@@ -13,7 +13,6 @@ from topdown_worlds import LEVELS, configuration, make_world, write_configuratio
 
 from yupana.arrays import Ints
 from yupana.confidential.request import RunRequest
-from yupana.confidential.topdown.door import Door
 from yupana.confidential.topdown.world import World, open_world
 from yupana.errors import BudgetError
 from yupana.plan.measurement import Mechanism
@@ -23,6 +22,7 @@ from yupana.progress import Stopwatch
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
+from yupana.topdown.door import Door
 from yupana.topdown.families import SiblingBatch, ask_all
 from yupana.topdown.on_demand import MeasuredOnDemand
 from yupana.topdown.reading.configuration import read_configuration

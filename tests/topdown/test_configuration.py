@@ -476,3 +476,25 @@ def test_shares_that_sum_to_1_stay_and_those_that_cannot_are_refused() -> None:
     zero = Changes((("queries.County", '{"total": 0, "detailed": 0}'),))
     with pytest.raises(ConfigError, match=r"queries.County: the shares sum to 0, not to 1\n"):
         read_configuration("pl94-2020-us", zero, renormalise=True)
+
+
+def test_shares_may_be_percent_and_are_divided_by_their_sum_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    percent = EXAMPLE.replace("County = 0.1", 'County = "10%"').replace(
+        "Tract = 0.2", 'Tract = " 20 % "'.replace(" %", "%")
+    )
+    path.write_text(percent)
+    assert read_configuration(path).shares == {
+        level: Fraction(n, 10) for level, n in (("County", 1), ("Tract", 2), ("Block", 7))
+    }
+    path.write_text(percent.replace('"7/10"', '"10%"'))
+    shares = read_configuration(path, renormalise=True).shares
+    assert shares == {"County": Fraction(1, 4), "Tract": Fraction(1, 2), "Block": Fraction(1, 4)}
+
+
+@pytest.mark.parametrize("text", ["1%2", "%", "10%%", "-1%", "inf%"])
+def test_what_is_no_percent_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(EXAMPLE.replace("County = 0.1", f'County = "{text}"'))
+    with pytest.raises(ConfigError, match=r"shares\.County"):
+        read_configuration(path)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from yupana.confidential.tabulate.answers import exact_answers
 from yupana.geography.tree import Tree
+from yupana.topdown.answers import exact_answers
 from yupana.topdown.constraints import UNKNOWN, Joint, Limits, facility_limits, limits_by_level
 from yupana.topdown.divide import collapse
 from yupana.topdown.families import SiblingBatch, ask

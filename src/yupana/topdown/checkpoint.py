@@ -24,16 +24,13 @@ from yupana.arrays import Ints
 from yupana.errors import OutputError
 from yupana.files.regular import put, read_json, read_regular, replacing
 from yupana.topdown.descend import Piece
+from yupana.topdown.draws import Drawn, Shape, narrow
 from yupana.topdown.histogram import Histogram
-
-Shape = tuple[int, ...]
 
 _STATE: Final = "run.json"
 _ACCOUNT: Final = "account"
 _DIGEST: Final = 32
 _OURS: Final = re.compile(r"(run|[0-9]{2}-[0-9]+)\.(json|counts|measured|partial)")
-_NARROW: Final = (np.int16, np.int32)
-
 _WIDEST: Final = 8
 _HEAD: Final = 1024
 """Bytes of a number that is kept, at most, and of what a file has beside its numbers, for each array and once more."""
@@ -163,7 +160,7 @@ class Checkpoint:
         """Whether the geounits of a level from ``first`` on have been measured."""
         return (self.folder / _draws(level, first)).exists()
 
-    def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> tuple[NDArray[np.integer], ...] | None:
+    def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
         """What was drawn for the geounits of a level from ``first`` on; None if nothing was.
 
         Parameters
@@ -187,9 +184,7 @@ class Checkpoint:
             raise OutputError(self._corrupt(self.folder / name))
         return tuple(arrays[query] for query in expected)
 
-    def save_draws(
-        self, level: int, first: int, shapes: Sequence[Shape], draw: Callable[[], Sequence[Ints]]
-    ) -> tuple[NDArray[np.integer], ...]:
+    def save_draws(self, level: int, first: int, shapes: Sequence[Shape], draw: Callable[[], Sequence[Ints]]) -> Drawn:
         """Draw for the geounits of a level from ``first`` on, and keep it: it is on disk when this returns.
 
         Room for the widest numbers is taken before anything is drawn. So whether the disk has room for a draw does not
@@ -214,7 +209,7 @@ class Checkpoint:
             with partial.open("wb") as file:
                 file.write(room)
         del room
-        values = tuple(_narrow(one) for one in draw())
+        values = tuple(narrow(one) for one in draw())
         with self._writing(), partial.open("r+b") as file:
             file.writelines(_sealed({str(query): one for query, one in enumerate(values)}))
             file.truncate()
@@ -280,15 +275,6 @@ def _counts(level: int, batch: int) -> str:
 
 def _draws(level: int, first: int) -> str:
     return f"{level:02d}-{first:09d}.measured"
-
-
-def _narrow(values: Ints) -> NDArray[np.integer]:
-    """The same numbers in as few bytes as hold them."""
-    for kind in _NARROW:
-        limits = np.iinfo(kind)
-        if values.size == 0 or (values.min() >= limits.min and values.max() <= limits.max):
-            return values.astype(kind)
-    return values
 
 
 def _sealed(arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, memoryview]:

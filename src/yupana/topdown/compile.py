@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
+from yupana.topdown.answers import exact_answers
 from yupana.topdown.families import SiblingBatch, ask
 from yupana.topdown.node.arranged import arrange_node, shut_and_binding
 from yupana.topdown.node.kernels import Conditions, Squares
@@ -15,6 +16,7 @@ from yupana.topdown.node.problem import Node
 from yupana.topdown.node.settle import settle
 from yupana.topdown.node.solve import advance, begin, solve
 from yupana.topdown.rounding.rounding import Rounding, round_counts
+from yupana.topdown.tree.kernels import reflect
 
 ONCE: Final = "compiling, once on this machine"
 EACH_TIME: Final = "compiling, as in every run: no folder keeps it (NUMBA_CACHE_DIR names one)"
@@ -35,6 +37,9 @@ def compile_kernels(announce: Callable[[str], None]) -> None:
     node = Node(np.array([2.0, 1.0]), (cells,), (measured,), np.ones((2, 1)))
     with _Beside() as beside, on_compiling(lambda: _begin(beside, announce)):
         ask(SiblingBatch(np.array([0, 2]), np.array([0, 2]), cells), cells, 2)
+        none = np.zeros(1, dtype=np.int64)
+        exact_answers(none, cells[:0], none[:0], none, cells[:0], none, cells[:0], 0)
+        reflect(np.zeros((1, 2)), np.array([2]))
         arranged = arrange_node(node, *shut_and_binding(node))
         advance(arranged, begin(arranged), 1, 1.0)
         beside.wait_for(compile_settle)

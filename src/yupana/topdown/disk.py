@@ -1,7 +1,6 @@
 """TopDown's counts on disk: by the geounits of the spine, by published geography, and as records."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -9,9 +8,7 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.files.delimited import positions
-from yupana.geography.areas import NO_AREA
-from yupana.geography.blocks import NO_ENTITY, Reference
+from yupana.geography.published import Areas
 from yupana.geography.spine import Geolevel, Spine
 from yupana.release.lines import ROWS_AT_ONCE, Texts, digits, join, texts, whole, write_header, write_lines
 from yupana.release.rows import Coded, RowTable, write_rows
@@ -24,75 +21,6 @@ TABULATION: Final = "tabulation"
 MICRODATA: Final = "microdata.csv"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Areas:
-    """The areas of one kind of published geography that the blocks of a spine lie in.
-
-    Attributes
-    ----------
-    name : str
-    code : ndarray of int64, shape (areas,)
-        Identifiers as numbers, in order.
-    width : int
-        Digits of an identifier.
-    index : ndarray of int64, shape (units,)
-        The area of each unit below, or -1 for none.
-    below : str
-        What the units below are: another kind whose areas these add up, or ``""`` for the blocks of the spine.
-    """
-
-    name: str
-    code: Ints
-    width: int
-    index: Ints
-    below: str
-
-    @property
-    def labels(self) -> Texts:
-        """The identifiers as text."""
-        return digits(self.code, self.width)
-
-
-_ABOVE: Final = {"block_group": 12, "tract": 11, "county": 5, "state": 2}
-"""Digits of the 16 of a block that name an area above it, each kind adding up the one before."""
-
-
-def published_areas(reference: Reference, blocks: Ints) -> list[Areas]:
-    """The areas of published geography, those that add up others after them.
-
-    They are all of the reference file, whether a block of the spine lies in them or not. Identifiers are the digits of
-    GEOIDs: state 2, county 5, tract 11, block group 12, block 16 as elsewhere in a release, place 7 and county
-    subdivision 10 with state and county before, and AIANNHCE 4, whole across state lines.
-
-    Parameters
-    ----------
-    reference : Reference
-        All blocks.
-    blocks : ndarray of int64, shape (blocks,)
-        Those of the spine, in its order.
-    """
-    every, here = reference.block, positions(blocks, reference.block)
-    found = [Areas("block", every, 16, here, "")]
-    for name, width in _ABOVE.items():
-        below = found[-1]
-        codes = below.code // 10 ** (below.width - width)
-        found.append(_areas(name, codes, np.arange(len(codes)), width, below.name))
-    state, county = every // 10**14, every // 10**11
-    for name, code, width, none in (
-        ("place", state * 10**5 + reference.place, 7, reference.place == NO_ENTITY),
-        ("county_subdivision", county * 10**5 + reference.cousub, 10, reference.cousub == NO_ENTITY),
-        ("aiannh", reference.aiannh.astype(np.int64), 4, reference.aiannh == NO_AREA),
-    ):
-        found.append(_areas(name, np.where(none, -1, code), here, width, ""))
-    return found
-
-
-def _areas(name: str, code: Ints, units: Ints, width: int, below: str) -> Areas:
-    """All areas that are named, and which of them each of some units lies in."""
-    known = np.unique(code[code >= 0])
-    return Areas(name, known, width, positions(code[units], known), below)
-
-
 def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Areas, Histogram]]:
     """Add block counts up to published geography.
 
@@ -101,11 +29,11 @@ def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Are
     histogram : Histogram
         Of the blocks of the spine, in its order.
     areas : list of Areas
-        As `published_areas` gives them.
+        As `PublishedBlocks.areas` gives them.
     """
     sums = {"": histogram}
     for kind in areas:
-        summed = sums[kind.below].sum_to(kind.index, len(kind.code))
+        summed = sums[kind.below].sum_to(kind.index, kind.number)
         sums[kind.name] = summed
         yield kind, summed
 

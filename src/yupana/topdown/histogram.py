@@ -69,6 +69,34 @@ class Histogram:
         kept = owner >= 0
         return count_entries(owner[kept], self.cells[kept], self.counts[kept], units)
 
+    def counts_at(self, other: "Histogram") -> Ints:
+        """Counts at the entries of another histogram of the same units, zeros included, in the order of its entries."""
+        width = 1 + max(int(self.cells.max(initial=0)), int(other.cells.max(initial=0)))
+        key, wanted = (one.owners() * width + one.cells for one in (self, other))
+        at = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+        if not len(key):
+            return np.zeros(len(wanted), dtype=np.int64)
+        return np.where(key[at] == wanted, self.counts[at], 0)
+
+    def variables(self, member: Ints, size: int, first: int, last: int) -> Ints:
+        """Sums over cells, of the units from ``first`` up to ``last``, of shape (last - first, size).
+
+        Parameters
+        ----------
+        member : ndarray of int64, shape (cells, k)
+            The variables that each cell counts in, each once, -1 for none.
+        size : int
+            How many variables there are.
+        first, last : int
+        """
+        part = slice(self.starts[first], self.starts[last])
+        owner = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
+        out = np.zeros((last - first) * size, dtype=np.int64)
+        for variable in member[self.cells[part]].T:
+            some = variable >= 0
+            np.add.at(out, owner[some] * size + variable[some], self.counts[part][some])
+        return out.reshape(-1, size)
+
 
 def count_entries(unit: NDArray[np.integer], cell: NDArray[np.integer], count: Ints, units: int) -> Histogram:
     """Sum entries (unit, cell, count) in any order, with repetitions and zeros, to a histogram.

@@ -128,7 +128,12 @@ def known_totals(kept: Kept, blocks: Histogram) -> dict[int, Known]:
     """
     areas = np.zeros(int(kept.area.max()) + 1, dtype=np.int64)
     np.add.at(areas, kept.area, blocks.totals())
-    return {number: _known(sets, areas) for number, sets in kept.sets.items()}
+    return known_of_areas(kept, areas)
+
+
+def known_of_areas(kept: Kept, totals: Ints) -> dict[int, Known]:
+    """The totals that the estimate is given, by geolevel, from those of the areas kept, of shape (areas,)."""
+    return {number: _known(sets, totals) for number, sets in kept.sets.items()}
 
 
 def _known(sets: Sets, areas: Ints) -> Known:

@@ -9,7 +9,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.topdown.budget import Spending
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.evidence import MeasuredFamilies
 from yupana.topdown.families import Asked, SiblingBatch, ask_all
 
@@ -24,7 +24,7 @@ class MeasuresAsked(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredOnDemand:
-    """Noisy answers as far as they are asked for; what has been drawn before is read from the checkpoint.
+    """Noisy answers as far as they are asked for; what has been drawn before is read from the keeper.
 
     An answer is on disk before anything is made of it. So a run that dies of its own noise goes on with that noise, and
     what is released in the end has the law of one draw (docs/topdown-privacy.md, theorem 4).
@@ -32,12 +32,12 @@ class MeasuredOnDemand:
     Attributes
     ----------
     spending : Spending
-    checkpoint : Checkpoint
+    keeper : KeepsDraws
     door : MeasuresAsked
     """
 
     spending: Spending
-    checkpoint: Checkpoint
+    keeper: KeepsDraws
     door: MeasuresAsked
 
     def gather(self, level: int, families: SiblingBatch) -> MeasuredFamilies:
@@ -51,8 +51,8 @@ class MeasuredOnDemand:
         spent = self.spending.levels[level]
         asked = ask_all(families, spent.queries)
         shapes = [(int(one.places(families.children)[-1]),) for one in asked]
-        values = self.checkpoint.load_draws(level, families.first, shapes)
+        values = self.keeper.load_draws(level, families.first, shapes)
         if values is None:
             draw = partial(self.door.measure, level, families, asked)
-            values = self.checkpoint.save_draws(level, families.first, shapes, draw)
+            values = self.keeper.save_draws(level, families.first, shapes, draw)
         return MeasuredFamilies.of(spent, families, asked, tuple(one.astype(np.int64, copy=False) for one in values))

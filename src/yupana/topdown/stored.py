@@ -1,18 +1,19 @@
 """All noisy measurements of a run, drawn once and kept on disk. Public."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
-from yupana.topdown.budget import Spending
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.arrays import Floats, Ints
+from yupana.topdown.budget import LevelSpending
+from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.evidence import MeasuredFamilies
 from yupana.topdown.families import SiblingBatch, ask_all
+from yupana.topdown.queries import Query
 
 _VALUES_AT_ONCE: Final = 1 << 22
 
@@ -25,28 +26,39 @@ class MeasuresInFull(Protocol):
         ...
 
 
+class SpentLevels(Protocol):
+    """What every geolevel was measured with: a plan on a spine, or what files tell of one."""
+
+    @property
+    def levels(self) -> tuple[LevelSpending, ...]:
+        """By geolevel, from the root down."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredMeasurements:
     """Every noisy answer of a plan, in pieces of consecutive geounits.
 
     Attributes
     ----------
-    spending : Spending
-    checkpoint : Checkpoint
+    spending : SpentLevels
+    keeper : KeepsDraws
         Where they are kept.
     """
 
-    spending: Spending
-    checkpoint: Checkpoint
+    spending: SpentLevels
+    keeper: KeepsDraws
+    _last: dict[int, tuple[int, tuple[NDArray[np.integer], ...]]] = field(default_factory=dict, init=False)
+    """By geolevel, the piece read last, for who goes through the tree reads many parts of one in turn."""
 
     def draw(self, door: MeasuresInFull) -> Iterator[tuple[int, int, int]]:
         """Draw what is not there yet; yields geolevel, geounits done and geounits in all after every piece."""
         for level, spent in enumerate(self.spending.levels):
             units = len(spent.share_of)
             for first, last in self._pieces(level):
-                if not self.checkpoint.has_draws(level, first):
+                if not self.keeper.has_draws(level, first):
                     draw = partial(door.measure_all, level, first, last)
-                    self.checkpoint.save_draws(level, first, self._shapes(level, first, last), draw)
+                    self.keeper.save_draws(level, first, self._shapes(level, first, last), draw)
                 yield level, last, units
 
     def pieces(self, level: int, first: int, last: int) -> Iterator[tuple[int, int, tuple[NDArray[np.integer], ...]]]:
@@ -60,11 +72,27 @@ class StoredMeasurements:
         for start, stop in self._pieces(level):
             if stop <= first or start >= last:
                 continue
-            drawn = self.checkpoint.load_draws(level, start, self._shapes(level, start, stop))
-            if drawn is None:
-                raise RuntimeError(f"measurements of level {level} from unit {start} on were not drawn")
+            drawn = self._read(level, start, stop)
             begin, end = max(first, start), min(last, stop)
             yield begin, end, tuple(of_query[begin - start : end - start] for of_query in drawn)
+
+    def _read(self, level: int, start: int, stop: int) -> tuple[NDArray[np.integer], ...]:
+        first, drawn = self._last.get(level, (None, None))
+        if drawn is None or first != start:
+            drawn = self.keeper.load_draws(level, start, self._shapes(level, start, stop))
+            if drawn is None:
+                raise RuntimeError(f"measurements of level {level} from unit {start} on were not drawn")
+            self._last[level] = start, drawn
+        return drawn
+
+    def queries(self, level: int) -> tuple[Query, ...]:
+        """What a geolevel was measured with."""
+        return self.spending.levels[level].queries
+
+    def precisions(self, level: int, first: int, last: int) -> Floats:
+        """1 / variance of the units from ``first`` up to ``last``, of shape (units, queries); 0 where not measured."""
+        spent = self.spending.levels[level]
+        return spent.weights[spent.share_of[first:last]]
 
     def answers(self, level: int, first: int, last: int) -> list[NDArray[np.integer]]:
         """The answers of each query for the units from ``first`` up to ``last``, of shape (units, size)."""

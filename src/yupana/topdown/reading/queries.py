@@ -60,10 +60,13 @@ _LONGEST: Final = 10**100
 
 def _share(place: str, value: object, faults: list[str]) -> Fraction | None:
     if not isinstance(value, str):
-        faults.append(f"{place}: must be a number, or a fraction as a text 'p/q'")
+        faults.append(f"{place}: must be a number, or a text such as 'p/q' or '12.5%'")
         return None
+    number = value.rstrip().removesuffix("%")
     try:
-        share = read_exact(value)
+        share = read_exact(number)
+        if number != value.rstrip() and isinstance(share, Fraction):
+            share /= 100
     except ValueError as error:
         faults.append(f"{place}: {error}")
         return None

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Floats
 from yupana.topdown.queries import Query, margin
+from yupana.topdown.tree.kernels import reflect
 
 Kept = tuple[bool, ...]
 """Which of the attributes of a basis a margin keeps."""
@@ -94,7 +95,7 @@ class Basis:
         ndarray of float64, shape (units, sizes of the attributes kept, 1 for the others)
         """
         shape = tuple(size if keep else 1 for size, keep in zip(self.sizes, kept, strict=True))
-        return _reflected(np.asarray(answers, dtype=np.float64).reshape(len(answers), *shape))
+        return _reflected(np.array(answers, dtype=np.float64, order="C").reshape(len(answers), *shape))
 
     def answers(self, coordinates: Floats, query: Query) -> Floats:
         """Answers of any query, with groupings too, from the coordinates of histograms.
@@ -109,7 +110,7 @@ class Basis:
         """
         kept = tuple(size > 1 for size, levels in zip(query.shape, self.shape, strict=True) if levels > 1)
         part = coordinates.reshape(-1, *self.sizes)[box(kept)]
-        out = _reflected(part * sqrt(self.summed(kept)))
+        out = _reflected(np.multiply(part, sqrt(self.summed(kept)), order="C"))
         factors = [factor for factor in query.factors if len(factor) > 1]
         for axis, (factor, keep) in enumerate(zip(factors, kept, strict=True), start=1):
             if keep and max(factor) + 1 < len(factor):
@@ -125,6 +126,22 @@ class Basis:
         """Each set S with the place of its coordinates in an array of shape (units, sizes of the attributes)."""
         for number, subset in enumerate(self.subsets):
             yield number, (slice(None), *(slice(1, None) if inside else slice(0, 1) for inside in subset))
+
+    def marginal(self, coordinates: Floats, kept: Kept) -> Floats:
+        """Coordinates of a margin from those of the histograms it is of, in the basis of its own attributes.
+
+        Parameters
+        ----------
+        coordinates : ndarray of float64, shape (units, cells)
+        kept : Kept
+
+        Returns
+        -------
+        ndarray of float64, shape (units, answers of the margin)
+            In each S within the margin the variance is `summed` times that of the histogram.
+        """
+        part = coordinates.reshape(-1, *self.sizes)[box(kept)] * sqrt(self.summed(kept))
+        return part.reshape(len(coordinates), prod(part.shape[1:]))
 
     def scaled(self, coordinates: Floats, spectrum: Floats) -> Floats:
         """Apply the matrices sum of spectrum_S P_S, one per unit.
@@ -167,6 +184,24 @@ class Basis:
                 out = np.asarray(np.kron(out, np.stack([mean, counted - mean], axis=1)), dtype=np.float64)
         return out
 
+    def loadings_of(self, rows: Floats) -> Floats:
+        """What part of any weighted sums of cells lies in each S, as `loadings`; exactly 0 where it is rounding error.
+
+        Parameters
+        ----------
+        rows : ndarray of float64, shape (sums, cells)
+            Weights of the cells.
+
+        Returns
+        -------
+        ndarray of float64, shape (sums, 2^attributes)
+        """
+        squares = self.coordinates(rows, (True,) * len(self.sizes)) ** 2
+        parts = [squares[block].reshape(len(rows), -1).sum(axis=1) for _, block in self.blocks()]
+        out = np.stack(parts, axis=1)
+        out[out <= 1e-12 * out.sum(axis=1, keepdims=True)] = 0.0
+        return out
+
     def weights(self, precision: Floats) -> Floats:
         """Write sum of precision_S P_S as a signed sum over margins, sum of weight_T Q_T'Q_T.
 
@@ -206,15 +241,6 @@ def box(kept: Sequence[bool]) -> tuple[slice, ...]:
 
 
 def _reflected(values: Floats) -> Floats:
-    """Reflect along every attribute, so that its mean comes to place 0; an own inverse."""
-    out = values.copy()
-    for axis in range(1, out.ndim):
-        size = out.shape[axis]
-        if size > 1:
-            place = (slice(None),) * axis
-            root = sqrt(size)
-            constant = out.sum(axis=axis, keepdims=True) / root
-            first = out[(*place, slice(0, 1))]
-            out += (first - constant) / (root - 1.0)
-            out[(*place, slice(0, 1))] = constant
-    return out
+    """Reflect along every attribute, in place, so that its mean comes to place 0; an own inverse."""
+    reflect(values.reshape(len(values), prod(values.shape[1:])), np.array(values.shape[1:], dtype=np.int64))
+    return values

@@ -111,16 +111,17 @@ def own(basis: Basis, units: int, measurements: Sequence[TreeAnswers]) -> TreeEs
         May be empty. Exact answers must agree with each other; the later one counts.
     """
     coordinates = np.zeros((units, *basis.sizes))
-    numbers = {kept: number for number, kept in enumerate(basis.subsets)}
-    weights = np.zeros((units, len(numbers)))
     for measured in measurements:
         kept = basis.kept(measured.query)
         weight = np.where(np.isfinite(measured.precision), measured.precision, 0.0)
-        weights[:, numbers[kept]] += weight
         place = _column(weight, coordinates.ndim)
-        answers = np.where(weight[:, None] > 0, measured.answers, 0.0)
-        coordinates[box(kept)] += place * basis.summed(kept) ** 0.5 * basis.coordinates(answers, kept)
-    precision = basis.precision(weights)
+        unmeasured = weight[:, None] == 0
+        answers = np.where(unmeasured, 0.0, measured.answers) if unmeasured.any() else measured.answers
+        part = basis.coordinates(answers, kept)
+        part *= place * basis.summed(kept) ** 0.5
+        coordinates[box(kept)] += part
+    precision = own_precision(basis, units, [(measured.query, measured.precision) for measured in measurements])
+    # Exact parts are set below, and those that are not determined have 0 already.
     variance = _inverse(precision)
     variance[precision == 0] = 0.0
     coordinates = basis.scaled(coordinates.reshape(units, basis.cells), variance).reshape(coordinates.shape)
@@ -131,8 +132,31 @@ def own(basis: Basis, units: int, measurements: Sequence[TreeAnswers]) -> TreeEs
             part = coordinates[exact]
             part[box(kept)] = basis.coordinates(measured.answers[exact], kept) / basis.summed(kept) ** 0.5
             coordinates[exact] = part
-            precision[np.ix_(exact, basis.within(kept))] = np.inf
     return TreeEstimate(coordinates.reshape(units, basis.cells), precision)
+
+
+def own_precision(basis: Basis, units: int, measurements: Sequence[tuple[Query, Floats]]) -> Floats:
+    """Precision of the estimates of units from their own measurements alone.
+
+    Parameters
+    ----------
+    basis : Basis
+    units : int
+    measurements : sequence of (Query, ndarray of float64 of shape (units,))
+        What was asked, and with which precision; 0 and infinity as in `TreeAnswers`.
+
+    Returns
+    -------
+    ndarray of float64, shape (units, 2^attributes)
+    """
+    numbers = {kept: number for number, kept in enumerate(basis.subsets)}
+    weights = np.zeros((units, len(numbers)))
+    for query, precision in measurements:
+        weights[:, numbers[basis.kept(query)]] += np.where(np.isfinite(precision), precision, 0.0)
+    found = basis.precision(weights)
+    for query, precision in measurements:
+        found[np.ix_(np.isinf(precision), basis.within(basis.kept(query)))] = np.inf
+    return found
 
 
 def summed(children: TreeEstimate, parents: Indices, units: int) -> TreeEstimate:
@@ -241,11 +265,30 @@ def variances(basis: Basis, precision: Floats, query: Query) -> Floats:
     loadings = basis.loadings(query)
     if query.keeps_or_sums:
         loadings = loadings[:1]
+    found = variances_by(precision, loadings)
+    return np.broadcast_to(found, (len(found), query.size))
+
+
+def variances_by(precision: Floats, loadings: Floats) -> Floats:
+    """Variances of answers from what part of each lies in each S.
+
+    Parameters
+    ----------
+    precision : ndarray of float64, shape (units, 2^attributes)
+    loadings : ndarray of float64, shape (answers, 2^attributes)
+        Of `Basis.loadings` or `Basis.loadings_of`.
+
+    Returns
+    -------
+    ndarray of float64, shape (units, answers)
+        Infinite where a part that an answer lies in is not determined.
+    """
     variance = _inverse(precision)
     unknown = np.isinf(variance)
-    out = np.where(unknown, 0.0, variance) @ loadings.T
-    out[(unknown.astype(np.float64) @ (loadings.T > 0)) > 0] = np.inf
-    return np.broadcast_to(out, (len(out), query.size))
+    out = np.asarray(np.where(unknown, 0.0, variance) @ loadings.T)
+    if unknown.any():
+        out[(unknown.astype(np.float64) @ (loadings.T > 0)) > 0] = np.inf
+    return out
 
 
 def intervals(basis: Basis, estimate: TreeEstimate, query: Query, confidence: float = 0.9) -> TreeIntervals:
@@ -269,11 +312,16 @@ def intervals(basis: Basis, estimate: TreeEstimate, query: Query, confidence: fl
     coarse, is told in docs/topdown-least-squares.md.
     """
     value, variance = basis.answers(estimate.coordinates, query), variances(basis, estimate.precision, query)
-    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * np.sqrt(np.where(np.isinf(variance), 0.0, variance))
+    return whole_intervals(value, variance, confidence)
+
+
+def whole_intervals(value: Floats, variance: Floats, confidence: float) -> TreeIntervals:
+    """Put intervals of whole numbers about estimates, as `intervals` says; all of one shape."""
+    unknown = np.isinf(variance)
+    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * np.sqrt(np.where(unknown, 0.0, variance))
     lower, upper = np.ceil(value - reach), np.floor(value + reach)
     empty = lower > upper
     lower, upper = (np.maximum(np.where(empty, np.rint(value), end), 0.0).astype(np.int64) for end in (lower, upper))
-    unknown = np.isinf(variance)
     lower[unknown], upper[unknown] = 0, np.iinfo(np.int64).max
     return TreeIntervals(value, variance, lower, upper)
 

@@ -1,0 +1,115 @@
+"""Least-squares intervals of every published count: `python benchmarks/intervals.py CONFIG DATA [--spine optimized]`.
+
+All measurements are drawn first, as a run with these intervals does. Then the intervals of every entry of every
+tabulation and of every variable of every table, of all kinds of areas: seconds, peak memory of the process so far, and
+the share of true counts that they hold. DATA is SYNTHETIC; true counts stand for those published.
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from yupana.arrays import Ints
+from yupana.confidential.request import RunRequest
+from yupana.confidential.topdown.world import World, open_world
+from yupana.geography.published import Areas
+from yupana.privacy.entropy import SeededEntropy
+from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.tables import RedistrictingTable, tables_of
+from yupana.progress import Stopwatch, silent
+from yupana.topdown.budget import spend
+from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.count_intervals import Bounds
+from yupana.topdown.disk import sum_to_areas
+from yupana.topdown.door import Door
+from yupana.topdown.histogram import Histogram
+from yupana.topdown.invariants import known_totals
+from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.tree.published import LeastSquaresIntervals, least_squares_intervals
+
+AREAS_AT_ONCE = 1 << 16
+T = TypeVar("T")
+
+
+def told(what: str, work: Callable[[], T]) -> T:
+    """Do something and print how long it took."""
+    began = time.perf_counter()
+    done = work()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"| {what} | {time.perf_counter() - began:.1f} | {peak:.2f} |", flush=True)
+    return done
+
+
+def drawn(configuration: Configuration, world: World, folder: Path) -> StoredMeasurements:
+    """All measurements, on disk."""
+    spending, checkpoint = spend(configuration, world.spine), Checkpoint(folder)
+    checkpoint.begin({})
+    stored = StoredMeasurements(spending, checkpoint)
+    for _ in stored.draw(Door(world.exact, spending, SeededEntropy(1))):
+        pass
+    return stored
+
+
+def held(bounds: Bounds, counts: Ints) -> tuple[int, int]:
+    """How many true counts lie within their bounds, and of how many."""
+    return int(((bounds.lower <= counts) & (counts <= bounds.upper)).sum()), counts.size
+
+
+def of_tabulations(intervals: LeastSquaresIntervals, sums: list[tuple[Areas, Histogram]]) -> dict[str, tuple[int, int]]:
+    """What the intervals of all entries hold, by kind of areas."""
+    return {kind.name: held(intervals.of_cells(kind, counts), counts.counts) for kind, counts in sums}
+
+
+def of_table(
+    intervals: LeastSquaresIntervals, table: RedistrictingTable, sums: list[tuple[Areas, Histogram]]
+) -> dict[str, tuple[int, int]]:
+    """What the intervals of all variables of a table hold, by kind of areas."""
+    found = {}
+    for kind, counts in sums:
+        parts = []
+        for first in range(0, counts.units, AREAS_AT_ONCE):
+            last = min(first + AREAS_AT_ONCE, counts.units)
+            bounds = intervals.of_table(kind, table.member, table.size, first, last)
+            parts.append(held(bounds, table.tabulate(counts, first, last)))
+        found[kind.name] = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    return found
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description="Least-squares intervals of every published count.")
+    parser.add_argument("config")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--spine", choices=("conventional", "aian", "optimized"))
+    options = parser.parse_args()
+    configuration = TOPDOWN.read(options.config)
+    if options.spine:
+        configuration = configuration.on_spine(options.spine)
+    print("| step | seconds | peak so far, GB |\n|---|---|---|")
+    world = told("reading", lambda: open_world(configuration, options.data, RunRequest(), Stopwatch(silent)))
+    with tempfile.TemporaryDirectory() as folder:
+        stored = told("drawing", lambda: drawn(configuration, world, Path(folder) / "drawn"))
+        areas = [] if world.published is None else world.published.areas(world.spine.blocks)
+        sums = list(sum_to_areas(world.exact[-1], areas))
+        known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
+        arguments = (stored, world.spine, configuration.schema, known, areas, Fraction(9, 10))
+        intervals = told("precisions", lambda: least_squares_intervals(*arguments))
+        found = {"cells": told("tabulations", lambda: of_tabulations(intervals, sums))}
+        for table in tables_of(configuration.schema):
+            found[table.name] = told(table.name, partial(of_table, intervals, table, sums))
+    print("\n| kind | areas | " + " | ".join(f"{what}, number | held" for what in found) + " |")
+    print("|" + "---|" * (2 * len(found) + 2))
+    for kind, counts in sums:
+        shares = " | ".join(f"{n:,} | {100 * k / max(n, 1):.1f}" for k, n in (by[kind.name] for by in found.values()))
+        print(f"| {kind.name} | {counts.units:,} | {shares} |")
+
+
+if __name__ == "__main__":
+    main()

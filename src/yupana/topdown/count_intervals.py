@@ -1,0 +1,62 @@
+"""The interval of every published count, however it was found: two whole numbers and the margin of error. Public."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.geography.published import Areas
+from yupana.topdown.histogram import Histogram
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """Between which whole numbers true counts lie, with a stated confidence each.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of int64, of one shape
+        Lower is at least 0 and at most upper. The published count need not lie between them.
+    """
+
+    lower: Ints
+    upper: Ints
+
+    def margins(self, counts: Ints) -> Ints:
+        """How far the farther bound of each interval lies from the published count: count -/+ margin covers it.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, of the same shape
+        """
+        return np.asarray(np.maximum(self.upper - counts, counts - self.lower), dtype=np.int64)
+
+
+class CountIntervals(Protocol):
+    """Finds intervals of what a release publishes of one kind of areas."""
+
+    def of_cells(self, kind: Areas, counts: Histogram) -> Bounds:
+        """Of each entry of the published counts of the areas, in their order.
+
+        Parameters
+        ----------
+        kind : Areas
+        counts : Histogram
+            Of the areas of that kind.
+        """
+        ...
+
+    def of_table(self, kind: Areas, member: Ints, size: int, first: int, last: int) -> Bounds:
+        """Of the variables of a table, of the areas from ``first`` up to ``last``; shape (last - first, size).
+
+        Parameters
+        ----------
+        kind : Areas
+        member : ndarray of int64, shape (cells, k)
+            The variables that each cell counts in, each once, -1 for none.
+        size : int
+            How many variables there are.
+        first, last : int
+        """
+        ...

@@ -1,0 +1,183 @@
+"""From measurements of a spine to counts of all its geounits, whoever measures. Public."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.errors import InputError
+from yupana.geography.spine import Spine
+from yupana.progress import Progress, Stopwatch
+from yupana.topdown.budget import Spending
+from yupana.topdown.compile import compile_kernels
+from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
+from yupana.topdown.descend import Descent, Evidence, Keeper, Rules, descend
+from yupana.topdown.divide import Siblings
+from yupana.topdown.draws import KeepsDraws
+from yupana.topdown.invariants import Known
+from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.on_demand import MeasuredOnDemand, MeasuresAsked
+from yupana.topdown.root import estimate_root, root_families
+from yupana.topdown.stored import MeasuresInFull, StoredMeasurements
+from yupana.topdown.tree.basis import Basis
+from yupana.topdown.tree.full_information import full_information
+
+
+class MeasuresTree(MeasuresAsked, MeasuresInFull, Protocol):
+    """Measures geounits, what is asked of them or in full."""
+
+    spending: Spending
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Premises:
+    """What an estimate takes as given beside the measurements. Public.
+
+    Attributes
+    ----------
+    configuration : Configuration
+    spine : Spine
+    limits : tuple of Limits or None
+        Of each geolevel, the bounds that group quarters set.
+    known : mapping of int to Known
+        By geolevel, the totals that are kept exactly.
+    """
+
+    configuration: Configuration
+    spine: Spine
+    limits: tuple[Limits, ...] | None
+    known: Mapping[int, Known]
+
+    def rules(self) -> list[Rules]:
+        """What the counts of each geolevel must satisfy."""
+        return [
+            Rules(
+                self.configuration.passes[level.name].round,
+                self.limits[number] if self.limits else None,
+                self.known[number].of_each if number in self.known else None,
+                self.known[number].in_sets if number in self.known else (),
+            )
+            for number, level in enumerate(self.spine.levels)
+        ]
+
+
+def premises_of(
+    configuration: Configuration, spine: Spine, known: Mapping[int, Known], facilities: Ints | None
+) -> Premises:
+    """What follows from totals and public lists.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    spine : Spine
+    known : mapping of int to Known
+    facilities : ndarray of int64, shape (blocks, 8), or None
+        Housing units and facilities by major type, in the order of the spine.
+    """
+    limits: tuple[Limits, ...] | None = None
+    if configuration.group_quarters and facilities is not None:
+        totals = {level: one.totals for level, one in known.items()}
+        joint = {level: one.joint for level, one in known.items()}
+        bounded = facilities[:, : configuration.schema.shape[0]]
+        limits = limits_by_level(spine.tree, facility_limits(bounded), totals, joint)
+    return Premises(configuration, spine, limits, known)
+
+
+def measured(
+    premises: Premises,
+    door: MeasuresTree,
+    keeper: KeepsDraws,
+    estimator: Estimator,
+    clock: Stopwatch,
+    progress: Progress,
+    *,
+    in_full: bool,
+) -> Evidence:
+    """Where an estimate learns from: what is drawn as it is asked for, or everything drawn beforehand.
+
+    Parameters
+    ----------
+    premises : Premises
+    door : MeasuresTree
+    keeper : KeepsDraws
+        Keeps what is drawn.
+    estimator : "topdown" or "full-information"
+    clock : Stopwatch
+    progress : callable
+    in_full : bool
+        Whether everything is drawn though the estimator does not need it.
+    """
+    if estimator == "topdown" and not in_full:
+        return MeasuredOnDemand(door.spending, keeper, door)
+    clock.start("measuring")
+    stored = StoredMeasurements(door.spending, keeper)
+    for level, done, units in stored.draw(door):
+        progress(f"measuring {premises.spine.tree.names[level]}", done, units)
+    return informed(premises, stored, estimator, clock)
+
+
+def informed(premises: Premises, stored: StoredMeasurements, estimator: Estimator, clock: Stopwatch) -> Evidence:
+    """What measurements that are all there tell an estimator: themselves, or their least squares on the tree."""
+    if estimator == "topdown":
+        return stored
+    clock.start("least squares on the tree")
+    totals = {level: one.totals for level, one in premises.known.items() if one.of_each is not None}
+    return full_information(Basis(premises.configuration.schema.shape), premises.spine.tree, stored, totals)
+
+
+def estimate_counts(
+    premises: Premises, evidence: Evidence, keeper: Keeper, clock: Stopwatch, progress: Progress
+) -> Descent:
+    """Estimate all geounits, from the root down; what the keeper holds is taken from there.
+
+    Raises
+    ------
+    InputError
+        If the constraints leave no counts for the root.
+    """
+    compile_kernels(clock.start)
+    clock.start("estimating")
+    possible, rules = ~premises.configuration.impossible(), premises.rules()
+    root = keeper.load(0, 0)
+    if root is None:
+        families = root_families(possible)
+        gathered = evidence.gather(0, families)
+        family = _root_family(premises.configuration, rules[0], families.live)
+        try:
+            root = estimate_root(family, families.live, gathered.passes(0))
+        except InfeasibleNode:
+            raise InputError(
+                "the constraints contradict the invariants at the root; correct group_quarters.csv"
+            ) from None
+        keeper.save(0, 0, root)
+    return descend(premises.spine.tree, root, rules, possible, evidence, keeper, os.cpu_count() or 1, progress)
+
+
+def _root_family(configuration: Configuration, rules: Rules, live: NDArray[np.int32]) -> Siblings:
+    bounded = rules.limits is not None
+    first = len(configuration.schema.attributes[0].labels)
+    groups = (np.arange(configuration.schema.cells) // (configuration.schema.cells // first)).astype(np.int32)
+    return Siblings(
+        np.zeros(len(live), dtype=np.int64),
+        1,
+        tuple(tuple(None if q.is_detailed else q.answers()[live] for q in queries) for queries in rules.rounding),
+        groups[live] if bounded else None,
+        rules.limits.lower if rules.limits else None,
+        rules.limits.upper if rules.limits else None,
+        rules.totals,
+        (),
+    )
+
+
+def failsafe_told(spine: Spine, descent: Descent) -> list[dict[str, Any]]:
+    """The parents that needed the failsafe, for a manifest: geolevel, geounit, and by how much they had to differ."""
+    found: list[dict[str, Any]] = []
+    for level, parents in descent.failsafe.items():
+        above = spine.levels[spine.tree.names.index(level) - 1]
+        found += [{"geolevel": above.name, "geounit": above.labels(p, p + 1)[0], "v": v} for p, v in parents]
+    return found

@@ -1,0 +1,81 @@
+"""Replicates: the estimate made again, of published counts in place of the records. Public.
+
+It reads what a release and the public lists hold, and coins of its own (docs/topdown-privacy.md, theorem 6).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from yupana.arrays import Ints
+from yupana.geography.spine import Spine
+from yupana.privacy.entropy import Entropy
+from yupana.progress import Progress, Stopwatch, silent
+from yupana.topdown.budget import spend
+from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.disk import sum_to_levels
+from yupana.topdown.door import Door
+from yupana.topdown.draws import unkept
+from yupana.topdown.estimate import estimate_counts, measured, premises_of
+from yupana.topdown.histogram import Histogram
+from yupana.topdown.invariants import kept_areas, known_totals
+
+REPLICATES: Final = 25
+"""So many suffice (Ashmead et al. 2024, who tried 25, 50, 75 and 100)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleasedCounts:
+    """What an estimate made of the records, and all that it was made with but these. Public.
+
+    Attributes
+    ----------
+    configuration : Configuration
+    spine : Spine
+    facilities : ndarray of int64, shape (blocks, 8), or None
+        Housing units and facilities by major type, in the order of the spine, where the configuration bounds them.
+    estimator : "topdown" or "full-information"
+    counts : Histogram
+        Published counts of the blocks, in the order of the spine.
+    """
+
+    configuration: Configuration
+    spine: Spine
+    facilities: Ints | None
+    estimator: Estimator
+    counts: Histogram
+
+
+def replicates(
+    published: ReleasedCounts, number: int, entropy: Entropy, progress: Progress = silent
+) -> Iterator[Histogram]:
+    """Estimate published counts as they were estimated themselves, with new noise of the same law each time.
+
+    Parameters
+    ----------
+    published : ReleasedCounts
+    number : int
+    entropy : Entropy
+        Of coins that nothing else was made with.
+    progress : callable
+        Called with how many replicates are done.
+
+    Yields
+    ------
+    Histogram
+        Counts of the blocks, in the order of the spine.
+    """
+    configuration, spine = published.configuration, published.spine
+    spending = spend(configuration, spine)
+    kept = kept_areas(configuration, spine)
+    # Published areas have the totals that were kept exactly.
+    known = {} if kept is None else known_totals(kept, published.counts)
+    premises = premises_of(configuration, spine, known, published.facilities)
+    levels = [counts for _, counts in sum_to_levels(published.counts, spine)][::-1]
+    for replicate in range(number):
+        clock = Stopwatch(silent)
+        door = Door(levels, spending, entropy.branch(f"replicate {replicate}"))
+        keeper = unkept(published.estimator)
+        evidence = measured(premises, door, keeper, published.estimator, clock, silent, in_full=False)
+        yield estimate_counts(premises, evidence, keeper, clock, silent).counts[-1]
+        progress("replicates", replicate + 1, number)

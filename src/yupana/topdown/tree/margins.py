@@ -1,0 +1,244 @@
+"""Least squares on the tree for one margin of the histogram: all measurements are summed to it first. Public.
+
+Nothing is lost by that (docs/topdown-least-squares.md, section 7). The tree is worked in runs of units side by side,
+each with all units below it, so that the coordinates of all blocks are never held at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Flags, Floats, Ints
+from yupana.geography.tree import Tree
+from yupana.topdown.constraints import UNKNOWN
+from yupana.topdown.queries import TOTAL, Query, margin
+from yupana.topdown.tree.basis import Basis, Kept
+from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, own_precision, summed
+
+_VALUES_AT_ONCE: Final = 1 << 22
+
+
+class MeasuredLevels(Protocol):
+    """Noisy measurements of all units of a tree; variances may differ by unit and query."""
+
+    def queries(self, level: int) -> tuple[Query, ...]:
+        """What a level was measured with. Queries that group levels of an attribute are not used."""
+        ...
+
+    def precisions(self, level: int, first: int, last: int) -> Floats:
+        """1 / variance of the units from ``first`` up to ``last``, of shape (units, queries); 0 where not measured."""
+        ...
+
+    def answers(self, level: int, first: int, last: int) -> list[NDArray[np.integer]]:
+        """Of each query the answers of these units, of shape (units, size)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginMeasurements:
+    """The measurements of a tree, summed to one margin.
+
+    Attributes
+    ----------
+    tree : Tree
+    measured : MeasuredLevels
+    totals : mapping of int to ndarray of int64, shape (units,)
+        Totals that are known exactly, by level; `UNKNOWN` for units whose total is not.
+    shape : tuple of int
+        Levels of each attribute of the schema.
+    kept : tuple of bool
+        Which attributes the margin keeps.
+    """
+
+    tree: Tree
+    measured: MeasuredLevels
+    totals: Mapping[int, Ints]
+    shape: tuple[int, ...]
+    kept: Kept
+
+    @property
+    def basis(self) -> Basis:
+        """That of the margin, in which an attribute that is summed over has one level."""
+        return Basis(tuple(size if keep else 1 for size, keep in zip(self.shape, self.kept, strict=True)))
+
+    def inside(self, kept: Kept) -> Kept:
+        """Which attributes of the basis a margin of this one keeps."""
+        return tuple(keep for keep, size in zip(kept, self.basis.shape, strict=True) if size > 1)
+
+    def own(self, level: int, first: int, last: int) -> TreeEstimate:
+        """Estimate units from their own measurements alone."""
+        answers = self.measured.answers(level, first, last)
+        asked = self._asked(level, first, last)
+        found = [
+            TreeAnswers(summed_query, self._sum(query, answers[q]), precision)
+            for q, query, summed_query, precision in asked
+        ]
+        if (total := self._total(level, first, last)) is not None:
+            known = self.totals[level][first:last, None]
+            found.append(TreeAnswers(total[0], known, total[1]))
+        return own(self.basis, last - first, found)
+
+    def precision(self, level: int) -> Floats:
+        """Precision of these estimates of all units of a level, of shape (units, 2^attributes)."""
+        units = self.tree.units(level)
+        found = [(query, precision) for _, _, query, precision in self._asked(level, 0, units)]
+        if (total := self._total(level, 0, units)) is not None:
+            found.append(total)
+        return own_precision(self.basis, units, found)
+
+    def _asked(self, level: int, first: int, last: int) -> list[tuple[int, Query, Query, Floats]]:
+        """The queries used: number, as asked, as summed, and precision of the sums."""
+        precisions = self.measured.precisions(level, first, last)
+        found = []
+        for q, query in enumerate(self.measured.queries(level)):
+            if query.keeps_or_sums:
+                keeps = [keep and size > 1 for keep, size in zip(self.kept, query.shape, strict=True)]
+                cells = prod(size for keep, size in zip(self.kept, query.shape, strict=True) if not keep)
+                found.append((q, query, margin(query.name, self.basis.shape, keeps), precisions[:, q] / cells))
+        return found
+
+    def _sum(self, query: Query, answers: NDArray[np.integer]) -> NDArray[np.generic]:
+        axes = tuple(i for i, keep in enumerate(self.kept, start=1) if not keep and query.shape[i - 1] > 1)
+        if not axes:
+            return answers
+        of_cells = answers.reshape(len(answers), *query.shape)
+        return np.asarray(of_cells.sum(axis=axes).reshape(len(answers), -1))
+
+    def _total(self, level: int, first: int, last: int) -> tuple[Query, Floats] | None:
+        if level not in self.totals:
+            return None
+        known = self.totals[level][first:last] != UNKNOWN
+        return margin(TOTAL, self.basis.shape, [False] * len(self.shape)), np.where(known, np.inf, 0.0)
+
+    def climb(self, level: int, first: int, last: int) -> list[TreeEstimate]:
+        """What the measurements of units and of all below them say of them: the level, and all levels below it."""
+        spans = [(first, last)]
+        for parents in self.tree.parents[level + 1 :]:
+            begin, end = np.searchsorted(parents, spans[-1]).tolist()
+            spans.append((begin, end))
+        found: list[TreeEstimate] = []
+        for at, (begin, end) in reversed(list(enumerate(spans, start=level))):
+            here = self.own(at, begin, end)
+            if found:
+                below = slice(*spans[at + 1 - level])
+                parents = self.tree.parents[at + 1][below] - np.int32(begin)
+                here = combined(self.basis, here, summed(found[-1], parents, end - begin))
+            found.append(here)
+        return found[::-1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginEstimate:
+    """What all measurements of a tree say of one margin, at the level where runs begin.
+
+    Attributes
+    ----------
+    measured : MarginMeasurements
+    level : int
+    runs : tuple of (int, int)
+        First unit and one past the last of each run of this level.
+    known : TreeEstimate
+        Of the units of this level.
+    """
+
+    measured: MarginMeasurements
+    level: int
+    runs: tuple[tuple[int, int], ...]
+    known: TreeEstimate
+
+    def of(self, kept: Kept) -> "MarginEstimate":
+        """That of a margin of this one."""
+        basis, inside = self.measured.basis, self.measured.inside(kept)
+        known = TreeEstimate(
+            basis.marginal(self.known.coordinates, inside),
+            self.known.precision[:, basis.within(inside)] / basis.summed(inside),
+        )
+        measured = replace(self.measured, kept=kept)
+        return MarginEstimate(measured, self.level, _runs(measured.tree, self.level, measured.basis.cells), known)
+
+    def blocks(self, wanted: Flags | None = None) -> Iterator[tuple[int, Floats]]:
+        """Estimates of the blocks, run by run: the first block and the coordinates of the margin, (blocks, cells).
+
+        Parameters
+        ----------
+        wanted : ndarray of bool, shape (blocks,), optional
+            Runs without a block that is wanted are left out.
+        """
+        tree, bottom = self.measured.tree, len(self.measured.tree.names) - 1
+        for first, last in self.runs:
+            begins = [first, *_first_below(tree, self.level, first)]
+            if wanted is not None and not wanted[begins[-1] : [last, *_first_below(tree, self.level, last)][-1]].any():
+                continue
+            known = self.known.part(first, last)
+            for at, here in enumerate(self.measured.climb(self.level, first, last)[1:], start=self.level + 1):
+                begin = begins[at - self.level]
+                parents = tree.parents[at][begin : begin + len(here.precision)]
+                known = down(self.measured.basis, here, parents - np.int32(begins[at - self.level - 1]), known)
+            yield begins[bottom - self.level], known.coordinates
+
+
+def _first_below(tree: Tree, level: int, unit: int) -> list[int]:
+    """The first unit that lies in a unit, or after it, on each level below."""
+    found = [unit]
+    for parents in tree.parents[level + 1 :]:
+        found.append(int(np.searchsorted(parents, found[-1])))
+    return found[1:]
+
+
+def estimate_margin(measured: MarginMeasurements) -> MarginEstimate:
+    """Pass upward through the tree, and down again to the level where runs begin."""
+    tree, basis = measured.tree, measured.basis
+    level = _level_of_runs(tree, basis.cells)
+    runs = _runs(tree, level, basis.cells)
+    units = tree.units(level)
+    coordinates, precision = np.empty((units, basis.cells)), np.empty((units, len(basis.subsets)))
+    for first, last in runs:
+        top = measured.climb(level, first, last)[0]
+        coordinates[first:last], precision[first:last] = top.coordinates, top.precision
+    upward = [TreeEstimate(coordinates, precision)]
+    for at in range(level - 1, -1, -1):
+        below = summed(upward[0], tree.parents[at + 1], tree.units(at))
+        upward.insert(0, combined(basis, measured.own(at, 0, tree.units(at)), below))
+    known = upward[0]
+    for at in range(1, level + 1):
+        known = down(basis, upward[at], tree.parents[at], known)
+    return MarginEstimate(measured, level, runs, known)
+
+
+def _level_of_runs(tree: Tree, cells: int) -> int:
+    """The highest level of which each unit with all its blocks can be held at once, if there is one above them."""
+    bottom = len(tree.names) - 1
+    for level in range(bottom - 1):
+        if int(np.bincount(tree.ancestors(level)).max()) * cells <= _VALUES_AT_ONCE:
+            return level
+    return max(0, bottom - 1)
+
+
+def _runs(tree: Tree, level: int, cells: int) -> tuple[tuple[int, int], ...]:
+    """Runs of units of a level that can be held at once, with all their blocks."""
+    blocks = np.bincount(tree.ancestors(level), minlength=tree.units(level))
+    ends = np.cumsum(blocks)
+    runs, first = [], 0
+    while first < len(blocks):
+        reach = ends[first] - blocks[first] + _VALUES_AT_ONCE // cells
+        last = max(first + 1, int(np.searchsorted(ends, reach, side="right")))
+        runs.append((first, last))
+        first = last
+    return tuple(runs)
+
+
+def upward_precisions(measured: MarginMeasurements) -> list[Floats]:
+    """Precision of what the measurements of units and of all below them say of them, by level from the root."""
+    tree = measured.tree
+    found: list[Floats] = []
+    for level in range(len(tree.names) - 1, -1, -1):
+        here = measured.precision(level)
+        if found:
+            nothing = np.empty((len(found[0]), 0))
+            here = here + summed(TreeEstimate(nothing, found[0]), tree.parents[level + 1], len(here)).precision
+        found.insert(0, here)
+    return found
