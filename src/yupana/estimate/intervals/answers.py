@@ -13,11 +13,11 @@ from yupana.estimate.intervals.found import Intervals
 from yupana.estimate.intervals.intervals import IntervalEvidence, interval
 from yupana.estimate.intervals.marginal import MarginalIntervals
 from yupana.estimate.intervals.noisy_tables import NoisyTables
-from yupana.estimate.intervals.tree import open_tree, schema_of
+from yupana.estimate.intervals.tree import must_be_of_topdown, open_tree
 from yupana.files.database import open_database
 from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS
-from yupana.products.topdown.verify import NOISY, SYSTEM
+from yupana.products.topdown.verify import SYSTEM
 from yupana.release.release import Release, open_release
 from yupana.topdown.tree.intervals import INTERVALS
 
@@ -73,24 +73,9 @@ def _evidence(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | Non
 
 
 def _of_topdown(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> IntervalEvidence:
-    if release.product == NOISY:
-        raise OutputError(
-            f"{release.folder} holds noisy measurements, without the spine they were made on; name the release, and "
-            f"give this folder with --noisy-measurements"
-        )
-    if release.product != SYSTEM:
-        raise OutputError(f"{release.folder} was made by an unknown system, {release.product!r}")
-    schema_of(release)
     if noisy is not None:
-        measurements = open_release(noisy)
-        if measurements.product != NOISY:
-            raise OutputError(
-                f"{noisy} does not hold noisy measurements; name the folder that topdown run wrote them to"
-            )
-        same = ("product", "created", "plan", "parameters")
-        if any(measurements.manifest.get(key) != release.manifest.get(key) for key in same):
-            raise OutputError(f"{noisy} holds the measurements of another run than {release.folder}")
-        return open_tree(release, measurements)
+        return open_tree(release, noisy)
+    must_be_of_topdown(release)
     if any(name.startswith(f"{INTERVALS}/") for name in release.files.values()):
         return MarginalIntervals(db, release)
     raise OutputError(

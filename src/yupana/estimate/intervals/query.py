@@ -3,7 +3,7 @@
     expression = term { ("+" | "-") term }
     term       = factor { ("*" | "/" | "%") factor }
     factor     = "-" factor | number | "(" expression ")" | cell | "sum" "(" cell ")"
-    cell       = TABLE "[" [ condition { "," condition } ] "]"
+    cell       = TABLE [ "[" [ condition { "," condition } ] "]" ]
     condition  = COLUMN ("=" | "^=") value { "|" value }
 
 ``A % B`` is A in percent of B; ``^=`` is "begins with". Values are texts as the table writes them, in double quotes
@@ -21,7 +21,7 @@ _MOST_CHARACTERS: Final = 1_000_000
 _MOST_NESTED: Final = 50
 
 _NUMBER: Final = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?", re.ASCII)
-_TABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_.*]+)?", re.ASCII)
+_TABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_.*]+|(?:[.*][A-Za-z_][A-Za-z0-9_]*)+)?", re.ASCII)
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _BARE: Final = re.compile(r'[^\s,|\]\["=()]+')
 _QUOTED: Final = re.compile(r'"([^"]*)"')
@@ -139,10 +139,10 @@ class _Reader:
         table = self._match(_TABLE)
         if not table:
             raise self._fault("a number, a parenthesis, or a table such as T01001[...]")
-        if self._peek() != "[":
-            raise self._fault(f"[ after {table.group()}: a cell is TABLE[COLUMN=VALUE, ...]")
-        self.at += 1
         conditions: list[Condition] = []
+        if self._peek() != "[":
+            return Selection(table.group(), (), is_sum, table.group())
+        self.at += 1
         while self._peek() != "]":
             if conditions:
                 self._expect(",")

@@ -4,7 +4,7 @@ Only the attributes that a query names are kept: all measurements are summed ove
 (docs/intervals.md), so that the estimate costs as much as the query is fine.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.files import chosen, missing_values, open_file
+from yupana.estimate.intervals.counted import chosen_places, kept_by
+from yupana.estimate.intervals.files import open_file
 from yupana.estimate.intervals.forms import Linear
-from yupana.estimate.intervals.query import Condition, Selection
+from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine, read_spine
-from yupana.release.release import Release
+from yupana.products.topdown.verify import NOISY, SYSTEM
+from yupana.release.release import Release, open_release
 from yupana.topdown.configuration import OF_AREAS
-from yupana.topdown.queries import DETAILED, TOTAL, Attribute, Schema, margin
+from yupana.topdown.queries import TOTAL, Attribute, Schema, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, summed
 from yupana.topdown.tree.sums import covariance_of_sums
@@ -36,7 +38,6 @@ SPINE: Final = "spine"
 _WIDTHS: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
 """Digits of a block that name the published area of a geolevel."""
 
-_MOST_CELLS: Final = 1 << 24
 _DECIMALS: Final = 6
 
 COVERED: Final = (
@@ -113,19 +114,7 @@ class TreeMeasurements:
         level = self.levels.index(name)
         columns: dict[str, Sequence[str]] = {GEOUNIT: self.labels[level]}
         columns |= {self.schema.names[i]: self.schema.attributes[i].labels for i in kept}
-        found = {column: list(range(len(labels))) for column, labels in columns.items()}
-        for condition in selection.conditions:
-            found[condition.column] = _met(selection, condition, columns)
-        sizes = {column: len(places) for column, places in found.items()}
-        number = prod(sizes.values())
-        if number > 1 and not selection.is_sum:
-            free = ", ".join(column for column, size in sizes.items() if size > 1)
-            raise ConfigError(
-                f"{number:,} answers are {selection.text}; they differ in {free}. Choose one, or write "
-                f"sum({selection.text})"
-            )
-        if number > _MOST_CELLS:
-            raise ConfigError(f"{number:,} answers are {selection.text}; sum a coarser query or geolevel")
+        found = chosen_places(selection, columns)
         cells = list(product(*([(i, place) for place in found[self.schema.names[i]]] for i in kept)))
         one = Fraction(1)
         return Linear(Fraction(0), {Answer(level, unit, cell): one for unit in found[GEOUNIT] for cell in cells})
@@ -136,7 +125,7 @@ class TreeMeasurements:
         kept = tuple(sorted({i for answer in answers for i, _ in answer.levels}))
         shape = tuple(self.schema.shape[i] for i in kept) or (1,)
         basis = Basis(shape)
-        upward, known = self._solve(kept, basis, max((answer.level for answer in answers), default=0))
+        upward, known = self.solve(kept, basis, max((answer.level for answer in answers), default=0))
         rows = _rows(forms, kept, shape)
         coordinates = {
             at: basis.coordinates(row, (True,) * len(basis.sizes)).reshape(len(forms), -1) for at, row in rows.items()
@@ -151,10 +140,20 @@ class TreeMeasurements:
         exact = np.diag(covariance) == 0
         return np.where(exact, np.round(estimates, _DECIMALS), estimates), covariance
 
-    def _solve(
+    def solve(
         self, kept: tuple[int, ...], basis: Basis, deepest: int
     ) -> tuple[list[TreeEstimate], dict[int, TreeEstimate]]:
-        """Estimates upward of every geolevel, and those from all measurements down to some geolevel."""
+        """Estimates upward of every geolevel, and those from all measurements down to some geolevel.
+
+        Parameters
+        ----------
+        kept : tuple of int
+            Attributes; over the others is summed.
+        basis : Basis
+            Of the levels of these.
+        deepest : int
+            The geolevel, by position.
+        """
         tree = self.spine.tree
         if kept not in self._solved:
             upward: list[TreeEstimate] = []
@@ -236,19 +235,40 @@ class TreeMeasurements:
         named = [i for i, name in enumerate(self.levels) if self.release.manifest["parameters"]["invariants"].get(name)]
         if not named or level > named[-1] or (level == named[-1] and not self._whole_areas(level)):
             return None
+        total = np.zeros(len(self.labels[level]), dtype=np.int64)
+        unit, _, count = self.released(level, ())
+        np.add.at(total, unit, count)
+        return total
+
+    def released(self, level: int, kept: tuple[int, ...]) -> tuple[NDArray[np.int64], ...]:
+        """The released counts of a geolevel, summed over the attributes that are not kept.
+
+        Returns
+        -------
+        tuple of ndarray of int64, shape (entries,) each
+            The geounit, the cell of the attributes kept in C order, and the count; zeros may be left out.
+
+        Raises
+        ------
+        OutputError
+            If the release has no such file, or it is none of counts.
+        """
         stem = f"counts/{self.levels[level]}"
         name = next((name for name in (f"{stem}.csv", f"{stem}.parquet") if name in self.release.files.values()), None)
         if name is None:
-            raise OutputError(f"{self.release.folder} has no {stem}, which tells the invariants; run yupana check")
+            raise OutputError(f"{self.release.folder} has no {stem}, which it must have; run yupana check")
         with open_database() as db:
             open_file(db, "counts", self.release.file(name))
             _list(db, "units", self.labels[level])
+            attributes = [self.schema.attributes[i] for i in kept]
+            cell = _cell_of(db, [(attribute.name, attribute.labels) for attribute in attributes])
+            joins = "".join(f" JOIN l{k} ON l{k}.label = {named(a.name)}" for k, a in enumerate(attributes))
             with unreadable(OutputError(f"{self.release.folder / name} is not readable as counts")):
-                found = db.execute(
-                    'SELECT place, coalesce(sum("count"::BIGINT), 0)::BIGINT FROM units LEFT JOIN counts '
-                    "ON geounit = label GROUP BY 1 ORDER BY 1"
-                ).fetchall()
-        return np.array([total for _, total in found], dtype=np.int64)
+                rows = db.execute(
+                    f'SELECT units.place AS unit, {cell} AS cell, sum("count"::BIGINT)::BIGINT AS count FROM counts '
+                    f"JOIN units ON units.label = geounit{joins} GROUP BY 1, 2"
+                ).fetchnumpy()
+        return tuple(np.asarray(rows[column], dtype=np.int64) for column in ("unit", "cell", "count"))
 
     def _whole_areas(self, level: int) -> bool:
         """Whether every published area of a geolevel is one unit: of areas in several only the sum is invariant."""
@@ -261,14 +281,22 @@ class TreeMeasurements:
         return len(np.unique(area)) == len(area)
 
 
-def open_tree(release: Release, noisy: Release) -> TreeMeasurements:
+def open_tree(release: Release, noisy: Path) -> TreeMeasurements:
     """Open the measurements of a run and the spine of its release.
 
     Raises
     ------
     InputError, OutputError
-        If files are missing, were changed or hold something else.
+        If it is no release of TopDown, the measurements are of another run, or files are missing, were changed or hold
+        something else.
     """
+    must_be_of_topdown(release)
+    measurements = open_release(noisy)
+    if measurements.product != NOISY:
+        raise OutputError(f"{noisy} does not hold noisy measurements; name the folder that topdown run wrote them to")
+    same = ("product", "created", "plan", "parameters")
+    if any(measurements.manifest.get(key) != release.manifest.get(key) for key in same):
+        raise OutputError(f"{noisy} holds the measurements of another run than {release.folder}")
     schema, levels = schema_of(release)
     # The manifest lists the spine; without it, nobody can say which geounits add up to which.
     if f"{SPINE}/blocks.csv" not in release.files.values():
@@ -277,7 +305,24 @@ def open_tree(release: Release, noisy: Release) -> TreeMeasurements:
     any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
     spine = read_spine(release.folder / SPINE, levels, any_codes=any_codes)
     labels = (*spine.labels, spine.block_labels())
-    return TreeMeasurements(release, noisy, schema, levels, spine, labels)
+    return TreeMeasurements(release, measurements, schema, levels, spine, labels)
+
+
+def must_be_of_topdown(release: Release) -> None:
+    """Refuse what is no release of TopDown.
+
+    Raises
+    ------
+    OutputError
+    """
+    if release.product == NOISY:
+        raise OutputError(
+            f"{release.folder} holds noisy measurements, without the spine they were made on; name the release, and "
+            f"give this folder with --noisy-measurements"
+        )
+    if release.product != SYSTEM:
+        raise OutputError(f"{release.folder} is of {release.product!r}, and not a release of TopDown")
+    schema_of(release)
 
 
 def schema_of(release: Release) -> tuple[Schema, tuple[str, ...]]:
@@ -296,26 +341,6 @@ def schema_of(release: Release) -> tuple[Schema, tuple[str, ...]]:
         return Schema(attributes), tuple(told["geolevels"])
     except (KeyError, TypeError, ValueError, AttributeError):
         raise OutputError(f"{release.folder}: the manifest does not hold the schema and geolevels of TopDown") from None
-
-
-def kept_by(name: str, schema: Schema) -> tuple[int, ...] | None:
-    """Which attributes a query keeps, by its name; None if it names anything else."""
-    if name in {TOTAL, DETAILED}:
-        return tuple(range(len(schema.names))) if name == DETAILED else ()
-    parts = name.split("*")
-    if len(set(parts)) < len(parts) or not set(parts) <= set(schema.names):
-        return None
-    return tuple(sorted(schema.names.index(part) for part in parts))
-
-
-def _met(selection: Selection, condition: Condition, columns: Mapping[str, Sequence[str]]) -> list[int]:
-    if condition.column not in columns:
-        raise ConfigError(f"{selection.table} has no column {condition.column}; it has {', '.join(columns)}")
-    labels = columns[condition.column]
-    if missing := missing_values(labels, condition):
-        some = ", ".join(labels[:12]) + (", ..." if len(labels) > 12 else "")
-        raise ConfigError(f"no row is {selection.text}: {condition.column} {missing[0]!r} is none of {some}")
-    return chosen(labels, condition)
 
 
 def _rows(forms: Sequence[Linear], kept: tuple[int, ...], shape: tuple[int, ...]) -> dict[tuple[int, int], Floats]:

@@ -1,0 +1,1 @@
+"""District plans under noise."""
