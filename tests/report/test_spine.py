@@ -2,25 +2,19 @@
 
 import html
 import re
-import struct
-import zipfile
 from pathlib import Path
 from statistics import mean
 
-import numpy as np
 import pytest
+from boundary_files import write_shapefile
 from census_maker import seeded
-from places import SHARED
 from spine_maker import Block, random_blocks, write_reference
 
 from yupana.cli.main import main
 from yupana.geography.disk import read_areas, read_spine
 from yupana.geography.distance import distances
 from yupana.geography.tree import partition
-from yupana.report.maps import read_boundaries
 from yupana.report.numbers import rounded
-
-COOK = SHARED / "data" / "cook_geometry_tiger" / "tl_2020_17031_cousub10.zip"
 
 
 def build(tmp_path: Path, blocks: list[Block], *options: str) -> Path:
@@ -80,52 +74,18 @@ def test_a_report_elsewhere_leaves_the_folder_alone(tmp_path: Path) -> None:
     assert main(["spine", "report", str(out), "--to", str(tmp_path / "nowhere" / "page.html")]) == 2
 
 
-def shapefile(path: Path, squares: dict[str, tuple[float, float]]) -> Path:
-    """A zipped shapefile of squares by GEOID, as small as the format allows."""
-    records, rows = b"", b""
-    for number, (name, (x, y)) in enumerate(squares.items(), 1):
-        ring = [(x, y), (x, y + 1), (x + 1, y + 1), (x + 1, y), (x, y)]
-        body = struct.pack("<I4d2I", 5, x, y, x + 1, y + 1, 1, len(ring)) + struct.pack("<I", 0)
-        body += b"".join(struct.pack("<2d", *point) for point in ring)
-        records += struct.pack(">2I", number, len(body) // 2) + body
-        rows += b" " + b"xx" + name.ljust(12).encode()
-    fields = b"".join(
-        name.encode().ljust(11, b"\0") + b"C" + bytes(4) + bytes([width]) + bytes(15)
-        for name, width in (("STATE", 2), ("GEOID10", 12))
-    )
-    header = struct.pack("<4B I 2H", 3, 95, 7, 26, len(squares), 32 + len(fields) + 1, 15) + bytes(20)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("areas.shp", bytes(100) + records)
-        archive.writestr("areas.dbf", header + fields + b"\r" + rows + b"\x1a")
-    return path
-
-
-def test_boundaries_are_read(tmp_path: Path) -> None:
-    found = read_boundaries(shapefile(tmp_path / "map.zip", {"1700100": (0.0, 0.0), "1700200": (2.0, 0.0)}))
-    assert [boundary.name for boundary in found] == ["1700100", "1700200"]
-    (ring,) = found[1].rings
-    assert np.allclose(ring[0], (2, 0), atol=1e-3)
-    assert np.allclose(ring.max(axis=0), (3, 1), atol=1e-3)
-
-
 def test_a_map_is_drawn_where_boundaries_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = [
         Block("17", "031", "000100", "1", f"{1000 + i}", "9999", "10000", f"{100 + 100 * (i % 2):05}") for i in range(8)
     ]
     out = build(tmp_path, blocks, "--kind", "optimized")
     squares = {"1700100": (0.0, 0.0), "1700200": (2.0, 0.0), "1799998": (4.0, 0.0)}
-    page = report(out, "--boundaries", str(shapefile(tmp_path / "map.zip", squares)))
+    page = report(out, "--boundaries", str(write_shapefile(tmp_path / "map.zip", squares)))
     assert "<h2>Map</h2>" in page
+    assert page.count("Tract 1700100 (1700100): ") == 2
+    assert "1799998" not in page
     before = (out / "report.html").read_text()
-    other = shapefile(tmp_path / "other.zip", {"0600100": (0.0, 0.0)})
+    other = write_shapefile(tmp_path / "other.zip", {"0600100": (0.0, 0.0)})
     assert main(["spine", "report", str(out), "--boundaries", str(other)]) == 2
     assert "no area of this spine" in capsys.readouterr().err
     assert (out / "report.html").read_text() == before
-
-
-@pytest.mark.skipif(not COOK.exists(), reason="the boundaries of Cook County are not beside the checkout")
-def test_published_boundaries_are_read() -> None:
-    found = read_boundaries(COOK)
-    assert len(found) >= 30
-    assert all(boundary.name.startswith("17031") and len(boundary.name) == 10 for boundary in found)
-    assert all((ring[0] == ring[-1]).all() or len(ring) > 3 for boundary in found for ring in boundary.rings)

@@ -366,26 +366,6 @@ def trend(points: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str) ->
     return _layers(layers, width, _height(width, 0.45, 0.85), data=points)
 
 
-def shaded_map(shapes: Sequence[Mapping[str, Any]], width: int, height: int) -> Spec:
-    """Areas filled with colours.
-
-    Parameters
-    ----------
-    shapes : sequence of GeoJSON features
-        In a plane, north up; the property "colour" fills each.
-    width, height : int
-    """
-    return _chart(
-        [],
-        width,
-        height,
-        data={"values": {"type": "FeatureCollection", "features": list(shapes)}, "format": {"property": "features"}},
-        projection={"type": "identity", "reflectY": True},
-        mark={"type": "geoshape", "stroke": _TEXT, "strokeWidth": 0.5, "strokeOpacity": 0.6},
-        encoding={"color": _kind("properties.colour", scale=None, legend=None)},
-    )
-
-
 def dots_about_zero(points: Rows, width: int, *, x: str, y: str) -> Spec:
     """Dots above and below zero, against a count on an axis that is linear near zero and logarithmic further out.
 

@@ -19,7 +19,7 @@ from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, Safetab
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, TENURE, TOTALS
-from yupana.report.charts import BLUE, ORANGE, Mark, funnel, grid_of_shares, intervals, share_bars
+from yupana.report.charts import BLUE, ORANGE, Mark, dots_about_zero, funnel, grid_of_shares, intervals, share_bars
 from yupana.report.errors import (
     DRAWS,
     OBSERVED,
@@ -44,8 +44,9 @@ from yupana.report.groups import (
 )
 from yupana.report.html import Html
 from yupana.report.numbers import percent, rounded, whole
-from yupana.report.page import Chart, Figure, Page, Section, read_page
+from yupana.report.page import Chart, Figure, Page, Section, read_page, sections
 from yupana.report.plans import level_sections, losses, plan_sections
+from yupana.report.topdown_counts import words_of
 
 _NATION: Final = 331_449_281
 """Residents of the United States on 1 April 2020."""
@@ -144,6 +145,66 @@ def _files(held: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _seconds(seconds: Mapping[str, float]) -> dict[str, list[str]]:
     return {"Stage": list(seconds), "Seconds": [f"{took:.2f}" for took in seconds.values()]}
+
+
+_SHOWN: Final = {"state": "040", "county": "050", "tract": "140", "block_group": "150", "block": "750"}
+"""Kinds of areas that the demonstration of TopDown compares, with their summary levels."""
+
+
+def topdown_page_with_truth(
+    released: Release, truth: Release, page: Page, status: str, *, persons: int, households: int
+) -> Page:
+    """Put the truth before the page of a TopDown release of invented people.
+
+    Parameters
+    ----------
+    released, truth : mapping of table to columns
+        With and without noise; of both table P1 is read.
+    page : Page
+    status : str
+    persons, households : int
+        Of the synthetic state.
+    """
+    areas = list(zip(truth["P1"]["SUMLEV"], truth["P1"]["GEOCODE"], strict=True))
+    if areas != list(zip(released["P1"]["SUMLEV"], released["P1"]["GEOCODE"], strict=True)):
+        raise ValueError("the truth is of other areas than the release")
+    level = np.array([summary_level for summary_level, _ in areas])
+    variables = [name for name in truth["P1"] if name not in {"SUMLEV", "GEOCODE"}]
+    true, noisy = (np.array([t["P1"][name] for name in variables], dtype=np.int64) for t in (truth, released))
+    off = noisy - true
+    totals = {kind: off[0, level == code] for kind, code in _SHOWN.items()}
+    lines = np.isin(level, [_SHOWN["tract"], _SHOWN["block_group"]]) & ((true > 0) | (noisy > 0))
+    pairs = sorted(set(zip(true[lines].tolist(), off[lines].tolist(), strict=True)))
+    points = [{"x": x, "y": y} for x, y in pairs]
+    chart = Chart(
+        "Errors of the lines of table P1 in tracts and block groups, against their true counts.",
+        lambda width: dots_about_zero(points, width, x="true count", y="released less true"),
+        {"True count": [whole(row["x"]) for row in points], "Released less true": [row["y"] for row in points]},
+    )
+    parts = sections(
+        "demonstration_topdown.html",
+        persons=persons,
+        households=households,
+        errors={
+            "Areas": [words_of(kind)[1] for kind in totals],
+            "Number": [whole(len(of)) for of in totals.values()],
+            "Mean size of the error": [rounded(float(np.abs(of).mean())) for of in totals.values()],
+            "Largest": [whole(np.abs(of).max()) for of in totals.values()],
+            "Without error": [percent(float((of == 0).mean())) for of in totals.values()],
+        },
+        cells=Figure((chart,)),
+    )
+    words = (
+        "A demonstration on invented people: the truth is shown beside the noisy counts. A report on real records must "
+        "never do that."
+    )
+    return replace(
+        page,
+        title="TopDown on a synthetic state",
+        status=status,
+        status_words=words,
+        sections=(*parts, *page.sections),
+    )
 
 
 _SIZE_NAMES: Final = dict(zip(SIZES, ("0–1", "2–10", "11–100", "101–1k", "1k–10k", "10k–100k"), strict=False))

@@ -34,7 +34,7 @@ from yupana.release.status import (
     status_of,
 )
 from yupana.release.tables import Format, ReleaseTable, Value, checksum, write_table
-from yupana.report.html import TEMPLATES, Html, fill
+from yupana.report.html import Html, fill, text_of
 
 PRODUCT: Final = "phsafe estimates"
 _TITLE: Final = "Estimates from the measurements of the Supplemental Demographic and Housing Characteristics File"
@@ -359,7 +359,6 @@ def tables_page(tables: Sequence[FinalTable], confidence: float, status: str, co
         "tables": [_table_data(table) for table in tables],
     }
     embedded = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
-    style, script = ((TEMPLATES / f"final_tables.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     return fill(
         "final_tables.html",
         {
@@ -367,8 +366,10 @@ def tables_page(tables: Sequence[FinalTable], confidence: float, status: str, co
             "percent": percent,
             "combination": combination,
             "version": yupana.__version__,
-            # Not to be escaped; only the data holds text from outside, and it cannot end its element.
-            **{name: Html(text) for name, text in (("data", embedded), ("style", style), ("script", script))},
+            # Not to be escaped: it holds text from outside, but cannot end its element.
+            "data": Html(embedded),
+            "style": text_of("final_tables.css", "interval_rows.css"),
+            "script": text_of("interval_rows.js", "final_tables.js"),
         },
     )
 

@@ -29,6 +29,11 @@ _ENVIRONMENT.filters |= {
 }
 
 
+def text_of(*files: str) -> Html:
+    """Files of `templates/` that are no templates, style sheets or scripts, one after the other."""
+    return Html("\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in files))
+
+
 def fill(template: str, values: Mapping[str, Any]) -> Html:
     """Fill a template.
 

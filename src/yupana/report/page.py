@@ -1,13 +1,15 @@
 """A report: one HTML file that loads nothing, reads well on any width, in the dark and on paper."""
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Final
 
 import yupana
 from yupana.report.charts import Mark, Spec, draw, prefixes
-from yupana.report.html import TEMPLATES, Html, fill, table
+from yupana.report.html import Html, fill, table, text_of
 
 NARROW: Final = 340
 """Width in pixels of a chart on a telephone, and of one of several charts side by side."""
@@ -15,7 +17,7 @@ NARROW: Final = 340
 WIDE: Final = 820
 """Width in pixels of a chart that has the page to itself."""
 
-STYLE: Final = (TEMPLATES / "style.css").read_text(encoding="utf-8")
+STYLE: Final = text_of("style.css")
 
 MARK: Final = '<meta name="generator" content="yupana">'
 """Tells a page of ours from every other file."""
@@ -76,6 +78,8 @@ class Page:
         Why.
     key_numbers : mapping of what to (number, explanation)
     sections : tuple of Section
+    script : str, optional
+        What the page runs; nothing else can run in it.
     """
 
     title: str
@@ -83,6 +87,7 @@ class Page:
     status_words: str
     key_numbers: Mapping[str, tuple[str, str]]
     sections: tuple[Section, ...]
+    script: str = ""
 
 
 _FIGURE: Final = re.compile(r"<!--figure (\d+)-->")
@@ -104,6 +109,10 @@ class _Draft:
 
     def status(self, status: str, caller: Callable[[], Html]) -> str:
         self.head |= {"status": status, "status_words": caller().striptags()}
+        return ""
+
+    def script(self, text: str) -> str:
+        self.head["script"] = f"\n{text}\n"
         return ""
 
     def number(self, what: str, number: str, caller: Callable[[], Html]) -> str:
@@ -129,7 +138,7 @@ class _Draft:
         return table(columns, caller().striptags(), note)
 
     def fill(self, template: str, values: Mapping[str, Any]) -> "_Draft":
-        names = ("title", "status", "number", "section", "sections", "figure", "table")
+        names = ("title", "status", "script", "number", "section", "sections", "figure", "table")
         fill(template, {**{name: getattr(self, name) for name in names}, **values})
         return self
 
@@ -149,7 +158,11 @@ def sections(template: str, **values: object) -> tuple[Section, ...]:
 
 
 def read_page(template: str, **values: object) -> Page:
-    """A report by its template, which also calls ``title(words)``, ``status(status)`` and ``number(what, number)``."""
+    """A report by its template.
+
+    It also calls ``title(words)``, ``status(status)``, ``number(what, number)`` and, if the page runs one,
+    ``script(text)``.
+    """
     draft = _Draft().fill(template, values)
     return Page(**draft.head, key_numbers=draft.numbers, sections=tuple(draft.parts))
 
@@ -161,7 +174,10 @@ def render(page: Page) -> str:
     def drawing(chart: Chart, width: int) -> Html:
         return draw(chart.spec(width), chart.label, names)
 
-    values = {"page": page, "style": Html(STYLE), "mark": Html(MARK), "version": yupana.__version__}
+    values = {"page": page, "style": STYLE, "mark": Html(MARK), "version": yupana.__version__}
+    # By its checksum the script is the only one that a browser runs here.
+    digest = b64encode(sha256(page.script.encode()).digest()).decode()
+    values |= {"script": Html(page.script), "script_source": f"'sha256-{digest}'" if page.script else "'none'"}
     shown = {"drawing": drawing, "legend": legend, "numbers": chart_table, "wide": WIDE, "narrow": NARROW}
     return fill("page.html", values | shown)
 

@@ -24,8 +24,10 @@ from yupana.geography.variance import entity_variances, unit_variances
 from yupana.progress import Announce
 from yupana.release.check import describe_reports
 from yupana.release.folder import write_manifest
-from yupana.report.charts import Mark, before_and_after, log_dots, shaded_map
-from yupana.report.maps import Boundary, read_boundaries
+from yupana.report.boundaries import Boundary, read_boundaries
+from yupana.report.charts import Mark, before_and_after, log_dots
+from yupana.report.html import Html
+from yupana.report.maps import ValueClasses, draw_map, lay_out, outlines
 from yupana.report.numbers import rounded, whole
 from yupana.report.page import Chart, Figure, Page, read_page, render
 from yupana.report.place import claim_page, write_page
@@ -46,8 +48,7 @@ _KINDS: Final = {
 
 _OTHER: Final = Mark("other", "#8180d6", "square")
 _WORST: Final = 20
-_BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100)
-_COLOURS: Final = ("#b5d4ec", "#86b9dd", "#5a99c9", "#e8b27a", "#e08a3c", "#c8601c", "#93370d")
+_DISTANCES: Final = ValueClasses((1, 4, 9, 19, 49), ("1", "2 to 4", "5 to 9", "10 to 19", "20 to 49", "50 or more"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -319,7 +320,7 @@ def _singular(column: str) -> str:
 
 
 def _map(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison], shapes: Sequence[Boundary]) -> dict[str, Any]:
-    names = {shape.name for shape in shapes}
+    names = {shape.code for shape in shapes}
     kind = max(compared, key=lambda c: len(names & set(c.labels)), default=None)
     if kind is None or not names & set(kind.labels):
         raise InputError(
@@ -327,33 +328,15 @@ def _map(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison], shapes
             "is state and place, or state, county and subdivision"
         )
     place = {label: i for i, label in enumerate(kind.labels)}
-    drawn = [shape for shape in shapes if shape.name in place]
-    points = np.concatenate([ring for shape in drawn for ring in shape.rings])
-    across, up = (points.max(axis=0) - points.min(axis=0)).tolist()
+    drawn = [shape for shape in shapes if shape.code in place and not shape.is_water]
+    layout = lay_out([shape.rings for shape in drawn])
 
-    def chart(spine: MeasuredSpine) -> Chart:
-        far = [kind.distances[spine.kind][place[shape.name]] for shape in drawn]
-        features = [_feature(shape, distance) for shape, distance in zip(drawn, far, strict=True)]
-        return Chart(
-            f"Map of {kind.name} by their distance from the {spine.name} spine.",
-            lambda width: shaded_map(features, width, round(width * up / across)),
-            {"Area": [shape.name for shape in drawn], "Distance": [whole(distance) for distance in far]},
-            f"{spine.name[0].upper()}{spine.name[1:]} spine",
-        )
+    def drawing(spine: MeasuredSpine) -> Html:
+        far = np.array([kind.distances[spine.kind][place[shape.code]] for shape in drawn], dtype=np.float64)
+        called = [f"{shape.name} ({shape.code}): {whole(distance)}" for shape, distance in zip(drawn, far, strict=True)]
+        label = f"Map of {kind.name} by their distance from the {spine.name} spine."
+        return draw_map(layout, "map", _DISTANCES, far, called, scale="errors", label=label)
 
     shown = [spines[0], spines[-1]] if len(spines) > 1 else [spines[-1]]
-    legend = tuple(
-        Mark(f"{low}" if high == low + 1 else f"{low} to {high - 1}" if high else f"{low} or more", colour)
-        for low, high, colour in zip(_BOUNDS, (*_BOUNDS[1:], 0), _COLOURS, strict=True)
-    )
-    return {"kind": kind.name, "figure": Figure(tuple(map(chart, shown)), legend=legend)}
-
-
-def _feature(shape: Boundary, distance: float) -> Mapping[str, object]:
-    colour = _COLOURS[sum(distance >= bound for bound in _BOUNDS[1:])]
-    rings = [np.round(ring, 5).tolist() for ring in shape.rings]
-    return {
-        "type": "Feature",
-        "properties": {"colour": colour},
-        "geometry": {"type": "Polygon", "coordinates": rings},
-    }
+    maps = {f"{spine.name[0].upper()}{spine.name[1:]} spine": drawing(spine) for spine in shown}
+    return {"kind": kind.name, "outlines": outlines(layout, "map"), "maps": maps}

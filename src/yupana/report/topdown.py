@@ -32,7 +32,7 @@ from yupana.report.spine import SPINES
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, unfit_for
 from yupana.topdown.invariants import kept_areas
-from yupana.topdown.plan import semantics_of
+from yupana.topdown.plan import Semantics, semantics_of
 
 _COLOURS: Final = ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95", "#4b9b6b")
 _ENTITIES: Final = {"place": "places", "county_subdivision": "county subdivisions", "aiannh": "AIANNH areas"}
@@ -100,10 +100,12 @@ def shares_section(configuration: Configuration, plan: Plan) -> Section:
 
 
 def attributes_section(
-    configuration: Configuration, production: Configuration, delta: float, name: str = "production of 2020"
+    configuration: Configuration, production: Configuration | None, delta: float, name: str = "production of 2020"
 ) -> Section:
-    """What is lost about single attributes, and about places within a geounit; beside another strategy."""
-    here, there = semantics_of(configuration), semantics_of(production)
+    """What is lost about single attributes, about places within a geounit, and by another strategy if one is given."""
+    here = semantics_of(configuration)
+    there = Semantics({}, {}) if production is None else semantics_of(production)
+    shown_beside = ("here",) if production is None else ("here", name)
     zcdp = configuration.mechanism is Mechanism.ZCDP
 
     def shown(value: Budget, *, epsilon: bool) -> str:
@@ -112,7 +114,7 @@ def attributes_section(
     def columns(mine: Mapping[str, Budget], theirs: Mapping[str, Budget], what: str) -> dict[str, list[str]]:
         found = {what: list(mine)}
         for symbol, epsilon in (("ρ", False), ("ε", True)) if zcdp else (("ε", False),):
-            for who, of in (("here", mine), (name, theirs)):
+            for who, of in zip(shown_beside, (mine, theirs), strict=False):
                 found[f"{symbol}, {who}"] = [shown(of[n], epsilon=epsilon) if n in of else "–" for n in mine]
         return found
 

@@ -1,43 +1,8 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const pick = id => document.getElementById(id);
-const make = (name, attributes, ...children) => {
-  const node = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) {
-    if (key === "onclick") node.onclick = value; else node.setAttribute(key, value);
-  }
-  node.append(...children);
-  return node;
-};
-const option = (select, value, text) => select.append(make("option", {value}, text));
 for (const [key, name] of data.areas) option(pick("area"), key, name);
 for (const [code, name] of Object.entries(data.iterations)) {
   const shown = data.tables.some(t => Object.keys(t.rows).some(key => key.endsWith("/" + code)));
   if (shown) option(pick("iteration"), code, code === "*" ? name : code + ". " + name);
-}
-const write = (value, table) => value.toLocaleString("en-US",
-  {minimumFractionDigits: table.decimals, maximumFractionDigits: table.decimals});
-function bar(estimate, lower, upper, most) {
-  const span = make("span", {"aria-hidden": "true"});
-  const at = value => Math.min(100, 100 * value / (most || 1));
-  span.append(make("i", {}), make("b", {}));
-  span.children[0].style.left = at(lower) + "%";
-  span.children[0].style.width = at(upper) - at(lower) + "%";
-  span.children[1].style.left = at(estimate) + "%";
-  return make("td", {class: "bar"}, span);
-}
-function line(head, numbers, table, most) {
-  const [estimate, lower, upper] = numbers;
-  return make("tr", {}, head, make("td", {class: "n e"}, write(estimate, table)),
-    make("td", {class: "n i"}, write(lower, table) + " – " + write(upper, table)), bar(estimate, lower, upper, most));
-}
-function grid(table, rows, first, caption) {
-  const most = Math.max(...rows.map(row => row[1][2]));
-  const heads = make("tr", {}, make("th", {scope: "col"}, first), make("th", {scope: "col", class: "n"}, "Estimate"),
-    make("th", {scope: "col", class: "n"}, data.percent + "% interval"),
-    make("th", {class: "bar", "aria-hidden": "true"}, ""));
-  const body = make("tbody", {}, ...rows.map(([head, numbers]) => line(head, numbers, table, most)));
-  return make("table", {"aria-label": caption}, make("thead", {}, heads), body);
 }
 function at(table, key, place) { const row = table.rows[key]; return row && row.map(numbers => numbers[place]); }
 function compare(table, place, iteration) {
@@ -50,8 +15,8 @@ function compare(table, place, iteration) {
   const caption = table.name + ". " + table.stubs[place][0] + ", by area";
   const words = table.title + " · " + data.iterations[iteration] +
     (apart ? ". The bars compare states; that of their sum has a scale of its own." : "");
-  const whole = grid(table, states, "Area", caption);
-  if (apart) whole.tBodies[0].prepend(line(rows[0][0], rows[0][1], table, rows[0][1][2]));
+  const whole = grid(states, {decimals: table.decimals, first: "Area", percent: data.percent, caption});
+  if (apart) whole.tBodies[0].prepend(line(rows[0][0], rows[0][1], table.decimals, rows[0][1][2]));
   pick("compared").replaceChildren(make("h2", {}, caption), make("p", {class: "note"}, words), whole);
   pick("compare").showModal();
 }
@@ -74,7 +39,7 @@ function show() {
       head.style.paddingLeft = 1.1 * depth + "rem";
       return [head, at(table, area + "/" + iteration, place)];
     });
-    return make("section", {}, ...head, grid(table, rows, "", table.title));
+    return make("section", {}, ...head, grid(rows, {decimals: table.decimals, percent: data.percent, caption: table.title}));
   });
   pick("main").replaceChildren(...sections);
   history.replaceState(null, "", "#" + area + "/" + iteration);

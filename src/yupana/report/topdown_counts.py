@@ -1,0 +1,273 @@
+"""What a TopDown release tells of its areas: totals, margins of error and names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import PurePath
+from typing import Final
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Floats, Indices, Ints
+from yupana.errors import OutputError
+from yupana.files.database import open_database, quoted, unreadable
+from yupana.geography.disk import WrittenSpine, read_shares, read_spine
+from yupana.geography.published import indices, read_published
+from yupana.geography.settings import ROOT
+from yupana.geography.tree import partition
+from yupana.geography.variance import entity_variances
+from yupana.plan.margin import z_value
+from yupana.plan.plan import Plan
+from yupana.products.topdown.tables import TABLES, levels_of, tables_of
+from yupana.release.release import Release
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.disk import COUNTS, TABULATION
+from yupana.topdown.plan import make_measurement
+
+KINDS: Final = {
+    "us": ("the nation", "the nation"),
+    "state": ("state", "states"),
+    "county": ("county", "counties"),
+    "county_subdivision": ("county subdivision", "county subdivisions"),
+    "place": ("place", "places"),
+    "place_county": ("place in a county", "places within counties"),
+    "congressional_district": ("congressional district", "congressional districts"),
+    "state_upper": ("state senate district", "state senate districts"),
+    "state_lower": ("state house district", "state house districts"),
+    "aiannh": ("AIANNH area", "AIANNH areas"),
+    "state_aiannh": ("AIANNH area within a state", "AIANNH areas within states"),
+    "school_unified": ("unified school district", "unified school districts"),
+    "school_elementary": ("elementary school district", "elementary school districts"),
+    "school_secondary": ("secondary school district", "secondary school districts"),
+    "voting_district": ("voting district", "voting districts"),
+    "tract": ("tract", "tracts"),
+    "block_group": ("block group", "block groups"),
+    "block": ("block", "blocks"),
+}
+"""What an area and several areas of each kind are called, in the order of the page."""
+
+Words = tuple[str, str]
+NAMES: Final = "areas/names"
+BLOCKS: Final = "block"
+
+
+def words_of(kind: str) -> Words:
+    """What one area and several of a kind are called; a kind of the user's own by its name."""
+    return KINDS.get(kind, (kind.replace("_", " "), f"areas of {kind.replace('_', ' ')}"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindOfAreas:
+    """The published areas of one kind with their totals.
+
+    Attributes
+    ----------
+    name : str
+    codes : tuple of str
+        In order.
+    totals : ndarray of int64, shape (areas,)
+    margins : ndarray of float or None
+        Half the width of the interval of each total, at the release's confidence; None where nothing tells it.
+    ends : pair of ndarray of int64, or None
+        The intervals, where the release has them.
+    """
+
+    name: str
+    codes: tuple[str, ...]
+    totals: Ints
+    margins: Floats | None = None
+    ends: tuple[Ints, Ints] | None = None
+
+    @property
+    def relative(self) -> Floats:
+        """Margins as shares of the totals; NaN where a total is 0 or has no margin."""
+        if self.margins is None:
+            return np.full(len(self.codes), np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.totals > 0, self.margins / self.totals, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What is known of an area beside its counts; NaN where a number is not."""
+
+    name: str
+    land: float
+    water: float
+    latitude: float
+    longitude: float
+
+
+@dataclass(frozen=True, eq=False)
+class TopdownRelease:
+    """A release with its configuration and plan, as pages read it."""
+
+    release: Release
+    configuration: Configuration
+    plan: Plan
+
+    @cached_property
+    def kinds(self) -> tuple[KindOfAreas, ...]:
+        """Kinds of areas in the order of the page, without blocks; of areas of the user's own the geolevels."""
+        with open_database() as db:
+            found = [self._totals(db, kind) for kind in self._kind_names]
+        found = [kind for kind in found if kind.codes]
+        if self.plan.is_finite and any(kind.margins is None for kind in found):
+            expected = self._expected()
+            found = [kind if kind.name not in expected else _with(kind, expected[kind.name]) for kind in found]
+        return tuple(found)
+
+    @property
+    def _own_areas(self) -> bool:
+        return self.configuration.areas is not None
+
+    @property
+    def _kind_names(self) -> list[str]:
+        if self._own_areas:
+            return list(self.configuration.levels[:-1])
+        there = [PurePath(name).name for name in self.release if PurePath(name).parent.name == TABULATION]
+        known = [kind for kind in KINDS if kind in there and kind != BLOCKS]
+        return known + [kind for kind in there if kind not in (*known, BLOCKS)]
+
+    def cells_of(self, kind: str) -> str:
+        """The table that has the cells of a kind of areas."""
+        return f"{COUNTS if self._own_areas else TABULATION}/{kind}"
+
+    @property
+    def method(self) -> str:
+        """How its intervals were made: "none" if it has none."""
+        told = self.release.manifest["parameters"].get("intervals")
+        return str(told["method"]) if isinstance(told, Mapping) and "method" in told else "none"
+
+    @cached_property
+    def names(self) -> Mapping[tuple[str, str], Named]:
+        """What the release tells of areas, by kind and code; nothing if names were not given."""
+        if NAMES not in self.release:
+            return {}
+        columns = self.release.columns(NAMES)
+
+        def number(text: str) -> float:
+            return float(text) if text else float("nan")
+
+        numbers = (map(number, columns[name]) for name in ("land", "water", "latitude", "longitude"))
+        of_area = (Named(*told) for told in zip(columns["name"], *numbers, strict=True))
+        return dict(zip(zip(columns["kind"], columns["code"], strict=True), of_area, strict=True))
+
+    def name(self, kind: str, code: str) -> str:
+        """What an area is called; its code if that is not known."""
+        found = self.names.get((kind, code))
+        return found.name if found is not None and found.name else code
+
+    def _totals(self, db: duckdb.DuckDBPyConnection, kind: str) -> KindOfAreas:
+        tables = tables_of(self.configuration.schema)
+        if not tables:
+            rows = self.release.rows(self.cells_of(kind))
+            query = f"SELECT geounit AS code, sum(TRY_CAST(count AS BIGINT))::BIGINT AS total FROM {rows} GROUP BY 1"
+            return self._read(db, kind, query)
+        first = tables[0]
+        total = first.variables[0]
+        rows = self.release.rows(f"{TABLES}/{first.name}")
+        of_kind = f"SUMLEV = {quoted(levels_of([kind])[kind])}"
+        query = f"SELECT GEOCODE AS code, TRY_CAST({total} AS BIGINT) AS total FROM {rows} WHERE {of_kind}"
+        ends = f"{TABLES}/{first.name}_intervals"
+        if ends in self.release:
+            numbers = ", ".join(f"TRY_CAST({total}_{name} AS BIGINT) AS {name}" for name in ("LOWER", "UPPER"))
+            rows = self.release.rows(ends)
+            margin = f"TRY_CAST({total}_MOE AS DOUBLE) AS MOE"
+            query = f"""SELECT * FROM ({query}) JOIN
+                (SELECT GEOCODE AS code, {numbers}, {margin} FROM {rows} WHERE {of_kind}) USING (code)"""
+        return self._read(db, kind, query)
+
+    def _read(self, db: duckdb.DuckDBPyConnection, kind: str, query: str) -> KindOfAreas:
+        with unreadable(
+            OutputError(f"{self.release.folder}: the counts of {kind} are not readable as those of a release")
+        ):
+            found = db.execute(f"SELECT * FROM ({query}) ORDER BY code").fetchnumpy()
+        numbers = [
+            np.ma.filled(found[name].astype(np.int64), -1) for name in ("total", "LOWER", "UPPER") if name in found
+        ]
+        if any((values < 0).any() for values in numbers):
+            raise OutputError(f"{self.release.folder}: a count of {kind} is no whole number")
+        return KindOfAreas(
+            kind,
+            tuple(found["code"].tolist()),
+            numbers[0],
+            np.ma.filled(found["MOE"].astype(np.float64), np.nan) if "MOE" in found else None,
+            (numbers[1], numbers[2]) if len(numbers) > 1 else None,
+        )
+
+    def _expected(self) -> dict[str, Mapping[str, float]]:
+        """The least-squares margin of the total of each area whose blocks are known, by kind and code.
+
+        The queries of a geounit each tell its total by their sum, of variance (answers times that of one); these are
+        independent (docs/topdown-least-squares.md). An invariant is used where an area is one geounit.
+        """
+        levels = self.configuration.levels
+        spine = read_spine(self.release.folder / "spine", levels, any_codes=self._own_areas)
+        shares = read_shares(self.release.folder / "spine", spine)
+        precisions = [
+            self._precisions(level, shares.shares)[index] for level, index in zip(levels, shares.index, strict=True)
+        ]
+        members = self._members(spine)
+        for level in self.configuration.invariants:
+            _hold(precisions, spine, levels.index(level), members.get(level.lower()))
+        z = z_value(self.plan.confidence)
+        found: dict[str, Mapping[str, float]] = {}
+        for kind, (codes, index) in members.items():
+            sigmas = np.sqrt(entity_variances(spine.tree, precisions, partition(index, len(codes))))
+            margins = np.where(sigmas < _NONE, 0.0, z * sigmas)
+            found[kind] = dict(zip(codes, margins.tolist(), strict=True))
+        return found
+
+    def _precisions(self, level: str, shares: tuple[Fraction, ...]) -> Floats:
+        """The precision of a geounit's total by its own measurements, by the position of its share."""
+        measured = self.configuration.measured(level)
+        return np.array(
+            [
+                sum(
+                    1 / (float(make_measurement(self.configuration, level, query, share, part).variance) * query.size)
+                    for query, part in measured
+                )
+                if share > 0
+                else 0.0
+                for share in shares
+            ]
+        )
+
+    def _members(self, spine: WrittenSpine) -> dict[str, tuple[tuple[str, ...], Indices]]:
+        """By kind, the codes of areas and the area of each block of the spine."""
+        if self._own_areas:
+            units = enumerate(spine.labels)
+            return {spine.tree.names[level]: (labels, spine.tree.ancestors(level)) for level, labels in units}
+        areas = read_published(self.release.folder, nation=spine.tree.names[0] == ROOT).areas(spine.block)
+        of_block = indices(areas, len(spine.block))
+        return {
+            kind.name: (tuple(label.decode() for label in kind.labels.tolist()), of_block[kind.name])
+            for kind in areas
+            if kind.name != "block"
+        }
+
+
+_EXACT: Final = 1e9
+"""The precision that stands for an exact total, times that of the noisy ones."""
+_NONE: Final = 1e-3
+"""The standard deviation below which a total is exact."""
+
+
+def _with(kind: KindOfAreas, margins: Mapping[str, float]) -> KindOfAreas:
+    return replace(kind, margins=np.array([margins.get(code, np.nan) for code in kind.codes]))
+
+
+def _hold(
+    precisions: list[Floats], spine: WrittenSpine, level: int, areas: tuple[tuple[str, ...], Indices] | None
+) -> None:
+    """Hold the totals of the geounits that are areas of their own, which an invariant keeps."""
+    index = np.zeros(len(spine.block), dtype=np.int32) if areas is None else areas[1]
+    unit = spine.tree.ancestors(level)
+    pairs = np.unique(np.stack([unit, index]), axis=1)
+    alone = (np.bincount(pairs[0]) == 1)[pairs[0]] & (np.bincount(pairs[1]) == 1)[pairs[1]]
+    most = max(float(values.max()) for values in precisions)
+    precisions[level] = precisions[level].copy()
+    precisions[level][pairs[0][alone]] = _EXACT * most
