@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo     a synthetic census through PHSafe and SafeTab, ending in reports to open"
+	@echo "make demo     a synthetic census through TopDown, PHSafe and SafeTab, ending in reports to open"
 	@echo "make explore  choose budgets by looking: a local page in the browser"
 	@echo "make test     everything that must pass: lint, types, contracts, tests"
 	@echo "make fuzz     attack every input of every command, without end"

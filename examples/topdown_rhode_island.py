@@ -1,6 +1,6 @@
 """Turn the blocks of the 2018 End-to-End Census Test in Rhode Island into data for `yupana topdown`.
 
-    python examples/topdown_rhode_island.py SOURCE OUT
+    python examples/topdown_rhode_island.py SOURCE OUT [--whole]
 
 SOURCE holds rigeo2018_2020Style.pl and ri000012018_2020Style.pl to ri000032018_2020Style.pl, the prototype PL 94-171
 files of the test, which are in the public domain. OUT receives
@@ -10,6 +10,8 @@ files of the test, which are in the public domain. OUT receives
     group_quarters.csv   housing units, and one facility of each type of group quarters that has people
 
 The counts follow from tables P1 to P4 exactly. Race by type of group quarters is not published, so there is no hhgq.
+With --whole, OUT/persons has it all the same, for the product of 2020: people are dealt to the types that their block
+has. OUT/units holds the housing units.
 """
 
 import argparse
@@ -17,57 +19,79 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from published_tables import P5_TYPES, RACES, PublicCounts, cross_tables, write_data
+from published_tables import P5_TYPES, RACES, Ints, PublicCounts, cross_tables, write_data
 
 import yupana
 
-BLOCKS = "750"
-_HEADER = 5
-"""Fields of a data segment before its variables; the last is the number of the record."""
+BLOCKS = b"750"
+DEALT = (0, 1, 2, 4, 5, 6, 7, 3)
+"""Households and types of group quarters, nursing facilities last."""
 
-# Places of fields in the geographic header.
-_SUMMARY_LEVEL, _RECORD, _STATE, _COUNTY, _COUSUB, _PLACE, _TRACT, _BLOCK, _AIANNH = 2, 7, 12, 14, 17, 29, 32, 34, 35
-
-
-def read_tables(source: Path) -> tuple[list[list[str]], dict[str, np.ndarray]]:
-    """Read the geographic header of all areas, and tables P1 to P5 and H1 by name, a row for each area."""
-    geography = [line.split("|") for line in (source / "rigeo2018_2020Style.pl").read_text("latin-1").splitlines()]
-    segments = []
-    for number in (1, 2, 3):
-        rows = [line.split("|") for line in (source / f"ri0000{number}2018_2020Style.pl").read_text().splitlines()]
-        by_record = {row[_HEADER - 1]: list(map(int, row[_HEADER:])) for row in rows}
-        segments.append(np.array([by_record[area[_RECORD]] for area in geography]))
-    first, second, third = segments
-    return geography, {
-        "P1": first[:, :71],
-        "P2": first[:, 71:],
-        "P3": second[:, :71],
-        "P4": second[:, 71:144],
-        "H1": second[:, 144:],
-        "P5": third,
-    }
+SOURCE = "2018 End-to-End Census Test, P.L. 94-171 prototype, Rhode Island"
 
 
 def convert(source: Path, out: Path) -> int:
     """Write the data folder and return the number of blocks."""
-    geography, tables = read_tables(source)
-    chosen = [i for i, area in enumerate(geography) if area[_SUMMARY_LEVEL] == BLOCKS]
-    rows = [geography[i] for i in chosen]
-    block = [int(r[_STATE] + r[_COUNTY] + r[_TRACT] + r[_BLOCK][0] + r[_BLOCK]) for r in rows]
+    found = read_blocks(source)
+    attributes = ("hispanic", "cenrace", "votingage")
+    write_data(out, public_counts(found, attributes, persons_by_origin_race_age(found)), SOURCE)
+    return found.records
+
+
+def convert_whole(source: Path, out: Path) -> int:
+    """Write OUT/persons, with type of group quarters, and OUT/units, and return the number of blocks."""
+    found = read_blocks(source)
+    attributes = ("hhgq", "votingage", "hispanic", "cenrace")
+    write_data(out / "persons", public_counts(found, attributes, persons_by_quarters(found)), SOURCE)
+    # Occupied and vacant in H1; vacant and occupied in the schema.
+    write_data(out / "units", public_counts(found, ("h1",), found.tables["H1"][:, :0:-1]), SOURCE)
+    return found.records
+
+
+def read_blocks(source: Path) -> "yupana.SummaryFile":
+    """The records of blocks."""
+    everything = yupana.read_pl(source)
+    return everything.keep(everything.header["SUMLEV"] == BLOCKS)
+
+
+def persons_by_origin_race_age(found: "yupana.SummaryFile") -> Ints:
+    """Counts of shape (blocks, 2, 63, 2)."""
+    return cross_tables(*(found.tables[f"P{table}"][:, RACES + 2 * (table % 2 == 0)] for table in (1, 2, 3, 4)))
+
+
+def persons_by_quarters(found: "yupana.SummaryFile") -> Ints:
+    """Counts of shape (blocks, 8, 2, 2, 63) that have all published sums.
+
+    Which people of a block live in which quarters is not published. They are dealt in order of age, those in nursing
+    facilities last, as nobody under 18 lives there.
+    """
+    counts = persons_by_origin_race_age(found).transpose(0, 3, 1, 2).reshape(found.records, -1)
+    quarters = found.tables["P5"][:, P5_TYPES]
+    households = found.tables["P1"][:, :1] - found.tables["P5"][:, :1]
+    people = np.concatenate([households, quarters], axis=1)[:, DEALT]
+    block, cell = (np.repeat(place.reshape(-1), counts.reshape(-1)) for place in np.indices(counts.shape))
+    kind = np.repeat(np.tile(DEALT, found.records), people.reshape(-1))
+    joint = np.zeros((found.records, len(DEALT), counts.shape[1]), dtype=np.int64)
+    np.add.at(joint, (block, kind, cell), 1)
+    return joint.reshape(found.records, len(DEALT), 2, 2, 63)
+
+
+def public_counts(found: "yupana.SummaryFile", attributes: tuple[str, ...], counts: Ints) -> PublicCounts:
+    """Counts of blocks with where these lie and what stands in them: one facility of each type that has people."""
+    code = found.header["STATE"]
+    for name in ("COUNTY", "TRACT", "BLKGRP", "BLOCK"):
+        code = np.char.add(code, found.header[name])
     areas = {
-        name: np.array([int(row[place] or none) for row in rows])
-        for name, place, none in (
-            ("AIANNHCE", _AIANNH, "9999"),
-            ("COUSUBFP", _COUSUB, "99999"),
-            ("PLACEFP", _PLACE, "99999"),
+        column: np.where(found.header[name] == b"", none, found.header[name]).astype(np.int64)
+        for column, name, none in (
+            ("AIANNHCE", "AIANHH", b"9999"),
+            ("COUSUBFP", "COUSUB", b"99999"),
+            ("PLACEFP", "PLACE", b"99999"),
         )
     }
-    counts = cross_tables(*(tables[f"P{table}"][chosen][:, RACES + 2 * (table % 2 == 0)] for table in (1, 2, 3, 4)))
-    people = tables["P5"][chosen][:, P5_TYPES]
-    facilities = np.concatenate([tables["H1"][chosen][:, :1], (people > 0).astype(np.int64)], axis=1)
-    public = PublicCounts(np.array(block), areas, ("hispanic", "cenrace", "votingage"), counts, facilities)
-    write_data(out, public, "2018 End-to-End Census Test, P.L. 94-171 prototype, Rhode Island")
-    return len(block)
+    quarters = found.tables["P5"][:, P5_TYPES] > 0
+    facilities = np.concatenate([found.tables["H1"][:, :1], quarters], axis=1)
+    return PublicCounts(code.astype(np.int64), areas, attributes, counts, facilities)
 
 
 def main() -> None:
@@ -75,13 +99,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Rhode Island, 2018 test, as data for yupana topdown.")
     parser.add_argument("source", type=Path, metavar="SOURCE")
     parser.add_argument("out", type=Path, metavar="OUT")
+    text = "persons with type of group quarters, and housing units"
+    parser.add_argument("--whole", action="store_true", help=text)
     options = parser.parse_args()
     try:
-        blocks = convert(options.source, options.out)
+        blocks = (convert_whole if options.whole else convert)(options.source, options.out)
     except yupana.InputError as error:
         sys.exit(str(error))
-    except (OSError, ValueError, KeyError, IndexError):
-        sys.exit(f"{options.source} does not hold the files described in this program")
     print(f"{options.out}: {blocks:,} blocks")
 
 

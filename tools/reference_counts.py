@@ -146,7 +146,7 @@ def blocks(areas: Path) -> None:
     """The blocks where somebody lives, with their areas and group quarters: what spines are made of."""
     settings = replace(production_settings(puerto_rico=False), live=True)
     request = SpineRequest(areas / "GRF-C.txt", areas / "group_quarters.csv", areas / "unused", overwrite=False)
-    reference, quarters = read_blocks(settings, request)
+    reference, quarters = read_blocks(settings, request, print)
     path = REFERENCE / "blocks.npz"
     np.savez_compressed(
         path,

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
         combine_coterminous,
         compare,
         count,
+        districts,
         empirical_loss,
         estimate,
+        estimate_measurements,
         exact,
         interval,
         open_release,
         plan,
+        read_pl,
         report,
         run,
         solve,
@@ -36,8 +39,10 @@ if TYPE_CHECKING:
         suppress,
         synthesize,
         validate,
+        write_pl,
     )
     from yupana.errors import BudgetError, ConfigError, EntropyError, InputError, OutputError, YupanaError
+    from yupana.estimate.districts.found import DistrictEstimates
     from yupana.estimate.intervals.found import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.plan.margin import margin_of_error, rho_for_margin
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
     from yupana.products import PRODUCTS
     from yupana.products.product import Product
+    from yupana.products.topdown.pl.summary_file import SummaryFile
     from yupana.progress import Step
     from yupana.release.release import Release
     from yupana.report.certified import Certificate
@@ -57,6 +63,7 @@ __all__ = [
     "BudgetError",
     "Certificate",
     "ConfigError",
+    "DistrictEstimates",
     "EntropyError",
     "InfeasibleNode",
     "InputError",
@@ -67,6 +74,7 @@ __all__ = [
     "Product",
     "Release",
     "Step",
+    "SummaryFile",
     "YupanaError",
     "__version__",
     "accuracy",
@@ -78,16 +86,19 @@ __all__ = [
     "combine_coterminous",
     "compare",
     "count",
+    "districts",
     "empirical_loss",
     "epsilon_bun_steinke",
     "epsilon_tight",
     "estimate",
+    "estimate_measurements",
     "estimate_node",
     "exact",
     "interval",
     "margin_of_error",
     "open_release",
     "plan",
+    "read_pl",
     "report",
     "rho_for_epsilon",
     "rho_for_margin",
@@ -99,6 +110,7 @@ __all__ = [
     "synthesize",
     "topdown",
     "validate",
+    "write_pl",
 ]
 
 # Written here as in pyproject.toml (a test compares them): asking the installed metadata would slow every start.
@@ -106,6 +118,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EntropyError InputError OutputError YupanaError",
+    "yupana.estimate.districts.found": "DistrictEstimates",
     "yupana.estimate.intervals.found": "Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.plan.margin": "margin_of_error rho_for_margin",
@@ -113,6 +126,7 @@ _HOMES = {
     "yupana.privacy.zcdp": "epsilon_bun_steinke epsilon_tight rho_for_epsilon",
     "yupana.products": "PRODUCTS",
     "yupana.products.product": "Product",
+    "yupana.products.topdown.pl.summary_file": "SummaryFile",
     "yupana.progress": "Step",
     "yupana.release.release": "Release",
     "yupana.report.certified": "Certificate",

@@ -16,15 +16,18 @@ from yupana.asked import (
     Estimator,
     Exact,
     Place,
+    Places,
     Values,
     account,
     ask,
     bytes_of,
+    changes_of,
     checked,
     confidence_of,
     entropy,
     path_if_given,
     path_of,
+    paths_of,
     question_of,
     whole_number,
 )
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from yupana.confidential.counter import Validation
     from yupana.confidential.records.frames import Data
     from yupana.confidential.request import RunRequest
+    from yupana.estimate.districts.found import DistrictEstimates
     from yupana.estimate.intervals.found import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.files.new_file import NewFile
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from yupana.products.described.count import Codes, CountPlan
     from yupana.products.disclosure_control.found import SideBySide
     from yupana.products.product import Checked, Product
+    from yupana.products.topdown.pl.summary_file import SummaryFile
     from yupana.release.release import Release
     from yupana.release.tables import Format
     from yupana.report.certified import Certificate
@@ -232,8 +237,12 @@ def run(
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
+    areas: Places | None = None,
     estimator: Estimator | None = None,
     noisy_measurements: Place | None = None,
+    names: Place | None = None,
+    microdata: bool = True,
+    nmf: Place | None = None,
     progress: Listener | bool = False,
 ) -> "Release":
     """Make a release of confidential records.
@@ -280,6 +289,15 @@ def run(
         Of TopDown.
     noisy_measurements : str or Path, optional
         Of TopDown: a folder for all noisy measurements.
+    areas : str or Path, or several
+        Of TopDown: tables of the areas that blocks lie in, beside the reference file (docs/topdown-files.md).
+    names : str or Path, optional
+        Of TopDown: what areas are called: a table, or a geographic header file of P.L. 94-171.
+    microdata : bool
+        Of TopDown: write a record for each person or unit counted, too.
+    noisy_measurements, nmf : str or Path, optional
+        Of TopDown: a folder for all noisy measurements, as tables or in the layout of the Census Bureau's noisy
+        measurement files (docs/noisy-measurement-files.md).
     progress : callable or bool
         Called with each `Step`; True shows a bar. What it raises ends the run as any error does.
 
@@ -311,6 +329,7 @@ def run(
         codes=codes,
         columns=columns,
         spine=spine,
+        areas=areas,
         accounting=accounting,
         confidence=confidence,
         margins=margins,
@@ -330,6 +349,9 @@ def run(
             totals=path_if_given("totals", totals),
             resume=resume,
             noisy_measurements=path_if_given("noisy_measurements", noisy_measurements),
+            names=path_if_given("names", names),
+            microdata=microdata,
+            nmf=path_if_given("nmf", nmf),
         )
         make(asked.product, asked.config, folder, path_of("out", out), request)
     release = open_release(made)
@@ -481,7 +503,10 @@ def exact(
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
+    areas: Places | None = None,
     estimator: Estimator | None = None,
+    names: Place | None = None,
+    microdata: bool = True,
     progress: Listener | bool = False,
 ) -> "Release":
     """Make the same tables as `run` without noise: of synthetic records, or for use in the house.
@@ -515,6 +540,7 @@ def exact(
         codes=codes,
         columns=columns,
         spine=spine,
+        areas=areas,
         accounting=accounting,
         confidence=confidence,
         margins=margins,
@@ -529,6 +555,8 @@ def exact(
             log=path_if_given("log", log),
             totals=path_if_given("totals", totals),
             internal=internal,
+            names=path_if_given("names", names),
+            microdata=microdata,
         )
         make(asked.product, asked.config, folder, path_of("out", out), request)
     return open_release(made)
@@ -549,6 +577,7 @@ def validate(
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
+    areas: Places | None = None,
     progress: Listener | bool = False,
 ) -> "Validation":
     """Check records as `run` would. What it finds counts records: it is outside the guarantee, and CONFIDENTIAL.
@@ -576,7 +605,9 @@ def validate(
     from yupana.confidential.records.frames import in_words
     from yupana.confidential.run import validate as look
 
-    asked = ask(product, config, set=set, renormalise=renormalise, codes=codes, columns=columns, spine=spine)
+    asked = ask(
+        product, config, set=set, renormalise=renormalise, codes=codes, columns=columns, spine=spine, areas=areas
+    )
     with _opened(asked, data, None, synthetic, memory, progress, "validate") as (folder, request):
         found = look(
             asked.product,
@@ -612,6 +643,7 @@ def accuracy(
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
+    areas: Places | None = None,
     estimator: Estimator | None = None,
     overwrite: bool = False,
     progress: Listener | bool = False,
@@ -656,6 +688,7 @@ def accuracy(
         codes=codes,
         columns=columns,
         spine=spine,
+        areas=areas,
         accounting=accounting,
         confidence=confidence,
         margins=margins,
@@ -776,6 +809,73 @@ def open_release(folder: Place) -> "Release":
 
 
 @checked
+def read_pl(place: Place) -> "SummaryFile":
+    """Read the four files of P.L. 94-171 of a state in the Bureau's layout of 2020.
+
+    Parameters
+    ----------
+    place : str or Path
+        The geographic header, such as ``rigeo2020.pl``, or the folder that holds one; the segments lie beside it.
+
+    Returns
+    -------
+    SummaryFile
+        ``header["NAME"]`` and all other fields of the geographic header are arrays of bytes in latin-1, of shape
+        (records,); ``tables["P1"]`` is an array of whole numbers, of shape (records, variables), and
+        ``variable("P0010001")`` a column of one.
+
+    Raises
+    ------
+    InputError
+        Naming file and line: if a file is missing, cut short or of another run, or a field is not what it should be.
+
+    Source
+    ------
+    docs/topdown-files.md
+    """
+    from yupana.products.topdown.pl.summary_file import read_summary_file
+
+    return read_summary_file(path_of("place", place))
+
+
+@checked
+def write_pl(release: Place, out: Place, *, names: Place | None = None, overwrite: bool = False) -> "Release":
+    """Write the files of P.L. 94-171 of every state, from published tables alone.
+
+    Parameters
+    ----------
+    release : str or Path
+        A folder with the release of persons in ``persons`` and that of housing units in ``units``.
+    out : str or Path
+        A folder that does not exist or is empty.
+    names : str or Path, optional
+        A geographic header of the Bureau; areas that it has get its names, sizes and all other fields.
+    overwrite : bool
+        Replace an earlier output in ``out``.
+
+    Returns
+    -------
+    Release
+        Of the files; NOT FOR RELEASE if one of the two is.
+
+    Raises
+    ------
+    InputError, OutputError
+        If the header is faulty; if persons or housing units are missing, were changed, are CONFIDENTIAL or are of
+        different areas; or ``out`` cannot be used.
+
+    Source
+    ------
+    docs/topdown-files.md
+    """
+    from yupana.products.topdown.pl.release_files import write_release_files
+
+    made = path_of("out", out).absolute()
+    write_release_files(path_of("release", release), made, path_if_given("names", names), overwrite=overwrite)
+    return open_release(made)
+
+
+@checked
 def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checked":
     """Check a release against its manifest, plan and configuration.
 
@@ -852,6 +952,71 @@ def interval(
 
 
 @checked
+def districts(
+    release: "Release | Place",
+    plan: Place,
+    noisy: Place,
+    *,
+    rule: Literal["range", "deviation"] = "range",
+    tolerance: Exact | None = None,
+    chance: Exact = "0.95",
+    query: str = "total",
+    confidence: Exact | None = None,
+) -> "DistrictEstimates":
+    """Estimate the populations of districts with their joint law, and the chance that the true ones are balanced.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        Of TopDown.
+    plan : str or Path
+        A file with a row for each block of the release: the block, of 15 or 16 digits, and its district.
+    noisy : str or Path
+        The noisy measurements of the same run.
+    rule : "range" or "deviation"
+        What is held against the tolerance: the largest district less the smallest, or the largest difference from the
+        ideal, which is the average of the districts.
+    tolerance : number, optional
+        In shares of the ideal, strictly between 0 and 1; 0.1 for the range and 0.05 for the deviation if not given.
+    chance : number
+        Above 1/2: what a tightened tolerance for published populations is to keep for the true ones.
+    query : str
+        What is counted: ``"total"``, ``"votingage[votingage=1]"``, ``"P0030001"``, or sums and differences of such.
+    confidence : Fraction, float or str, optional
+        Of the intervals; that of the release's margins of error if not given.
+
+    Returns
+    -------
+    DistrictEstimates
+        ``published``, ``estimate`` and ``covariance`` as arrays, ``chance`` with its standard error, and ``tightened``.
+        It has the Arrow C stream interface, with a row for each district.
+
+    Raises
+    ------
+    ConfigError
+        If the query or an option is faulty, or the measurements do not determine what is asked for.
+    InputError, OutputError
+        If the plan is none for the blocks of the release, or release or measurements are not what they should be.
+
+    Source
+    ------
+    docs/districts.md
+    """
+    from yupana.estimate.districts.districts import districts as found
+
+    return found(
+        _folder(release),
+        path_of("plan", plan),
+        path_of("noisy", noisy),
+        rule=rule,
+        tolerance=None if tolerance is None else confidence_of(tolerance, "tolerance"),
+        level=confidence_of(chance, "chance"),
+        query=query,
+        confidence=_level(confidence),
+    )
+
+
+@checked
 def estimate(
     release: "Release | Place",
     out: Place,
@@ -915,6 +1080,93 @@ def estimate(
     made = path_of("out", out).absolute()
     with listening(progress, "estimate") as tell:
         publish_estimates(request, announcing(tell))
+    return open_release(made)
+
+
+@checked
+def estimate_measurements(
+    files: Place,
+    out: Place,
+    *,
+    dataset: str | None = None,
+    config: Place | None = None,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    states: Sequence[str] | None = None,
+    geography: Place | None = None,
+    totals: Place | None = None,
+    estimator: Estimator = "topdown",
+    format: "Format" = "csv",  # noqa: A002 (as on the command line)
+    microdata: bool = True,
+    overwrite: bool = False,
+    progress: Listener | bool = False,
+) -> "Release":
+    """Make counts, tables and records of noisy measurement files, as a run of TopDown does; no record is seen.
+
+    Parameters
+    ----------
+    files : str or Path
+        The folder of the files, which holds datasets, or of one dataset.
+    out : str or Path
+        A folder that does not exist or is empty.
+    dataset : str, optional
+        Such as "US_Person_PL_PROD", where there are several.
+    config : str or Path, optional
+        A configuration of TopDown: schema, recodes, and of every geolevel its queries and the order of their passes. Of
+        the files a run of ours wrote, its own if not given; else the built-in one of the dataset.
+    set : mapping
+        As of `plan`, of that configuration.
+    states : sequence of str, optional
+        FIPS codes of two digits, or three with the branch of the spine first; these alone are estimated.
+    geography : str or Path, optional
+        A reference file of blocks; without it areas are those that the digits of a block tell.
+    totals : str or Path, optional
+        A table of state and total, which are kept exactly.
+    estimator : "topdown" or "full-information"
+        The latter writes intervals, too.
+    format, microdata, overwrite, progress
+        As of `run`.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ConfigError
+        If no configuration is known, or it is of areas of its own.
+    InputError
+        If the files do not hold together, or the lists do not go with them.
+    OutputError
+        If ``out`` cannot be used.
+
+    Source
+    ------
+    docs/noisy-measurement-files.md
+    """
+    from yupana.estimate.measurement_files import MeasurementRequest, publish_from_files
+    from yupana.progress import Stopwatch
+
+    if isinstance(states, str) or not isinstance(states, Sequence | None):
+        raise ConfigError("states: must be a sequence of codes, such as ['50', '44']")
+    request = MeasurementRequest(
+        root=path_of("files", files),
+        out=path_of("out", out),
+        dataset=dataset,
+        config=config,
+        changes=changes_of(set),
+        states=tuple(states or ()),
+        geography=path_if_given("geography", geography),
+        totals=path_if_given("totals", totals),
+        estimator=estimator,
+        fmt=format,
+        microdata=microdata,
+        overwrite=overwrite,
+    )
+    made = path_of("out", out).absolute()
+    with listening(progress, "topdown estimate") as tell:
+        publish_from_files(
+            request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
+        )
     return open_release(made)
 
 
@@ -1073,10 +1325,12 @@ def report(
     to: Place,
     *,
     codes: Place | None = None,
-    boundaries: Place | None = None,
+    boundaries: Place | Sequence[Place] | None = None,
     progress: Listener | bool = False,
 ) -> Path:
     """Write an HTML page on a release: its loss, its margins and its tables; no truth. Of a spine: how far areas are.
+
+    Of TopDown it has maps and a profile of every area, too.
 
     Parameters
     ----------
@@ -1085,8 +1339,9 @@ def report(
         The page; it may not lie in the release.
     codes : str or Path, optional
         Of SafeTab: the folder with the public files of codes and groups.
-    boundaries : str or Path, optional
-        Of a spine: TIGER/Line boundaries of areas, for the map.
+    boundaries : path or sequence of paths, optional
+        Of TopDown and spines: boundaries of areas for maps, as zipped shapefiles such as TIGER/Line, GeoJSON or
+        TopoJSON; of a spine one file.
     progress : callable or bool
         As of `run`.
 
@@ -1105,34 +1360,42 @@ def report(
     from yupana.products import PRODUCTS
 
     opened = open_release(_folder(release))
+    given = [boundaries] if isinstance(boundaries, str | Path) else list(boundaries or ())
+    shapes = [path_of("boundaries", place) for place in given]
     if opened.product == "spine":
         from yupana.report.spine import write_report
 
+        if len(shapes) > 1:
+            raise ConfigError("boundaries: the report of a spine has one map; name one file")
         with listening(progress, "report") as tell:
-            return write_report(
-                opened.folder, path_if_given("boundaries", boundaries), path_of("to", to), announcing(tell)
-            )
-    if boundaries is not None:
-        raise ConfigError("boundaries are for the map of a spine")
+            return write_report(opened.folder, shapes[0] if shapes else None, path_of("to", to), announcing(tell))
+    if shapes and opened.product != "topdown":
+        raise ConfigError("boundaries are for the maps of TopDown and of spines")
     if opened.product not in PRODUCTS:
         raise OutputError(
             f"{opened.folder} holds {opened.product}, of which there is no report; name a release or a spine"
         )
     asked = ask(opened.product, opened.folder / "manifest.json", codes=codes)
-    _write_report(_claimed(to, [opened.folder]), asked, opened.intact())
+    page = _claimed(to, [opened.folder], confidential=opened.status == "CONFIDENTIAL")
+    _write_report(page, asked, opened.intact(), shapes)
     return path_of("to", to)
 
 
-def _claimed(page: Place, homes: Sequence[Place]) -> "NewFile":
+def _claimed(page: Place, homes: Sequence[Place], *, confidential: bool = False) -> "NewFile":
     """A page that may lie in none of these folders, claimed before the work."""
-    from yupana.report.place import claim_page
+    from yupana.report.place import CONFIDENTIAL, PUBLIC, claim_page
 
-    return claim_page(path_of("report", page), [Path(home) for home in homes])
+    places = [Path(home) for home in homes]
+    return claim_page(path_of("report", page), places, mode=CONFIDENTIAL if confidential else PUBLIC)
 
 
-def _write_report(page: "NewFile", asked: Case, release: "Release") -> None:
+def _write_report(page: "NewFile", asked: Case, release: "Release", boundaries: Sequence[Path] = ()) -> None:
     from yupana.report.release import write_release_report
+    from yupana.report.topdown_release import write_topdown_report
 
+    if asked.product.key == "topdown":
+        write_topdown_report(page, release, asked.config, asked.plan(), boundaries)
+        return
     # Tables of detailed groups can be too large to be read at once; their report shows no counts.
     is_large = "parameters" in asked.listing.takes or getattr(asked.config, "blocks", None) is not None
     tables = {} if is_large else {table: release.columns(table) for table in release}
@@ -1304,6 +1567,7 @@ def build_spine(
     settings: "SpineSettings | str" = "optimized",
     *,
     blocks: Place | None = None,
+    areas: Places | None = None,
     overwrite: bool = False,
     progress: Listener | bool = False,
     **changes: Any,  # noqa: ANN401 (the fields of the settings)
@@ -1320,6 +1584,8 @@ def build_spine(
         "conventional", "aian" or "optimized", or `yupana.geography.settings.SpineSettings`.
     blocks : str or Path, optional
         Block attributes, which the classes "gq" and ``live`` need.
+    areas : str or Path, or several
+        Tables of the areas that blocks lie in, beside the reference file; each kind may be a class.
     overwrite, progress
         As of `run`.
     changes
@@ -1353,7 +1619,11 @@ def build_spine(
         if name not in known:
             raise ConfigError(f"a spine has no setting {name!r}{nearest(name, known)}")
     request = SpineRequest(
-        path_of("reference", reference), path_if_given("blocks", blocks), path_of("out", out), overwrite
+        path_of("reference", reference),
+        path_if_given("blocks", blocks),
+        path_of("out", out),
+        overwrite,
+        paths_of("areas", areas),
     )
     made = path_of("out", out).absolute()
     with listening(progress, "spine") as tell:
@@ -1498,6 +1768,7 @@ def _opened(
                 fmt=asked.fmt,
                 estimator=asked.estimator,
                 spine=asked.spine,
+                areas=asked.areas,
                 columns=asked.columns,
                 repeats=asked.repeats,
                 memory=memory,

@@ -36,6 +36,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 Place: TypeAlias = str | Path
+Places: TypeAlias = Place | Sequence[Place]
 Exact: TypeAlias = Fraction | int | float | str
 """A number that is taken as it is written: a float as its shortest decimal, a text such as "1/3" or "0.05"."""
 Estimator: TypeAlias = Literal["topdown", "full-information"]
@@ -59,6 +60,8 @@ class Case:
     columns : ColumnMap
     spine : Path or None
         The folder of a spine that was built before.
+    areas : tuple of Path
+        Tables of the areas that blocks lie in, beside the reference file.
     repeats : Recipe or None
         How the release was made whose manifest is the configuration.
     """
@@ -73,6 +76,7 @@ class Case:
     estimator: Estimator
     columns: ColumnMap
     spine: Path | None
+    areas: tuple[Path, ...]
     repeats: Recipe | None
 
     def plan(self) -> "Plan":
@@ -109,6 +113,7 @@ def ask(
     confidence: Exact | None = None,
     columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
     spine: Place | None = None,
+    areas: Places | None = None,
     **terms: str | None,
 ) -> Case:
     """Read the configuration; terms that are not given are those of the release that it is the manifest of.
@@ -124,10 +129,11 @@ def ask(
     listing = PRODUCTS.listing(found.key)
     more = {"codes": path_if_given("codes", codes), "renormalise": renormalise or None}
     more = {name: value for name, value in more.items() if value is not None}
-    for name in (*more, *(() if spine is None else ("spine",))):
+    beside = [name for name, value in (("spine", spine), ("areas", areas)) if value is not None]
+    for name in (*more, *beside):
         if name not in listing.takes:
             raise ConfigError(f"{found.key} takes no {name}")
-    read, folder = _on_spine(_read(found, config, _changes(set), more), spine)
+    read, folder = _on_spine(_read(found, config, changes_of(set), more), spine)
     path = found.locate(config) if isinstance(config, str | Path) else None
     repeats = None if path is None else read_recipe(path)
     chosen: dict[str, Any] = {}
@@ -147,6 +153,7 @@ def ask(
         chosen["estimator"],
         _columns(columns, repeats, found.record_files(read)),
         folder,
+        paths_of("areas", areas),
         repeats,
     )
 
@@ -174,7 +181,14 @@ def _product(product: "str | Product[Any]") -> "Product[Any]":
     return product
 
 
-def _changes(values: Values | None) -> Changes:
+def changes_of(values: Values | None) -> Changes:
+    """What is to change in a configuration before it is checked.
+
+    Raises
+    ------
+    ConfigError
+        If it is no mapping of keys.
+    """
     try:
         named = [(key, value) for key, value in (values.items() if isinstance(values, Mapping) else values or ())]
         wrong = [key for key, _ in named if not isinstance(key, str) or not all(key.split("."))]
@@ -361,6 +375,22 @@ def path_of(name: str, place: object) -> Path:
     if "\0" in str(place):
         raise ConfigError(f"{name}: no path has a character of number 0")
     return Path(place)
+
+
+def paths_of(name: str, places: Places | None) -> tuple[Path, ...]:
+    """One path or several.
+
+    Raises
+    ------
+    ConfigError
+        If something else is given.
+    """
+    if places is None:
+        return ()
+    several = [places] if isinstance(places, str | Path) else places
+    if not isinstance(several, Sequence):
+        raise ConfigError(f"{name}: must be a path or several, and is of type {type(places).__name__}")
+    return tuple(path_of(name, place) for place in several)
 
 
 def path_if_given(name: str, place: object) -> Path | None:

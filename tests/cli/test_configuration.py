@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from yupana import products
 from yupana.cli.main import main
 from yupana.errors import ConfigError
 from yupana.products.phsafe import configuration as phsafe
@@ -176,3 +177,8 @@ def test_a_schema_has_exactly_the_keys_of_the_reader(
 
 def test_the_built_ins_of_topdown_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, "topdown", "show").split() == list(BUILT_IN)
+
+
+@pytest.mark.parametrize("product", list(products.PRODUCTS))
+def test_help_lists_every_built_in_name(product: str) -> None:
+    assert products.PRODUCTS.listing(product).built_in == tuple(products.PRODUCTS[product].built_in)

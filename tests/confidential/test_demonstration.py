@@ -47,15 +47,36 @@ def test_demo_works_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     for _ in range(2):
         assert main(["demo", str(out), "--overwrite", *SMALL]) == 0
         last = capsys.readouterr().out.splitlines()[-1]
-        assert last == str(out / "report.html")
+        assert last == str(out / "safetab.html")
+        assert (out / "topdown.html").is_file()
         assert Path(last).is_absolute()
-        assert (out / "safetab.html").is_file()
+        assert (out / "report.html").is_file()
         seen.append(tree(out))
         assert [path.name for path in tmp_path.iterdir()] == ["demo"]
     first, second = seen
     assert first.keys() == second.keys()
     assert first["census/persons.csv"] == second["census/persons.csv"]
     assert first["release/PH1_num.csv"] != second["release/PH1_num.csv"]
+
+
+def test_the_page_on_topdown_compares_a_state_with_its_truth(made: Made) -> None:
+    page = (made.out / "topdown.html").read_text(encoding="utf-8")
+    assert "://" not in page
+    assert "<strong>NOT FOR RELEASE</strong>" in page
+    total = {}
+    for name in ("topdown", "topdown-exact"):
+        lines = (made.out / name / "tables" / "P1.csv").read_text().splitlines()[1:]
+        total[name] = {
+            code: int(count) for level, code, count, *_ in (line.split("|") for line in lines) if level == "750"
+        }
+    errors = [abs(total["topdown"][code] - true) for code, true in total["topdown-exact"].items()]
+    assert re.search(rf"<td>blocks</td><td class=\"number\">{len(errors)}</td>", page)
+    assert re.search(
+        rf">{max(errors)}</td><td class=\"number\">{100 * errors.count(0) / len(errors):.0f}%</td></tr>", page
+    )
+    areas = json.loads((made.out / "block-groups.json").read_text())["features"]
+    assert page.count("<path id=") == len(areas)
+    assert page.count("<use ") == 2 * len(areas)
 
 
 def test_demo_leaves_census_release_and_report(made: Made) -> None:

@@ -233,6 +233,7 @@ TAKES = {
     "spine": (Path("spine"), {"topdown"}),
     "resume": (True, {"topdown"}),
     "noisy_measurements": (Path("noisy"), {"topdown"}),
+    "nmf": (Path("nmf"), {"topdown"}),
 }
 
 

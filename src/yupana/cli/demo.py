@@ -12,7 +12,7 @@ _TRIALS = 50
 def add(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
-        "demo", help="a synthetic census through PHSafe and SafeTab, ending in reports to open"
+        "demo", help="a synthetic census through TopDown, PHSafe and SafeTab, ending in reports to open"
     )
     parser.add_argument("out", type=Path, nargs="?", default=Path("demo"), metavar="OUT")
     parser.add_argument(
@@ -36,6 +36,6 @@ def _demo(options: argparse.Namespace) -> None:
     request = DemonstrationRequest(options.out, options.households, options.trials, options.overwrite)
     with listening(progress=True, title="demo") as tell:
         reports = demonstrate(request, announcing(tell))
-    print(f"{options.out}: a census, releases, and reports on SafeTab and PHSafe that you can open in a browser:")
-    for report in reversed(reports):
+    print(f"{options.out}: a census, releases, and reports on TopDown, PHSafe and SafeTab to open in a browser:")
+    for report in reports:
         print(report)

@@ -14,7 +14,15 @@ MADE_BY: Final = {
     "truth": "yupana phsafe exact config.toml census truth",
     "parameters": "yupana safetab-p init parameters",
     "persons": "yupana safetab-p run parameters census persons",
-    "counts": "yupana topdown run pl94-2020-us census counts",
+    "counts": "yupana topdown run pl94-2020-us census counts --noisy-measurements measurements",
+    "measurements": "yupana topdown run pl94-2020-us census counts --noisy-measurements measurements",
+    "plan.csv": (
+        """awk -F'|' '{ print $1 "," (NR == 1 ? "district" : NR % 4 + 1) }' counts/spine/blocks.csv > plan.csv"""
+    ),
+    "whole": (
+        "yupana topdown run pl94-2020-us census whole/persons && yupana topdown run h1-2020-us census whole/units"
+    ),
+    "measured": "yupana topdown run h1-2020-us census units --nmf measured",
     "spine": "yupana spine build census/GRF-C.txt spine --kind optimized",
     "targets.json": """echo '{"margins": {"PH2/usa_*": 400}, "decimals": 6}' > targets.json""",
     "homes.toml": "yupana tables init homes.toml",
@@ -75,7 +83,9 @@ EXAMPLES: Final = {
     ),
     "topdown run": (MADE_BY["counts"],),
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
+    "topdown estimate": ("yupana topdown estimate measured estimated --dataset US_Unit_PL_PROD",),
     "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),
+    "topdown pl": ("yupana topdown pl whole pl",),
     "tables init": (MADE_BY["homes.toml"],),
     "tables schema": ("yupana tables schema > tables.schema.json",),
     "tables show": ("yupana tables show people-and-homes",),
@@ -96,6 +106,11 @@ EXAMPLES: Final = {
         """yupana interval release --query 'PH1_num[REGION_ID=44, ITERATION_CODE="*", PH1_NUM_DATA_CELL=2]'""",
         """yupana interval release --query 'sum(PH7[REGION_ID=44, ITERATION_CODE="*"])'""",
     ),
+    "districts": (
+        "yupana districts counts plan.csv --noisy-measurements measurements",
+        "yupana districts counts plan.csv --noisy-measurements measurements --rule deviation --tolerance 5% "
+        "--query P0030001",
+    ),
     "account": (
         "yupana account --rho 1.257281 --delta 1e-10",
         "yupana account --moe 50 --sensitivity 484 --confidence 0.95",
@@ -104,7 +119,7 @@ EXAMPLES: Final = {
     "audit attribute": ("yupana audit attribute parameters",),
     "audit certificate": ("yupana audit certificate release certificate",),
     "explore": ("yupana explore",),
-    "report": ("yupana report release release.html",),
+    "report": ("yupana report release release.html", "yupana report counts counts.html"),
     "check": ("yupana check release",),
     "demo": ("yupana demo demo --households 400 --trials 2",),
     "completion": ("yupana completion bash > yupana.bash",),

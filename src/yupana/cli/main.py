@@ -20,6 +20,7 @@ from yupana.cli import (
     configuration,
     count,
     demo,
+    districts,
     explore,
     interval,
     postprocess,
@@ -37,8 +38,8 @@ _BAD_REQUEST = 2
 _FAULT = 1
 
 _COMMANDS = (
-    *(synth, product, configuration, count, postprocess, spine, interval, account, audit, explore, check, report, demo),
-    completion,
+    *(synth, product, configuration, count, postprocess, spine, interval, districts, account, audit, explore, check),
+    *(report, demo, completion),
 )
 
 

@@ -66,7 +66,8 @@ def add_verb(
 
 def _add_source(verb: argparse.ArgumentParser, listing: Listing) -> None:
     """What the configuration is read from, and what changes it."""
-    verb.add_argument("config", metavar=listing.source, help=listing.reads)
+    text = f"{listing.reads}, or a built-in name: {', '.join(listing.built_in)}"
+    verb.add_argument("config", metavar=listing.source, help=text)
     text = "instead of its own value, such as tau.PH2=10 (docs/configuration.md); may be repeated"
     verb.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", help=text)
     if "renormalise" in listing.takes:
@@ -94,6 +95,9 @@ def _add_estimating(verb: argparse.ArgumentParser, listing: Listing) -> None:
     if "spine" in listing.takes:
         text = "instead of CONFIG's: conventional, aian, optimized, or a folder that spine build made"
         verb.add_argument("--spine", metavar="KIND|FOLDER", help=text)
+    if "areas" in listing.takes:
+        text = "which areas the blocks lie in, beside the reference file: a table, or the Bureau's; may be repeated"
+        verb.add_argument("--areas", type=Path, action="append", metavar="FILE", help=text)
     if listing.estimators:
         verb.add_argument("--estimator", choices=listing.estimators, help=f"({listing.estimators[0]})")
 
@@ -141,6 +145,12 @@ def _add_release(verb: argparse.ArgumentParser, listing: Listing) -> None:
     add_memory(verb)
     _add_planning(verb, listing)
     _add_estimating(verb, listing)
+    if "names" in listing.takes:
+        text = "what areas are called: a table, or a geographic header file of P.L. 94-171"
+        verb.add_argument("--names", type=Path, metavar="FILE", help=text)
+    if "microdata" in listing.takes:
+        text = "write no records of persons or units, only counts and tables"
+        verb.add_argument("--no-microdata", dest="microdata", action="store_false", default=None, help=text)
 
 
 def _add_run(verb: argparse.ArgumentParser, listing: Listing) -> None:
@@ -154,6 +164,9 @@ def _add_run(verb: argparse.ArgumentParser, listing: Listing) -> None:
     if "noisy_measurements" in listing.takes:
         text = "draw and write all measurements, too"
         verb.add_argument("--noisy-measurements", type=Path, metavar="DIR", help=text)
+    if "nmf" in listing.takes:
+        text = "the same in the Census Bureau's layout (docs/noisy-measurement-files.md)"
+        verb.add_argument("--nmf", type=Path, metavar="DIR", help=text)
 
 
 def _add_exact(verb: argparse.ArgumentParser, listing: Listing) -> None:
@@ -212,6 +225,39 @@ def _add_estimate(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("--format", choices=("csv", "parquet"), default="csv")
     verb.add_argument("--overwrite", action="store_true", help="replace earlier estimates in OUT")
     verb.add_argument("--json", action="store_true", help="print the manifest")
+
+
+def _add_pl(verb: argparse.ArgumentParser, _: Listing) -> None:
+    text = "a folder with releases of persons and of housing units, in persons and units"
+    verb.add_argument("release", type=Path, metavar="RELEASE", help=text)
+    verb.add_argument("out", type=Path, metavar="DIR", help="a folder that does not exist or is empty")
+    text = "a geographic header of the Bureau: areas that it has get its names and other fields"
+    verb.add_argument("--names", type=Path, metavar="FILE", help=text)
+    verb.add_argument("--overwrite", action="store_true", help="replace earlier files in DIR")
+    verb.add_argument("--json", action="store_true", help="print the manifest")
+
+
+def _add_from_files(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    text = "a folder of noisy measurement files (docs/noisy-measurement-files.md)"
+    verb.add_argument("files", type=Path, metavar="NMF", help=text)
+    verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
+    verb.add_argument("--dataset", metavar="NAME", help="such as US_Person_PL_PROD, where there are several")
+    text = "of the queries and the order of their passes (default: that of the dataset)"
+    verb.add_argument("--config", metavar="CONFIG", help=text)
+    verb.add_argument("--states", type=_states, metavar="50,...", help="these alone; with a digit before, one branch")
+    text = "a reference file of blocks, for places and the like"
+    verb.add_argument("--geography", type=Path, metavar="GRFC", help=text)
+    text = "exact totals of states, which the files lack: columns state and total"
+    verb.add_argument("--totals", type=Path, metavar="FILE", help=text)
+    verb.add_argument("--estimator", choices=listing.estimators, help=f"({listing.estimators[0]})")
+    verb.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
+    verb.add_argument("--no-microdata", dest="microdata", action="store_false", help="write no records")
+    verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
+    verb.add_argument("--json", action="store_true", help="print the manifest")
+
+
+def _states(text: str) -> tuple[str, ...]:
+    return tuple(state.strip() for state in text.split(","))
 
 
 def given(function: Callable[..., Any], options: argparse.Namespace) -> dict[str, Any]:
@@ -350,6 +396,15 @@ def _estimate(_: str, options: argparse.Namespace) -> None:
         print(f"browse the tables: {options.out / PAGE}")
 
 
+def _pl(_: str, options: argparse.Namespace) -> None:
+    print_release(options, yupana.write_pl(**given(yupana.write_pl, options)))
+
+
+def _from_files(_: str, options: argparse.Namespace) -> None:
+    release = yupana.estimate_measurements(**given(yupana.estimate_measurements, options), progress=True)
+    print_release(options, release)
+
+
 VERBS: Final = (
     Verb("validate", "check the records; the report is confidential", _add_validate, _validate),
     Verb("plan", "what a run would measure, and what it costs; needs no data", _add_plan, _plan),
@@ -374,6 +429,14 @@ VERBS: Final = (
         _add_estimate,
         _estimate,
         "estimate",
+    ),
+    Verb("pl", "write the files of P.L. 94-171 from releases of persons and housing units", _add_pl, _pl, "pl"),
+    Verb(
+        "estimate",
+        "from the Census Bureau's noisy measurement files to counts, tables and records",
+        _add_from_files,
+        _from_files,
+        "nmf",
     ),
 )
 """In the order of help pages."""

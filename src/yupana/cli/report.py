@@ -12,13 +12,17 @@ def add(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "report",
-        help="write an HTML page on a release: its loss, margins and tables; no truth",
-        description="Write an HTML page on a release: its loss, margins and tables; no truth.",
+        help="write an HTML page on a release: its loss, margins and tables, with maps; no truth",
+        description="Write an HTML page on a release: its loss, margins and tables, of TopDown with maps; no truth.",
     )
     parser.add_argument("release", type=Path, metavar="RELEASE")
     parser.add_argument("to", type=Path, metavar="OUT.html")
     text = "of SafeTab: the files of codes and groups"
     parser.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
+    text = (
+        "of TopDown: boundaries of areas for a map, as a zipped shapefile, GeoJSON or TopoJSON; again for another map"
+    )
+    parser.add_argument("--boundaries", type=Path, action="append", metavar="FILE", help=text)
     parser.set_defaults(command=_report)
 
 

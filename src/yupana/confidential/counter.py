@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overlo
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.frames import FILES
 from yupana.confidential.records.reader import Source
-from yupana.confidential.request import RunRequest, charge
+from yupana.confidential.request import Layout, RunRequest, charge
 from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -278,9 +278,16 @@ class MeasurementsCounter(Counter[C, R, E, M]):
 
     @abstractmethod
     def write_noisy(
-        self, folder: Path, records: R, measured: M, config: C, manifest: Mapping[str, Any], clock: Stopwatch
+        self,
+        folder: Path,
+        layout: Layout,
+        records: R,
+        measured: M,
+        config: C,
+        manifest: Mapping[str, Any],
+        clock: Stopwatch,
     ) -> None:
-        """Write them, with a manifest."""
+        """Write them in a layout, with a manifest."""
 
 
 def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:

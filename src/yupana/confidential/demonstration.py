@@ -20,18 +20,34 @@ from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.provenance import PUBLISHED
 from yupana.products.safetab.specification import TOTALS
+from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Announce, Stopwatch
 from yupana.release.check import check_files, describe_reports
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
+from yupana.release.release import open_release
 from yupana.release.status import NOT_FOR_RELEASE
 from yupana.report.charts import renderer
-from yupana.report.demonstration import Demonstration, SafetabDemonstration, demonstration_page, safetab_page
+from yupana.report.demonstration import (
+    Demonstration,
+    SafetabDemonstration,
+    demonstration_page,
+    safetab_page,
+    topdown_page_with_truth,
+)
 from yupana.report.page import render
+from yupana.report.topdown_counts import TopdownRelease
+from yupana.report.topdown_release import topdown_page
 from yupana.synthetic.census import CensusSummary, synthesize
+from yupana.synthetic.map import outlines
 
 PRODUCT: Final = "demonstration"
 REPORT: Final = "report.html"
 SAFETAB_REPORT: Final = "safetab.html"
+TOPDOWN_REPORT: Final = "topdown.html"
+
+_STATE: Final = "44"
+_STATE_HOUSEHOLDS: Final = 12_000
+"""At most, of the state that TopDown counts; few enough for seconds."""
 
 _MOST_TRIALS: Final = 20
 """Of SafeTab: a trial has tens of thousands of groups, so that a few tell enough."""
@@ -67,7 +83,7 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
     Returns
     -------
     tuple of Path
-        The reports, absolute: on PHSafe, and on SafeTab.
+        The reports, absolute: on TopDown, PHSafe and SafeTab.
 
     Raises
     ------
@@ -82,6 +98,7 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
     with new_folder(request.out, overwrite=request.overwrite) as folder:
         clock.start("inventing a census")
         made = synthesize(folder / "census", households=request.households, states=STATES, seed=_SEED)
+        _demonstrate_topdown(folder, request, clock)
         _demonstrate_phsafe(folder, request, made, clock)
         _demonstrate_safetab(folder, request, made, clock)
         write_manifest(
@@ -91,15 +108,36 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
                 "product": PRODUCT,
                 "status": NOT_FOR_RELEASE,
                 "reasons": ["the reports and the census show true counts, of people who were invented"],
-                "reports": describe_reports(folder, [REPORT, SAFETAB_REPORT]),
+                "reports": describe_reports(folder, [TOPDOWN_REPORT, REPORT, SAFETAB_REPORT]),
             },
         )
-    return tuple(request.out.absolute() / name for name in (REPORT, SAFETAB_REPORT))
+    return tuple(request.out.absolute() / name for name in (TOPDOWN_REPORT, REPORT, SAFETAB_REPORT))
 
 
 def _asked(folder: Path, name: str, clock: Stopwatch, *, part: str | None = None) -> RunRequest:
     """What a run of the demonstration is asked, whose release has this name."""
     return RunRequest(log=folder / f"{name}.confidential.log", announce=clock.within(part or name))
+
+
+def _demonstrate_topdown(folder: Path, request: DemonstrationRequest, clock: Stopwatch) -> None:
+    """A state with its map, a release with and without noise, and the report that compares them."""
+    data = folder / "state"
+    made = synthesize(data, households=min(request.households, _STATE_HOUSEHOLDS), states=(_STATE,), seed=_SEED)
+    config = TOPDOWN.read("pl94-2020-us")
+    run(TOPDOWN, config, data, folder / "topdown", _asked(folder, "topdown", clock))
+    exact(TOPDOWN, config, data, folder / "topdown-exact", _asked(folder, "topdown-exact", clock, part="topdown exact"))
+    clock.start("drawing the report on TopDown")
+    release = open_release(folder / "topdown")
+    groups = [block[:12] for block in sorted(release.columns("spine/blocks")["block"])]
+    (folder / "block-groups.json").write_text(json.dumps(outlines(groups)), encoding="utf-8")
+    page = topdown_page(TopdownRelease(release, config, TOPDOWN.plan(config)), [folder / "block-groups.json"])
+    released, truth = (
+        {"P1": opened.columns("tables/P1")} for opened in (release, open_release(folder / "topdown-exact"))
+    )
+    told = topdown_page_with_truth(
+        released, truth, page, NOT_FOR_RELEASE, persons=made.persons, households=made.households
+    )
+    (folder / TOPDOWN_REPORT).write_text(render(told), encoding="utf-8")
 
 
 def _demonstrate_phsafe(folder: Path, request: DemonstrationRequest, made: CensusSummary, clock: Stopwatch) -> None:

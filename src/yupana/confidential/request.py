@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
 from yupana.errors import ConfigError, OutputError
@@ -24,6 +24,10 @@ from yupana.privacy.exact import Budget
 from yupana.progress import Announce, Progress, silent
 from yupana.release.recipe import Recipe
 from yupana.release.tables import Format
+
+Layout = Literal["noisy_measurements", "nmf"]
+LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
+"""How all noisy measurements can be written, by the term of a request that names their folder."""
 
 INTERNAL: Final = "it was made with --internal and tells the truth about records that may be real"
 """The reason that makes an output CONFIDENTIAL."""
@@ -77,8 +81,14 @@ class RunRequest:
         The folder of a spine that was built before; the configuration has its settings (`on_given`).
     resume : bool
         Go on with an interrupted run.
-    noisy_measurements : Path, optional
-        A folder for all noisy measurements.
+    noisy_measurements, nmf : Path, optional
+        A folder for all noisy measurements: a table for each query, or the Census Bureau's noisy measurement files.
+    areas : tuple of Path
+        Tables of the areas that blocks lie in, beside the reference file.
+    names : Path, optional
+        What areas are called.
+    microdata : bool
+        Whether a record is written for each person or unit counted.
     """
 
     accounting: Accounting = "published"
@@ -100,6 +110,15 @@ class RunRequest:
     spine: Path | None = None
     resume: bool = False
     noisy_measurements: Path | None = None
+    areas: tuple[Path, ...] = ()
+    names: Path | None = None
+    microdata: bool = True
+    nmf: Path | None = None
+
+    @property
+    def layouts(self) -> dict[Layout, Path]:
+        """Where all noisy measurements are to be written, by their layout."""
+        return {layout: folder for layout in LAYOUTS if (folder := getattr(self, layout)) is not None}
 
 
 def reasons_against_release(plan: Plan, data: Path, request: RunRequest) -> list[str]:

@@ -15,6 +15,8 @@ from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, 
 from yupana.confidential.records.findings import require_none
 from yupana.confidential.request import (
     INTERNAL,
+    LAYOUTS,
+    Layout,
     RunRequest,
     confidential_log,
     in_output,
@@ -34,7 +36,7 @@ from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
 C = TypeVar("C")
 
 _DEFAULTS: Final = RunRequest()
-_OF_SOME: Final = ("totals", "estimator", "spine", "resume", "noisy_measurements")
+_OF_SOME: Final = ("totals", "estimator", "spine", "resume", *LAYOUTS)
 """Terms of a request that only some products have."""
 
 
@@ -125,7 +127,7 @@ def _make(product: Product[C], config: C, data: Path, out: Path, request: RunReq
         draft = stack.enter_context(
             new_folder(out, overwrite=request.overwrite, noisy=counter.leaves_noise, private=request.internal)
         )
-        measurements = _noisy_folder(stack, out, request)
+        measurements = _noisy_folders(stack, out, request)
         with counter.open(config, data, request, clock, out=out) as records:
             require_none(records.findings)
             reasons += counter.doubts(records, config)
@@ -152,8 +154,9 @@ def _make(product: Product[C], config: C, data: Path, out: Path, request: RunReq
         _begin(clock, counter.stages[2])
         if counter.is_checked(config) and (wrong := product.verify(draft, manifest).wrong):
             raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
-        if measurements is not None and isinstance(counter, MeasurementsCounter):
-            counter.write_noisy(measurements, records, measured, config, manifest, clock)
+        if isinstance(counter, MeasurementsCounter):
+            for layout, folder in measurements.items():
+                counter.write_noisy(folder, layout, records, measured, config, manifest, clock)
         write_log({**told.log, "seconds": clock.stop()})
     if noisy:
         counter.finish(records)
@@ -174,13 +177,17 @@ def _begin(clock: Stopwatch, stage: str) -> None:
         clock.start(stage)
 
 
-def _noisy_folder(stack: ExitStack, out: Path, request: RunRequest) -> Path | None:
-    folder = request.noisy_measurements
-    if folder is None:
-        return None
-    if in_output(folder, out):
-        raise OutputError(f"{folder} would lie in {out}; name a folder of its own")
-    return stack.enter_context(new_folder(folder, overwrite=request.overwrite, noisy=False))
+def _noisy_folders(stack: ExitStack, out: Path, request: RunRequest) -> dict[Layout, Path]:
+    """The folders of all noisy measurements that were asked for, by their layout."""
+    asked = request.layouts
+    for layout, folder in asked.items():
+        for other in (out, *(one for name, one in asked.items() if name != layout)):
+            if in_output(folder, other):
+                raise OutputError(f"{folder} would lie in {other}; name a folder of its own")
+    return {
+        layout: stack.enter_context(new_folder(folder, overwrite=request.overwrite, noisy=False))
+        for layout, folder in asked.items()
+    }
 
 
 def options_of(plan: Plan, request: RunRequest, others: Mapping[str, str]) -> dict[str, str]:

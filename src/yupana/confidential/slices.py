@@ -207,7 +207,7 @@ def measure_slices(
     entropy : Entropy
     """
     open_levels = [(level, LevelMeasurer(level.groups, ledger, entropy)) for level in levels]
-    kinds = dict.fromkeys([*(level.kind for level in levels), *(level.kind for level in listed)])
+    kinds = dict.fromkeys(level.kind for level in levels)
 
     def measure(kind: str, counts: AreaCounts) -> Iterator[Groups]:
         for level, measurer in open_levels:
@@ -218,18 +218,16 @@ def measure_slices(
 
     sums = {
         kind: SummedCounts(len(areas.ids[kind]), len(tabulation.spaces[kind]), tabulation.categories)
-        for kind in dict.fromkeys(level.kind for level in levels)
+        for kind in kinds
         if areas.crosses(kind)
     }
     for part in slices:
         for kind in kinds:
-            counts = counts_in(part, kind)
             if kind in sums:
                 sums[kind].add(part, kind)
             else:
-                yield from measure(kind, counts)
-            for one in (one for one in listed if one.kind == kind):
-                one.add(*part.range_of(kind), counts)
+                yield from measure(kind, counts_in(part, kind))
+        add_up(part, listed)
     for kind, summed in sums.items():
         yield from measure(kind, AreaCounts(0, summed.totals, summed.details))
 

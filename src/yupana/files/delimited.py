@@ -227,7 +227,8 @@ class DelimitedFile:
     def texts(self, column: str, *, nines: bool = False) -> Labels:
         """Read texts as they are. Empty means none, and so do all nines unless `nines` are a text like others."""
         name = self._name(column)
-        some = f"{name} IS NOT NULL" + ("" if nines else f" AND NOT regexp_full_match({name}, '9+')")
+        # Parquet tells an empty text from none; here they are the same.
+        some = f"{name} <> ''" + ("" if nines else f" AND NOT regexp_full_match({name}, '9+')")
         self._database.execute(
             "CREATE OR REPLACE TEMP TABLE labels AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS number "
             f"FROM (SELECT DISTINCT {name} AS label FROM {self._rows} WHERE {some})"

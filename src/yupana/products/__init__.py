@@ -25,6 +25,8 @@ class Listing(NamedTuple):
         Of its margins, unless asked otherwise.
     source, reads, data : str
         What its configuration is called, what that may be, and what its records are.
+    built_in : tuple of str
+        Names of the configurations that come with it.
     accountings : str
         What the choice between published and tight sensitivities is; empty where they are the same.
     estimators : tuple of str
@@ -41,6 +43,7 @@ class Listing(NamedTuple):
     confidence: str
     source: str
     reads: str
+    built_in: tuple[str, ...]
     data: str
     accountings: str
     estimators: tuple[str, ...]
@@ -52,7 +55,7 @@ _BOUND_OF_CODES: Final = (
     "scale the noise to the originals' bound (published), or to the least the code files allow "
     "(docs/safetab-privacy.md)"
 )
-_FOLDER: Final = "a parameter folder, a release's manifest, or a built-in name"
+_FOLDER: Final = "a parameter folder, a release's manifest"
 _WITH_AREAS: Final = "a folder with the records and GRF-C.txt"
 
 _LISTINGS: Final = {
@@ -62,7 +65,8 @@ _LISTINGS: Final = {
         "the Supplemental Demographic and Housing Characteristics File",
         "0.9",
         "CONFIG",
-        "config.json or .toml, a release's manifest, or a built-in name: s-dhc-2020-us",
+        "config.json or .toml, a release's manifest",
+        ("s-dhc-2020-us", "s-dhc-2020-pr"),
         "a folder with persons, units and geo (CSV, Parquet or CEF)",
         "scale the noise to the paper's 2 tau + 2 (published), or to the tight bound (docs/phsafe-privacy.md)",
         (),
@@ -76,6 +80,7 @@ _LISTINGS: Final = {
         "0.95",
         "PARAMETERS",
         _FOLDER,
+        ("ddhc-2020-us", "ddhc-2020-pr"),
         _WITH_AREAS,
         _BOUND_OF_CODES,
         (),
@@ -89,6 +94,7 @@ _LISTINGS: Final = {
         "0.95",
         "PARAMETERS",
         _FOLDER,
+        ("ddhc-2020-us", "ddhc-2020-pr"),
         _WITH_AREAS,
         _BOUND_OF_CODES,
         (),
@@ -101,13 +107,26 @@ _LISTINGS: Final = {
         "the TopDown Algorithm: consistent counts for a hierarchy of geounits",
         "0.9",
         "CONFIG",
-        # Which names there are is told by docs/topdown.md and by the error on a file that is not there.
-        "a file in TOML or JSON, a release's manifest, or a built-in name: pl94-2020-us",
+        "a file in TOML or JSON, a release's manifest",
+        ("pl94-2020-us", "pl94-2020-pr", "h1-2020-us", "h1-2020-pr", "cook-2010"),
         "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
         "",
         ("topdown", "full-information"),
-        frozenset({"spine", "renormalise", "resume", "noisy_measurements", "production"}),
-        ("topdown", "topdown, noisy measurements"),
+        frozenset(
+            {
+                "spine",
+                "renormalise",
+                "resume",
+                "noisy_measurements",
+                "production",
+                "areas",
+                "names",
+                "microdata",
+                "pl",
+                "nmf",
+            }
+        ),
+        ("topdown", "topdown, noisy measurements", "topdown, from noisy measurement files"),
     ),
     "tables": Listing(
         "described",
@@ -115,7 +134,8 @@ _LISTINGS: Final = {
         "any office's tables, from a description of its records, areas and cells",
         "0.9",
         "DESCRIPTION",
-        "a description in TOML or JSON (docs/tables.md), or a release's manifest",
+        "a description in TOML or JSON (docs/tables.md), a release's manifest",
+        ("people-and-homes", "s-dhc-2020-us", "ddhc-a-2020-us", "ddhc-b-2020-us"),
         "a folder with the record files (CSV or Parquet)",
         "scale the noise to the sensitivities that the description states (published), or to the derived ones",
         (),

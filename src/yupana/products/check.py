@@ -11,11 +11,13 @@ from yupana.products import PRODUCTS
 from yupana.products.described.product import SYSTEM
 from yupana.products.product import Checked
 from yupana.products.repeated import check_recipe
+from yupana.products.topdown.pl.release_files import PRODUCT as PL_FILES
 from yupana.release.check import check_files
 from yupana.release.processing import ACCURACY, SINGLE_TABLE
 from yupana.release.release import open_release
 
 _SPINE = "spine"
+_WITHOUT_RECIPE = (_SPINE, PL_FILES)
 
 
 def check_release(release: Path, inputs: Path | None = None) -> Checked:
@@ -44,7 +46,7 @@ def check_release(release: Path, inputs: Path | None = None) -> Checked:
     # Some of these compare checksums once more.
     wrong = list(dict.fromkeys([*wrong, *found.wrong]))
     unchecked = found.unchecked
-    if not wrong and manifest.get("product") != _SPINE:
+    if not wrong and manifest.get("product") not in _WITHOUT_RECIPE:
         wrong, left = check_recipe(release, manifest, inputs)
         unchecked = (*unchecked, *left)
     return replace(found, wrong=tuple(wrong), unchecked=unchecked)
@@ -60,6 +62,8 @@ def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Ch
     if product == _SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
         return Checked(tuple(check_folder(release)), against=against)
+    if product == PL_FILES:
+        return Checked(against="the manifest")
     if product == "phsafe":
         return PRODUCTS["phsafe"].verify(release, manifest)
     if product in {"safetab-p", "safetab-h", SINGLE_TABLE}:

@@ -11,6 +11,11 @@ _TEXT_OF_NUMBER: Final = r"^\s*([+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{
 NUMBER: Final[Schema] = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": _TEXT_OF_NUMBER}]}
 """An exact number that is not negative: a number, or a text such as ``"3/8"``."""
 
+SHARE: Final[Schema] = {
+    "anyOf": [*NUMBER["anyOf"], {"type": "string", "pattern": r"^\s*[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)%\s*$"}]
+}
+"""A part of a whole: an exact number that is not negative, or a text of percent such as ``"12.5%"``."""
+
 BUDGET: Final[Schema] = {"anyOf": [*NUMBER["anyOf"], {"enum": ["Infinity", "inf", "Inf"]}]}
 """A budget: an exact number, or infinite."""
 

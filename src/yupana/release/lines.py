@@ -66,6 +66,6 @@ def write_header(file: BinaryIO, columns: Sequence[str]) -> None:
     file.write("|".join(columns).encode() + b"\n")
 
 
-def write_lines(file: BinaryIO, columns: Sequence[Texts]) -> None:
+def write_lines(file: BinaryIO, columns: Sequence[Texts], end: bytes = b"\n") -> None:
     """Append rows."""
-    file.write(join(columns, b"\n").tobytes().translate(None, b"\0"))
+    file.write(join(columns, end).tobytes().translate(None, b"\0"))

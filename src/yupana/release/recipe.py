@@ -42,7 +42,7 @@ class Recipe:
 
 
 def read_configuration_in(path: Path, product: str, changes: Changes) -> tuple[object, list[str]]:
-    """The configuration that a file is, or holds if it is the manifest of a release of the product, with its faults.
+    """The configuration that a file is, or holds if it is the manifest of an output of the product, with its faults.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_configuration_in(path: Path, product: str, changes: Changes) -> tuple[o
     if not isinstance(document, dict) or "yupana" not in document:
         return changes.applied(document, faults), faults
     made = document.get("system", document.get("product"))
-    if made != product:
+    if str(made).partition(",")[0] != product:
         raise ConfigError(f"config {path}: is the manifest of an output of {made!a}, and one of {product!r} is needed")
     if CONFIGURATION not in document:
         raise ConfigError(f"config {path}: is a manifest without {CONFIGURATION!r}; it does not say how to repeat it")

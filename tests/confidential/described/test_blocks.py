@@ -310,3 +310,22 @@ def test_other_methods_are_not_set_beside_areas_of_blocks(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="compare takes no description with a file of blocks"):
         yupana.compare("tables", DOCUMENT, data, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_every_mechanism_and_neighbours_and_no_record_at_all_make_the_same_rows(
+    definition: str, neighbours: str, tmp_path: Path
+) -> None:
+    asked = {**DOCUMENT, "privacy_defn": definition, "neighbours": neighbours}
+    rows = []
+    for name in ("full", "empty"):
+        data = write(tmp_path / name, *a_world(Random(0)))  # noqa: S311 (a test)
+        if name == "empty":
+            (data / "people.csv").write_text(PEOPLE, encoding="utf-8")
+        release = yupana.run("tables", asked, data, tmp_path / f"{name}-out")
+        assert yupana.check(release).wrong == ()
+        keys = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", "CELL", "sex")
+        columns = {table: release.columns(table) for table in release.tables}
+        rows.append({table: [of[key] for key in keys if key in of] for table, of in columns.items()})
+    assert rows[0] == rows[1]

@@ -13,8 +13,8 @@ from spine_maker import read_table, write_reference
 
 from yupana.confidential.topdown.accuracy import QUANTILES, AccuracyRow, AreaSet, accuracy, accuracy_table, area_sets
 from yupana.geography.blocks import read_reference
+from yupana.geography.published import published_blocks
 from yupana.release.tables import write_table
-from yupana.topdown.disk import published_areas
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Query, margin
 
@@ -125,7 +125,7 @@ def test_all_figures_are_those_of_the_oracle(case: tuple[Counts, list[Counts], l
 def test_kinds_of_areas_and_the_file(tmp_path: Path, *, optimized: bool) -> None:
     reference = read_reference(write_reference(tmp_path / "grfc.txt", BLOCKS))
     spine = make_spine(reference, optimized=optimized)
-    sets = area_sets(spine, published_areas(reference, spine.blocks))
+    sets = area_sets(spine, published_blocks(reference, nation=True).areas(spine.blocks))
     assert [kind.name for kind in sets[:6]] == [f"spine {level}" for level in spine.tree.names]
     digits = {"state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 16}
     for kind in sets:

@@ -16,7 +16,6 @@ from topdown_worlds import LEVELS, WIDTHS, World, configuration, make_world, wri
 
 from yupana.cli.main import main
 from yupana.confidential.request import RunRequest
-from yupana.confidential.topdown import door
 from yupana.confidential.topdown.estimate import estimate
 from yupana.confidential.topdown.world import World as TrueWorld
 from yupana.confidential.topdown.world import open_world
@@ -26,6 +25,7 @@ from yupana.geography.spine import Spine, make_spine
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch
+from yupana.topdown import door
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration, Estimator

@@ -15,12 +15,12 @@ from scipy.stats import chi2
 from topdown_worlds import LEVELS, configuration, make_world, write_configuration, write_world
 
 from yupana.confidential.request import RunRequest
-from yupana.confidential.topdown.door import Door
 from yupana.confidential.topdown.world import open_world
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import spend
+from yupana.topdown.door import Door
 from yupana.topdown.reading.configuration import read_configuration
 
 pytestmark = pytest.mark.quality

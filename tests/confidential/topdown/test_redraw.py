@@ -14,7 +14,6 @@ from scipy.stats import chisquare
 from topdown_worlds import LEVELS, World, configuration, write_configuration, write_world
 
 from yupana.confidential.request import RunRequest
-from yupana.confidential.topdown import estimate as estimating
 from yupana.confidential.topdown.estimate import estimate
 from yupana.confidential.topdown.world import World as Opened
 from yupana.confidential.topdown.world import open_world
@@ -23,6 +22,7 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.progress import Stopwatch
 from yupana.topdown import descend
+from yupana.topdown import estimate as estimating
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration

@@ -17,12 +17,13 @@ from schemas import PL94, make_schema
 from spine_maker import Block, random_blocks, read_table, write_reference
 
 from yupana.errors import ConfigError
-from yupana.geography.blocks import read_reference
+from yupana.geography.assignments import read_with_areas
 from yupana.geography.disk import write_blocks
+from yupana.geography.published import published_blocks
 from yupana.geography.settings import DEFAULT_LEVELS
 from yupana.geography.spine import Spine
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
-from yupana.products.topdown.tables import SUMMARY_LEVELS
+from yupana.products.topdown.tables import levels_of
 from yupana.products.topdown.verify import verify_release
 from yupana.release.check import check_checksums
 from yupana.release.folder import write_manifest
@@ -68,16 +69,21 @@ def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fm
     random = seeded(seed)
     blocks = random_blocks(random)
     folder.mkdir(parents=True, exist_ok=True)
-    reference = read_reference(write_reference(folder.parent / f"{folder.name}.txt", blocks))
+    listed = write_reference(folder.parent / f"{folder.name}.txt", blocks)
+    districts = folder.parent / f"{folder.name}.csv"
+    rows = [f"{b.geocode},{_district(b)},{b.cousub[1:4]},{_ward(b)}" for b in blocks]
+    districts.write_text("\n".join(["block,VTD,SLDU,ward", *rows]) + "\n", encoding="utf-8")
+    reference, _ = read_with_areas(listed, (), [districts], schools=False)
     # The spine leaves some blocks out, as that of blocks where somebody can live does.
     live = np.array([random.random() < 0.8 for _ in range(len(reference.block))])
     spine = make_spine(reference.keep(live), optimized=optimized)
     counts = random_counts(random, schema, len(spine.blocks), {3: 3, 4: 0}.get(seed, 200))
     standing = np.array([[random.randrange(3) for _ in range(8)] for _ in range(len(spine.blocks))])
-    rows = write_outputs(folder, spine, reference, schema, counts, facilities=standing, fmt=fmt)
+    published = published_blocks(reference, nation=True)
+    written = write_outputs(folder, spine, published, schema, counts, facilities=standing, fmt=fmt)
     (folder / "spine").mkdir()
-    rows["spine/blocks.csv"] = write_blocks(folder / "spine", spine)
-    write_manifest(folder, {"yupana": "0", "tables": describe_files(folder, rows)})
+    written["spine/blocks.csv"] = write_blocks(folder / "spine", spine)
+    write_manifest(folder, {"yupana": "0", "tables": describe_files(folder, written)})
     names = [f"{block:016d}" for block in spine.blocks.tolist()]
     held: Counter[tuple[str, Cell]] = Counter()
     for unit in range(counts.units):
@@ -87,6 +93,15 @@ def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fm
             held[names[unit], cell] = int(counts.counts[entry])
     quarters = {name: int(row[1:].sum()) for name, row in zip(names, standing, strict=True)}
     return Made(folder, schema, spine, {b.geocode: b for b in blocks}, held, quarters)
+
+
+def _district(block: Block) -> str:
+    """Voting districts, the last of a county without a code of its own."""
+    return f"0{block.number[1:3]}A" if int(block.number) % 3 else ""
+
+
+def _ward(block: Block) -> str:
+    return ("Nord", "süd", "", "1 a")[int(block.number) % 4]
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -118,6 +133,12 @@ AREAS: dict[str, Callable[[Block], str]] = {
     "place": lambda b: b.state + b.place if b.place != "99999" else "",
     "county_subdivision": lambda b: b.state + b.county + b.cousub if b.cousub != "99999" else "",
     "aiannh": lambda b: b.aiannh if b.aiannh != "9999" else "",
+    "us": lambda _: "US",
+    "place_county": lambda b: b.state + b.place + b.county if b.place != "99999" else "",
+    "state_aiannh": lambda b: b.state + b.aiannh if b.aiannh != "9999" else "",
+    "voting_district": lambda b: b.state + b.county + _district(b) if _district(b) else "",
+    "state_upper": lambda b: b.state + b.cousub[1:4] if b.cousub[1:4] != "999" else "",
+    "ward": _ward,
 }
 
 
@@ -138,6 +159,7 @@ def test_counts_and_tabulation_are_sums_of_blocks(
         assert counted(path, schema) == made.sums(area)
         units = [row["geounit"] for row in rows_of(path)]
         assert units == sorted(units)
+    assert {path.stem for path in (made.folder / "tabulation").iterdir()} == set(AREAS)
     assert verify_release(made.folder, schema, DEFAULT_LEVELS) == []
     assert check_checksums(made.folder)[1] == []
 
@@ -186,13 +208,18 @@ def test_tables_hold_every_area(tmp_path: Path, schema: Schema, names: tuple[str
         blocks = {row["GEOCODE"]: row for row in rows if row["SUMLEV"] == "750"}
         assert blocks.keys() == {b.geocode[:11] + b.geocode[12:] for b in made.blocks.values()}
         for level, all_there_are in areas.items():
-            assert {row["GEOCODE"] for row in rows if row["SUMLEV"] == SUMMARY_LEVELS[level]} == all_there_are
+            assert {row["GEOCODE"] for row in rows if row["SUMLEV"] == levels_of([level])[level]} == all_there_are
         first = next(variable for variable in rows[0] if variable.endswith("0001"))
         totals = Counter[str]()
         for (block, cell), count in made.counts.items():
             kept = {"P3": cell[1:2] == ("1",), "P4": cell[1:2] == ("1",), "P5": cell[0] != "0"}.get(name, True)
             totals[block[:11] + block[12:]] += count * kept
         assert {code: int(row[first]) for code, row in blocks.items()} == {code: totals[code] for code in blocks}
+
+
+def _moved(rows: list[str]) -> list[str]:
+    """Blocks of the ward Nord as blocks of a ward that was not there."""
+    return [row.replace("|Nord", "|nord") for row in rows]
 
 
 def without(rows: list[str], row: str) -> list[str]:
@@ -207,6 +234,14 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
     "no number": ("counts/Block.csv", lambda rows: [rows[0], rows[1][:-1] + "x", *rows[2:]]),
     "a tract": ("tabulation/tract.csv", lambda rows: [*rows[:-1], rows[-1] + "0"]),
     "a place": ("tabulation/place.csv", lambda rows: [*rows[:-1], rows[-1] + "0000"]),
+    "a district": ("tabulation/voting_district.csv", lambda rows: [*rows[:-1], rows[-1] + "0"]),
+    "another district of a block": ("areas/blocks.csv", _moved),
+    "a block without areas": ("areas/blocks.csv", lambda rows: rows[:20]),
+    "no areas": ("areas/blocks.csv", lambda _: []),
+    "a total of a ward": (
+        "tables/P2.csv",
+        lambda rows: [row + "1" if row.startswith("ward|Nord|") else row for row in rows],
+    ),
     "a place twice": ("tabulation/place.csv", lambda rows: [*rows, rows[-1]]),
     "a record less": ("microdata.csv", lambda rows: rows[:-1]),
     "another record": ("microdata.csv", lambda rows: [rows[0], rows[1][:-2] + "99", *rows[2:]]),

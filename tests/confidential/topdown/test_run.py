@@ -377,3 +377,37 @@ def test_passes_after_the_detailed_query_have_nothing_to_decide(tmp_path: Path) 
     more = json.loads((go(tmp_path, make_world(4, shape), document, "--overwrite") / "manifest.json").read_text())
     assert sum(solvers["US"].values()) == 1
     assert sum(more["solvers"]["US"].values()) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_areas_of_other_files_are_published_on_every_spine(tmp_path: Path, kind: str, estimator: str) -> None:
+    world = make_world(4, (3,))
+    listed = tmp_path / "wards.csv"
+    ward = {block: ("north", "south", "")[number % 3] for number, block in enumerate(sorted(world.blocks))}
+    listed.write_text("block,ward\n" + "".join(f"{block},{name}\n" for block, name in ward.items()))
+    out = go(tmp_path, world, configuration((3,)), "--spine", kind, "--estimator", estimator, "--areas", str(listed))
+    expected: dict[tuple[str, int], int] = {}
+    for (block, cell), count in world.counts.items():
+        if ward[block]:
+            expected[ward[block], cell] = expected.get((ward[block], cell), 0) + count
+    assert counts(out, "tabulation/ward", (3,)) == expected
+
+
+@pytest.mark.parametrize("option", ["--areas", "--names"])
+def test_faulty_public_files_are_refused_before_anything_is_drawn(tmp_path: Path, option: str) -> None:
+    world = make_world(4, (3,))
+    write_world(world, tmp_path / "data")
+    config = write_configuration(configuration((3,), rho="1"), tmp_path / "config.json")
+    (tmp_path / "bad.csv").write_text("no|table\n1|2\n")
+    run = [
+        "topdown",
+        "run",
+        str(config),
+        str(tmp_path / "data"),
+        str(tmp_path / "out"),
+        option,
+        str(tmp_path / "bad.csv"),
+    ]
+    assert main(run) == 2
+    assert not list(tmp_path.glob("out*"))

@@ -17,9 +17,12 @@ from schemas import PL94, make_schema
 from yupana.confidential.tabulate.histograms import read_block_counts
 from yupana.errors import InputError
 from yupana.geography.blocks import read_reference
+from yupana.geography.kinds import summary_levels
+from yupana.geography.published import published_blocks
+from yupana.products.topdown.pl.summary_file import read_summary_file
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
-from yupana.products.topdown.tables import SUMMARY_LEVELS, race_variables, tables_of
-from yupana.topdown.disk import published_areas, sum_to_areas
+from yupana.products.topdown.tables import race_variables, tables_of
+from yupana.topdown.disk import sum_to_areas
 from yupana.topdown.histogram import Histogram, count_entries
 
 DATA = SHARED / "data"
@@ -118,7 +121,8 @@ def test_tables_of_any_counts(entries: list[tuple[int, int, int]]) -> None:
 @pytest.mark.skipif(not RHODE_ISLAND.is_dir(), reason="the public files are not here")
 def test_published_tables_of_rhode_island_come_out_as_they_were(tmp_path: Path) -> None:
     program = example("topdown_rhode_island")
-    geography, published = program.read_tables(RHODE_ISLAND)
+    published = read_summary_file(RHODE_ISLAND)
+    listed = list(zip(*(published.header[name].astype(str) for name in ("SUMLEV", "GEOCODE")), strict=True))
     assert program.convert(RHODE_ISLAND, tmp_path / "data") == 569
     reference = read_reference(tmp_path / "data" / "geography.txt")
     schema = make_schema(hispanic=2, cenrace=63, votingage=2)
@@ -129,31 +133,29 @@ def test_published_tables_of_rhode_island_come_out_as_they_were(tmp_path: Path) 
     order = np.lexsort((cells, counts.owners()))
     whole = Histogram(counts.starts, cells[order].astype(np.int32), counts.counts[order])
     tables = {table.name: table for table in tables_of(PL94)}
-    levels = {level: name for name, level in SUMMARY_LEVELS.items()}
-    sums = {
-        kind.name: (kind, summed) for kind, summed in sum_to_areas(whole, published_areas(reference, reference.block))
-    }
+    levels = {level: name for name, level in summary_levels().items()}
+    areas = published_blocks(reference, nation=True).areas(reference.block)
+    sums = {kind.name: (kind, summed) for kind, summed in sum_to_areas(whole, areas)}
     compared = Counter[str]()
     for name in ("P1", "P2", "P3", "P4"):
-        for level, kind_name in levels.items():
-            kind, summed = sums[kind_name]
+        for level in ("140", "150", "750"):
+            kind, summed = sums[levels[level]]
             found = tables[name].tabulate(summed, 0, summed.units)
             geocodes = [
                 code if level != "750" else code[:11] + code[12:] for code in map(bytes.decode, kind.labels.tolist())
             ]
             rows = dict(zip(geocodes, found.tolist(), strict=True))
-            for area, values in zip(geography, published[name].tolist(), strict=True):
-                if area[2] == level and level in {"140", "150", "750"}:
-                    assert rows[area[9]] == values
+            for (summary_level, geocode), values in zip(listed, published.tables[name].tolist(), strict=True):
+                if summary_level == level:
+                    assert rows[geocode] == values
                     compared[level] += 1
     assert compared == {"140": 4 * 7, "150": 4 * 28, "750": 4 * 569}
 
 
 @pytest.mark.skipif(not RHODE_ISLAND.is_dir(), reason="the public files are not here")
 def test_published_group_quarters_of_rhode_island_come_out_as_they_were() -> None:
-    geography, published = example("topdown_rhode_island").read_tables(RHODE_ISLAND)
-    chosen = [i for i, area in enumerate(geography) if area[2] == "750"]
-    p5 = published["P5"][chosen]
+    published = read_summary_file(RHODE_ISLAND)
+    p5 = published.tables["P5"][published.header["SUMLEV"] == b"750"]
     types = {1: 3, 2: 4, 3: 5, 4: 6, 5: 8, 6: 9, 7: 10}
     entries = [(row, hhgq, int(p5[row, line - 1])) for row in range(len(p5)) for hhgq, line in types.items()]
     unit, hhgq, count = (np.array(column) for column in zip(*entries, strict=True))

@@ -1,6 +1,5 @@
 """How far released counts are from the truth, by kind of area, query and population."""
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -13,14 +12,14 @@ from yupana.arrays import Floats, Ints
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.estimate import check_run, estimate
 from yupana.confidential.topdown.world import open_world
+from yupana.geography.published import Areas, indices
 from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.disk import Areas, published_areas
+from yupana.topdown.draws import unkept
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import TOTAL, Query, query_named
 
@@ -95,11 +94,8 @@ def area_sets(spine: Spine, areas: Sequence[Areas]) -> list[AreaSet]:
     found = [
         AreaSet(f"spine {level.name}", spine.tree.ancestors(i), len(level.code)) for i, level in enumerate(spine.levels)
     ]
-    indices: dict[str, Ints] = {}
-    for kind in areas:
-        indices[kind.name] = kind.index[indices[kind.below]] if kind.below else kind.index
-        found.append(AreaSet(kind.name, indices[kind.name], len(kind.code)))
-    return found
+    of_block = indices(areas, spine.tree.units(len(spine.levels) - 1))
+    return [*found, *(AreaSet(kind.name, of_block[kind.name], kind.number) for kind in areas)]
 
 
 def accuracy(
@@ -155,15 +151,13 @@ def observe_runs(configuration: Configuration, data: Path, number: int, request:
     spending = spend(configuration, world.spine)
     released = []
     for trial in range(number):
-        with tempfile.TemporaryDirectory(prefix="yupana-") as folder:
-            checkpoint = Checkpoint(Path(folder) / "trial")
-            checkpoint.begin({})
-            of_trial = replace(request, entropy=request.entropy.branch(f"trial {trial}"))
-            clock.start(f"trial {trial + 1} of {number}")
-            found = estimate(configuration, world, spending, Ledger(spending.plan), checkpoint, of_trial, clock)
+        of_trial = replace(request, entropy=request.entropy.branch(f"trial {trial}"))
+        clock.start(f"trial {trial + 1} of {number}")
+        keeper = unkept(request.estimator)
+        found = estimate(configuration, world, spending, Ledger(spending.plan), keeper, of_trial, clock)
         released.append(found.descent.counts[-1])
     clock.start("comparing")
-    published = [] if world.reference is None else published_areas(world.reference, world.spine.blocks)
+    published = [] if world.published is None else world.published.areas(world.spine.blocks)
     areas = area_sets(world.spine, published)
     rows = accuracy(world.exact[-1], released, _queries(configuration), areas)
     clock.stop()

@@ -11,29 +11,30 @@ from typing import Any, Final
 import yupana
 from yupana.confidential.counter import MeasurementsCounter, Observed, Told
 from yupana.confidential.records.findings import Finding
-from yupana.confidential.request import RunRequest, charge
+from yupana.confidential.request import LAYOUTS, Layout, RunRequest, charge
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
 from yupana.errors import ConfigError
 from yupana.files.regular import real
 from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
-from yupana.geography.spine import Spine
+from yupana.geography.names import AreaNames, read_names
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
+from yupana.products.topdown.datasets import dataset_name
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.product import TOPDOWN, public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
-from yupana.release.tables import Format
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import Descent
+from yupana.topdown.estimate import failsafe_told
 from yupana.topdown.histogram import Histogram
+from yupana.topdown.nmf.writing import check_writable, write_measurement_files
 from yupana.topdown.noisy_files import write_noisy
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
@@ -57,6 +58,9 @@ class CountedBlocks:
         Geography, spine and exact counts.
     checkpoint : Checkpoint or None
         Where a run keeps what it has drawn, so that it can go on; None where none is made.
+    request : RunRequest
+    names : mapping or None
+        What areas are called; read before anything is drawn.
     findings : tuple
         Empty: blocks that break a rule are not opened.
     """
@@ -65,6 +69,8 @@ class CountedBlocks:
     data: Path
     world: World
     checkpoint: Checkpoint | None
+    request: RunRequest
+    names: AreaNames | None = None
     findings: tuple[Finding, ...] = ()
 
     @cached_property
@@ -99,7 +105,7 @@ class Made:
 class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
-    takes = frozenset({"estimator", "spine", "resume", "noisy_measurements"})
+    takes = frozenset({"estimator", "spine", "resume", "areas", "names", "microdata", *LAYOUTS})
     stages = ("", "", "checking")
     leaves_noise = False
 
@@ -132,12 +138,13 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             # By the folder itself, as one that has two names must not be drawn for twice.
             home = real(out)
             checkpoint = Checkpoint(home.parent / f"{home.name}.checkpoint")
-        yield CountedBlocks(config, data, open_world(config, data, request, clock), checkpoint)
+        names = None if request.names is None else read_names(request.names)
+        yield CountedBlocks(config, data, open_world(config, data, request, clock), checkpoint, request, names)
 
     def public_inputs(self, records: CountedBlocks, config: Configuration) -> dict[str, str]:
         """The reference file, housing units with facilities, and the spine where it is given."""
         del config
-        return public_checksums(records.data, records.world)
+        return public_checksums(records.data, records.world, records.request)
 
     def count(
         self, records: CountedBlocks, config: Configuration, plan: Plan, *, bounded: bool = True, keep: bool = False
@@ -164,16 +171,18 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             ``--resume`` nor ``--overwrite`` is given; or if it was charged to another account.
         """
         check_run(config, records.world, request)
+        if "nmf" in request.layouts:
+            check_writable(config, records.world.spine)
         checkpoint, account = records.kept, _described(request)
         state = {
             "configuration": json.dumps(TOPDOWN.document(config)),
             "estimator": request.estimator,
             "spine": records.world.given,
-            "noisy measurements": request.noisy_measurements is not None,
+            "noisy measurements": bool(request.layouts),
             "seed": "none" if request.entropy.for_release else repr(request.entropy),
             "version": yupana.__version__,
             **({"columns": request.columns.as_text()} if request.columns.names else {}),
-            **{f"input {name}": digest for name, digest in checksums(records.data, records.world).items()},
+            **{f"input {name}": digest for name, digest in checksums(records.data, records.world, request).items()},
         }
         if request.resume:
             begun = checkpoint.resume(state)
@@ -225,14 +234,17 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             "geolevels": list(config.levels),
             "spine": config.spine_kind,
             "estimator": request.estimator,
+            "areas": {one.kind: {"file": one.file, "areas": one.areas} for one in world.assignments},
         }
+        if remarks := [one.remark for one in world.assignments if one.remark]:
+            parameters["remarks"] = remarks
         others: dict[str, Any] = {"system": SYSTEM}
         if measured.estimated is not None:
             descent = measured.estimated.descent
-            others |= {"failsafe": _failsafe(world.spine, descent), "solvers": descent.solvers}
+            others |= {"failsafe": failsafe_told(world.spine, descent), "solvers": descent.solvers}
         log = {
             "records": int(world.counts.histogram.counts.sum()),
-            "inputs": checksums(records.data, world),
+            "inputs": checksums(records.data, world, request),
         }
         return Told(parameters, _taken_as_public(config, world), log, {"estimator": request.estimator}, others)
 
@@ -247,7 +259,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     ) -> dict[str, dict[str, Any]]:
         """The spine, counts, tabulation, records, published tables, and intervals where they are exact."""
         del plan
-        rows = _write_counts(folder, config, records.world, measured.counts, request.fmt)
+        rows = _write_counts(folder, config, records, measured.counts, request)
         if measured.estimated is not None and isinstance(measured.estimated.evidence, FullInformation):
             evidence = measured.estimated.evidence
             rows |= write_intervals(folder, records.world.spine, config.schema, config.recodes, evidence)
@@ -256,6 +268,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     def write_noisy(
         self,
         folder: Path,
+        layout: Layout,
         records: CountedBlocks,
         measured: Made,
         config: Configuration,
@@ -263,10 +276,15 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         clock: Stopwatch,
     ) -> None:
         """Write every measurement of the plan; all of them were drawn."""
-        del measured
         clock.start("writing the noisy measurements")
-        stored = StoredMeasurements(records.spending, records.kept)
-        written = write_noisy(folder, records.world.spine, config.schema, config.recodes, stored)
+        world, stored = records.world, StoredMeasurements(records.spending, records.kept)
+        if measured.estimated is None:
+            raise RuntimeError("nothing was measured")
+        if layout == "nmf":
+            dataset = dataset_name(config, world.spine)
+            written = write_measurement_files(folder, dataset, measured.estimated.premises, stored, world.facilities)
+        else:
+            written = write_noisy(folder, world.spine, config.schema, config.recodes, stored)
         # The codebook is of the tables of the release.
         others = {key: value for key, value in manifest.items() if key != "reports"}
         write_manifest(folder, {**others, "system": NOISY, "tables": describe_files(folder, written)})
@@ -282,24 +300,27 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         records.kept.remove()
 
 
-def _write_counts(folder: Path, config: Configuration, world: World, counts: Histogram, fmt: Format) -> dict[str, int]:
+def _write_counts(
+    folder: Path, config: Configuration, records: CountedBlocks, counts: Histogram, request: RunRequest
+) -> dict[str, int]:
     """Write the spine and all tables from counts of the blocks; return the rows of each file."""
+    world = records.world
     (folder / SPINE).mkdir()
     rows = {
         f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
         f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
     }
     return rows | write_outputs(
-        folder, world.spine, world.reference, config.schema, counts, facilities=world.facilities, fmt=fmt
+        folder,
+        world.spine,
+        world.published,
+        config.schema,
+        counts,
+        facilities=world.facilities,
+        names=records.names,
+        microdata=request.microdata,
+        fmt=request.fmt,
     )
-
-
-def _failsafe(spine: Spine, descent: Descent) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for level, parents in descent.failsafe.items():
-        above = spine.levels[spine.tree.names.index(level) - 1]
-        found += [{"geolevel": above.name, "geounit": above.labels(p, p + 1)[0], "v": v} for p, v in parents]
-    return found
 
 
 def _described(request: RunRequest) -> dict[str, str] | None:

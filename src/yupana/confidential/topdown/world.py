@@ -18,12 +18,14 @@ from yupana.confidential.tabulate.histograms import (
 )
 from yupana.confidential.topdown.records import read_described_counts
 from yupana.errors import ConfigError, InputError
+from yupana.geography.assignments import Assignment, read_with_areas
 from yupana.geography.attributes import attributes_of, read_facilities
-from yupana.geography.blocks import Reference, read_reference
+from yupana.geography.blocks import Reference
 from yupana.geography.build import make
 from yupana.geography.given import read_given
 from yupana.geography.hierarchy import Hierarchy, spine_of
-from yupana.geography.settings import AREAS, PLACES, QUARTERS, ROOT, SCHOOLS
+from yupana.geography.published import PublishedBlocks, published_blocks
+from yupana.geography.settings import QUARTERS, ROOT, SCHOOLS
 from yupana.geography.spine import Spine, check_spine
 from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import PUERTO_RICO
@@ -51,6 +53,8 @@ class World(Sealed):
     reference : Reference or None
         All blocks, those that the spine leaves out because nobody can live there included; None where the
         configuration has areas of its own.
+    assignments : tuple of Assignment
+        What files beside the reference file tell of its areas.
     spine : Spine
     given : dict of str to str
         SHA-256 of the files of a spine that was built before; empty if the run built its own.
@@ -65,12 +69,20 @@ class World(Sealed):
     """
 
     reference: Reference | None
+    assignments: tuple[Assignment, ...]
     spine: Spine
     given: dict[str, str]
     kept: Kept | None
     facilities: Ints | None
     counts: BlockCounts
     exact: tuple[Histogram, ...]
+
+    @property
+    def published(self) -> PublishedBlocks | None:
+        """All blocks with the areas they lie in."""
+        if self.reference is None:
+            return None
+        return published_blocks(self.reference, nation=self.spine.levels[0].name == ROOT)
 
 
 def open_world(configuration: Configuration, data: Path, request: RunRequest, clock: Stopwatch) -> World:
@@ -82,12 +94,14 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
         If they do not go together.
     """
     if configuration.areas is not None:
+        if request.areas or request.names is not None:
+            option = "--areas" if request.areas else "--names"
+            raise ConfigError(f"{option}: [areas] of the configuration says which areas there are")
         return _of_areas(configuration, configuration.areas, data, request, clock)
     clock.start("reading the geography")
     settings = configuration.spine_for(request.estimator)
     needed = settings.classes if request.spine is None else ()
-    classes = tuple(name for name in needed if name not in {PLACES, AREAS, QUARTERS, SCHOOLS})
-    reference = read_reference(_geography(data), classes, schools=SCHOOLS in needed)
+    reference, assignments = read_with_areas(_geography(data), needed, request.areas, schools=SCHOOLS in needed)
     facilities = _facilities(configuration, data, reference, needed)
     counted = reference
     if facilities is not None and settings.live:
@@ -106,7 +120,7 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     check_structural_zeros(counts, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
         check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)
-    return World(reference, spine, given, kept, facilities, counts, _summed(spine, counts.histogram))
+    return World(reference, assignments, spine, given, kept, facilities, counts, _summed(spine, counts.histogram))
 
 
 def _of_areas(
@@ -125,7 +139,7 @@ def _of_areas(
         )
     check_structural_zeros(counts, configuration.impossible())
     kept = kept_areas(configuration, spine)
-    return World(None, spine, {}, kept, None, counts, _summed(spine, counts.histogram))
+    return World(None, (), spine, {}, kept, None, counts, _summed(spine, counts.histogram))
 
 
 def _summed(spine: Spine, blocks: Histogram) -> tuple[Histogram, ...]:
@@ -224,16 +238,18 @@ def _geography(data: Path) -> Path:
     return found[0] if found else data / GEOGRAPHY[0]
 
 
-def checksums(data: Path, world: World) -> dict[str, str]:
+def checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:
     """SHA-256 of every input file, for the confidential log."""
-    return input_checksums(data, world.counts.files) | public_checksums(data, world)
+    return input_checksums(data, world.counts.files) | public_checksums(data, world, request)
 
 
-def public_checksums(data: Path, world: World) -> dict[str, str]:
-    """SHA-256 of a run's public files by name: reference file, housing units with facilities, a given spine."""
+def public_checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:
+    """SHA-256 of a run's public files by name: reference file, housing units with facilities, areas, a given spine."""
     if world.reference is None:
         return {}
+    beside = (*request.areas, *([] if request.names is None else [request.names]))
     return {
+        **{f"areas/{path.name}": checksum(path) for path in beside},
         **{name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()},
         **{f"spine/{name}": digest for name, digest in world.given.items()},
     }

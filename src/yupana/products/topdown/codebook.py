@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Final
 
+from yupana.geography.kinds import summary_levels
 from yupana.products.codebook import Described, Label
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.schema import counts_persons
-from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, race_variables, tables_of
+from yupana.products.topdown.tables import TABLES, race_variables, tables_of
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.disk import MICRODATA
 
@@ -46,6 +47,7 @@ _FOLDERS: Final = {
     "spine": "Geography of the spine",
     "counts": "Counts of the units of a geolevel of the spine, zeros left out",
     "tabulation": "Counts of a kind of published area, zeros left out",
+    "areas": "Published areas",
     "intervals": "Estimates and intervals of a query in a geolevel",
 }
 
@@ -91,7 +93,7 @@ _OTHERS: Final = {
     "lower": Label("Lower end of the interval", type="number"),
     "upper": Label("Upper end of the interval", type="number"),
     "SUMLEV": Label(
-        "Summary level", values={code: name.replace("_", " ") for name, code in SUMMARY_LEVELS.items()}
+        "Summary level", values={code: name.replace("_", " ") for name, code in summary_levels().items()}
     ),
     "GEOCODE": Label("Code of the area", "FIPS or ANSI codes one after the other; 15 digits of a block."),
 }  # fmt: skip
@@ -135,6 +137,11 @@ def _called(config: Configuration, number: int) -> Mapping[str | int, str]:
         if column.column.words == labels:
             return {label: column.labels.get(code, label) for code, label in enumerate(labels)}
     return {label: label for label in labels}
+
+
+def table_title(table: str) -> str:
+    """What a table of the redistricting data is called."""
+    return _TITLES[table]
 
 
 def variable_labels(table: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from yupana.geography.areas import AREA_TYPES
 from yupana.geography.settings import LEVELS, PRODUCTIONS
-from yupana.products.json_schema import BUDGET, NUMBER, PAIRS, Schema, root, said, table
+from yupana.products.json_schema import BUDGET, PAIRS, SHARE, Schema, root, said, table
 from yupana.topdown.reading.configuration import PRIVACY_UNITS
 
 _WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -36,11 +36,11 @@ def schema() -> Schema:
                 "the attributes, each a number of levels or their labels",
                 _named({"anyOf": [{**_WHOLE, "minimum": 1}, {"type": "array", "items": {"type": "string"}}]}),
             ),
-            "shares": _by_geolevel("what part each geolevel has; they sum to 1", NUMBER),
+            "shares": _by_geolevel("what part each geolevel has; they sum to 1", SHARE),
             "queries": _by_geolevel(
                 "what is measured at a geolevel, and its part; they sum to 1. A query names the attributes it keeps "
                 "(race*hispanic), or is total or detailed",
-                _named(NUMBER),
+                _named(SHARE),
             ),
             "passes": _by_geolevel(
                 "the order in which queries are estimated from, and rounded",

@@ -5,7 +5,8 @@ from typing import Any
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
-from yupana.geography.blocks import Reference
+from yupana.geography.names import AreaNames, write_names
+from yupana.geography.published import PublishedBlocks, write_published
 from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters
 from yupana.products.topdown.schema import counts_persons, counts_units
@@ -14,7 +15,6 @@ from yupana.release.check import describe
 from yupana.release.tables import Format, table_columns
 from yupana.topdown.disk import (
     plain_records,
-    published_areas,
     write_counts,
     write_microdata,
     write_tabulation,
@@ -26,11 +26,13 @@ from yupana.topdown.queries import Schema
 def write_outputs(
     folder: Path,
     spine: Spine,
-    reference: Reference | None,
+    published: PublishedBlocks | None,
     schema: Schema,
     histogram: Histogram,
     *,
     facilities: Ints | None = None,
+    names: AreaNames | None = None,
+    microdata: bool = True,
     fmt: Format = "csv",
 ) -> dict[str, int]:
     """Write counts, tabulation, microdata and, of the schemas of P.L. 94-171, the published tables.
@@ -40,16 +42,20 @@ def write_outputs(
     folder : Path
         Where the release is made.
     spine : Spine
-    reference : Reference or None
-        The blocks of the spine, and others perhaps, with their published geography; None where the units of the spine
-        are what is published.
+    published : PublishedBlocks or None
+        The blocks of the spine, and others perhaps, with the areas they lie in; None where the units of the spine are
+        what is published.
     schema : Schema
     histogram : Histogram
         Final counts of the blocks of the spine, in its order.
     facilities : ndarray of int64, shape (blocks, 8), optional
         In the same order; housing units are listed with the group quarters beside them.
+    names : mapping, optional
+        Of areas.
+    microdata : bool
+        Whether records are written, too.
     fmt : "csv" or "parquet"
-        Of counts and tabulation; records and tables are text.
+        Of counts, tabulation and areas; records and tables are text.
 
     Returns
     -------
@@ -57,18 +63,29 @@ def write_outputs(
         Rows, by the file's path within the folder.
     """
     rows = write_counts(folder, spine, schema, histogram, fmt)
-    if reference is None:
-        return rows | write_microdata(folder, histogram, *plain_records(spine, schema))
-    areas = published_areas(reference, spine.blocks)
+    if published is None:
+        if microdata:
+            rows |= write_microdata(folder, histogram, *plain_records(spine, schema))
+        return rows
+    areas = published.areas(spine.blocks)
+    rows |= write_published(folder, published, fmt)
+    if names is not None:
+        rows |= write_names(folder, names, {kind.name: map(bytes.decode, kind.labels.tolist()) for kind in areas})
     rows |= write_tabulation(folder, schema, histogram, areas, fmt)
-    if counts_persons(schema):
-        rows |= write_microdata(folder, histogram, *person_records(spine.blocks, schema))
-    elif counts_units(schema):
-        records = histogram if facilities is None else with_quarters(histogram, facilities)
-        rows |= write_microdata(folder, records, *unit_records(spine.blocks))
-    else:
-        rows |= write_microdata(folder, histogram, *plain_records(spine, schema))
+    if microdata:
+        rows |= _records(folder, spine, schema, histogram, facilities)
     return rows | write_tables(folder, schema, histogram, areas)
+
+
+def _records(
+    folder: Path, spine: Spine, schema: Schema, histogram: Histogram, facilities: Ints | None
+) -> dict[str, int]:
+    if counts_persons(schema):
+        return write_microdata(folder, histogram, *person_records(spine.blocks, schema))
+    if counts_units(schema):
+        records = histogram if facilities is None else with_quarters(histogram, facilities)
+        return write_microdata(folder, records, *unit_records(spine.blocks))
+    return write_microdata(folder, histogram, *plain_records(spine, schema))
 
 
 def check_labels(schema: Schema) -> None:

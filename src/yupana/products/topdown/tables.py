@@ -1,6 +1,6 @@
 """Tables P1 to P5 and H1 of the redistricting data, in the order of their published variables."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -9,25 +9,18 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Flags, Ints
+from yupana.geography.kinds import summary_levels
+from yupana.geography.published import Areas
 from yupana.products.topdown.schema import counts_persons, counts_units, levels
-from yupana.release.lines import Texts, digits, texts, whole, write_header, write_lines
-from yupana.topdown.disk import Areas, sum_to_areas
+from yupana.release.lines import Texts, texts, whole, write_header, write_lines
+from yupana.topdown.disk import sum_to_areas
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
 
 TABLES: Final = "tables"
 
-SUMMARY_LEVELS: Final = {
-    "state": "040",
-    "county": "050",
-    "county_subdivision": "060",
-    "tract": "140",
-    "block_group": "150",
-    "place": "160",
-    "aiannh": "250",
-    "block": "750",
-}
-"""Codes of the Bureau for the kinds of areas, in the order in which the tables hold them."""
+SIZES: Final = {"P1": 71, "P2": 73, "P3": 71, "P4": 73, "P5": 10, "H1": 3}
+"""How many variables each table has."""
 
 _RACES: Final = 6
 _AREAS_AT_ONCE: Final = 1 << 16
@@ -40,31 +33,32 @@ class RedistrictingTable:
     Attributes
     ----------
     name : str
-    size : int
-        How many variables it has.
     member : ndarray of int64, shape (cells, k)
         The variables that each cell counts in, -1 for none.
     """
 
     name: str
-    size: int
     member: Ints
 
     @property
+    def size(self) -> int:
+        """How many variables it has."""
+        return SIZES[self.name]
+
+    @property
     def variables(self) -> tuple[str, ...]:
-        """Their names of 2020, such as P0010001."""
-        kind, number = self.name[0], int(self.name[1:])
-        return tuple(f"{kind}{number:03d}{place:04d}" for place in range(1, self.size + 1))
+        """Their names of 2020."""
+        return variables_of(self.name)
 
     def tabulate(self, histogram: Histogram, first: int, last: int) -> Ints:
         """The variables of the units from `first` up to `last`, of shape (last - first, size)."""
-        part = slice(histogram.starts[first], histogram.starts[last])
-        owner = np.repeat(np.arange(last - first), np.diff(histogram.starts[first : last + 1]))
-        out = np.zeros((last - first) * self.size, dtype=np.int64)
-        for variable in self.member[histogram.cells[part]].T:
-            some = variable >= 0
-            np.add.at(out, owner[some] * self.size + variable[some], histogram.counts[part][some])
-        return out.reshape(-1, self.size)
+        return histogram.variables(self.member, self.size, first, last)
+
+
+def variables_of(table: str) -> tuple[str, ...]:
+    """The names of 2020 of a table's variables, such as P0010001."""
+    kind, number = table[0], int(table[1:])
+    return tuple(f"{kind}{number:03d}{place:04d}" for place in range(1, SIZES[table] + 1))
 
 
 def race_variables() -> Ints:
@@ -111,23 +105,23 @@ def _quarters(level: Mapping[str, Ints]) -> Ints:
     return np.where(kind > 0, lines, -1).T
 
 
-_PERSON_TABLES: Final[Mapping[str, tuple[int, Callable[[Mapping[str, Ints]], Ints]]]] = {
-    "P1": (71, lambda level: _races(level, level["votingage"] >= 0)),
-    "P2": (73, lambda level: _races_of_not_hispanic(level, level["votingage"] >= 0)),
-    "P3": (71, lambda level: _races(level, level["votingage"] == 1)),
-    "P4": (73, lambda level: _races_of_not_hispanic(level, level["votingage"] == 1)),
-    "P5": (10, _quarters),
+_PERSON_TABLES: Final[Mapping[str, Callable[[Mapping[str, Ints]], Ints]]] = {
+    "P1": lambda level: _races(level, level["votingage"] >= 0),
+    "P2": lambda level: _races_of_not_hispanic(level, level["votingage"] >= 0),
+    "P3": lambda level: _races(level, level["votingage"] == 1),
+    "P4": lambda level: _races_of_not_hispanic(level, level["votingage"] == 1),
+    "P5": _quarters,
 }
 
 
 def tables_of(schema: Schema) -> list[RedistrictingTable]:
     """The published tables that a schema gives: P1 to P5 of persons, H1 of housing units, none of another schema."""
     if counts_units(schema):
-        return [RedistrictingTable("H1", 3, np.array([[0, 2], [0, 1]]))]
+        return [RedistrictingTable("H1", np.array([[0, 2], [0, 1]]))]
     if not counts_persons(schema):
         return []
     level = levels(schema, np.arange(schema.cells, dtype=np.int32))
-    return [RedistrictingTable(name, size, make(level)) for name, (size, make) in _PERSON_TABLES.items()]
+    return [RedistrictingTable(name, make(level)) for name, make in _PERSON_TABLES.items()]
 
 
 def write_tables(folder: Path, schema: Schema, histogram: Histogram, areas: list[Areas]) -> dict[str, int]:
@@ -142,7 +136,8 @@ def write_tables(folder: Path, schema: Schema, histogram: Histogram, areas: list
         Final counts of blocks.
     areas : list of Areas
         Published geography of these blocks. GEOCODE is the area's identifier but for blocks, which have 15 digits in
-        the Bureau's files: without that of the block group, which the block number repeats.
+        the Bureau's files: without that of the block group, which the block number repeats. Kinds of the user have no
+        summary level; their name stands for it.
 
     Returns
     -------
@@ -167,11 +162,26 @@ def write_tables(folder: Path, schema: Schema, histogram: Histogram, areas: list
 
 
 def _rows(table: RedistrictingTable, sums: Mapping[str, tuple[Areas, Histogram]]) -> Iterator[list[Texts]]:
-    for name, summary_level in SUMMARY_LEVELS.items():
+    for name, summary_level in levels_of(sums).items():
         kind, counts = sums[name]
-        geocodes = kind.labels if name != "block" else digits(kind.code // 10**5 * 10**4 + kind.code % 10**4, 15)
+        geocodes = short_blocks(kind.labels) if name == "block" else kind.labels
         for first in range(0, counts.units, _AREAS_AT_ONCE):
             last = min(first + _AREAS_AT_ONCE, counts.units)
             values = table.tabulate(counts, first, last)
             head = np.broadcast_to(texts([summary_level]), (last - first,))
             yield [head, geocodes[first:last], *(whole(column) for column in values.T)]
+
+
+def levels_of(kinds: Iterable[str]) -> dict[str, str]:
+    """What SUMLEV is for each kind of areas, in the order of the tables: the Bureau's kinds, then those of the user."""
+    there = set(kinds)
+    return {name: level for name, level in summary_levels().items() if name in there} | {
+        name: name for name in sorted(there - set(summary_levels()))
+    }
+
+
+def short_blocks(labels: Texts) -> Texts:
+    """The 15 digits of blocks, from their 16."""
+    written = labels.view(np.uint8).reshape(-1, labels.itemsize)
+    found: Texts = np.ascontiguousarray(np.delete(written, 11, axis=1)).view(f"S{labels.itemsize - 1}").reshape(-1)
+    return found

@@ -3,7 +3,9 @@
 Each file is read once, into a sparse histogram; what it should hold follows from the counts of the blocks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +17,13 @@ from yupana.errors import InputError
 from yupana.files.database import named, open_database, quoted, unreadable
 from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
 from yupana.geography.disk import WrittenSpine, read_spine
+from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, read_published
+from yupana.geography.settings import ROOT
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
-from yupana.products.topdown.tables import SUMMARY_LEVELS, TABLES, RedistrictingTable, tables_of
-from yupana.topdown.disk import COUNTS, MICRODATA, TABULATION
+from yupana.products.topdown.tables import TABLES, RedistrictingTable, levels_of, tables_of
+from yupana.release.lines import Texts
+from yupana.topdown.disk import COUNTS, MICRODATA, TABULATION, sum_to_areas
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Schema
 
@@ -27,16 +32,13 @@ SYSTEM: Final = "topdown"
 
 NOISY: Final = "topdown, noisy measurements"
 
-_NESTED: Final = {"block": 16, "block_group": 12, "tract": 11, "county": 5, "state": 2}
-_OTHERS: Final = {"place": 7, "county_subdivision": 10, "aiannh": 4}
+FROM_FILES: Final = "topdown, from noisy measurement files"
+"""Of what was made of measurements that others published."""
 
 _EPNUM: Final = (31, 41)
 """Where EPNUM and the separator after it begin and end in a record of a person."""
 
 _AREAS_AT_ONCE: Final = 1 << 16
-
-_Kinds = Mapping[str, tuple[Ints, Histogram]]
-"""For each kind of published area its identifiers as numbers, in order, and the counts of each."""
 
 
 class _FaultError(Exception):
@@ -72,27 +74,28 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str], *, any_c
                 sorted_counts = _counts_by_code(db, folder, of_blocks, schema, codes, 16)
         except (InputError, _FaultError) as error:
             return [str(error)]
-        wrong: list[str] = []
-
-        def check(compare: Callable[..., None], *arguments: object) -> None:
-            try:
-                compare(*arguments)
-            except _FaultError as error:
-                wrong.append(str(error))
-
         blocks = sorted_counts.sum_to(place, len(place))
-        for level in range(len(levels) - 1):
-            check(_check_level, db, folder, schema, spine, level, blocks)
-        check(_check_records, db, folder, schema, codes, sorted_counts, spine.names)
-        if any_codes:
-            return wrong
-        kinds: dict[str, tuple[Ints, Histogram]] = {}
-        for name in (*_NESTED, *_OTHERS):
-            check(_check_tabulation, db, folder, schema, name, (codes, sorted_counts), kinds)
-        if len(kinds) == len(_NESTED) + len(_OTHERS):
-            listed: dict[str, Ints] = {}
-            for table in tables_of(schema):
-                check(_check_table, db, folder, table, kinds, listed)
+        checks = [partial(_check_level, db, folder, schema, spine, level, blocks) for level in range(len(levels) - 1)]
+        # A release may do without records; its manifest then lists none.
+        if (folder / MICRODATA).exists():
+            checks.append(partial(_check_records, db, folder, schema, codes, sorted_counts, spine.names))
+        if not any_codes:
+            try:
+                kinds = _kinds(folder, spine, blocks)
+            except InputError as error:
+                return [*_faults(checks), str(error)]
+            checks += [partial(_check_tabulation, db, folder, schema, kind) for kind in kinds.values()]
+            checks += [partial(_check_table, db, folder, table, kinds) for table in tables_of(schema)]
+        return _faults(checks)
+
+
+def _faults(checks: Iterable[Callable[[], None]]) -> list[str]:
+    wrong = []
+    for check in checks:
+        try:
+            check()
+        except _FaultError as error:
+            wrong.append(str(error))
     return wrong
 
 
@@ -129,40 +132,49 @@ def _join_labels(db: duckdb.DuckDBPyConnection, labels: Sequence[str], column: s
     return f'LEFT JOIN labels ON "a label" = {column}'
 
 
-def _check_tabulation(
-    db: duckdb.DuckDBPyConnection,
-    folder: Path,
-    schema: Schema,
-    name: str,
-    blocks: tuple[Ints, Histogram],
-    kinds: dict[str, tuple[Ints, Histogram]],
-) -> None:
-    """Compare a kind of published geography with the blocks, and add its counts to those of other kinds."""
-    codes, counts = blocks
-    file = f"{TABULATION}/{name}"
-    if name in _NESTED:
-        areas, index = np.unique(codes // 10 ** (16 - _NESTED[name]), return_inverse=True)
-        found = _counts_by_code(db, folder, file, schema, areas, _NESTED[name])
-        _agree(found, counts.sum_to(index, len(areas)), file)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kind:
+    """A kind of published areas, and the counts that its areas should have."""
+
+    areas: Areas
+    counts: Histogram
+
+    @property
+    def codes(self) -> Ints | None:
+        """Identifiers as numbers, in order; None where they are other texts."""
+        labels = self.areas.labels
+        lengths = np.char.str_len(labels)
+        if not np.char.isdigit(labels).all() or bool((lengths != lengths[:1]).any()):
+            return None
+        return np.asarray(labels.astype(np.int64))
+
+
+def _kinds(folder: Path, spine: WrittenSpine, blocks: Histogram) -> dict[str, _Kind]:
+    """The published areas of the blocks of a spine, with the counts they should have, by kind.
+
+    Raises
+    ------
+    InputError
+        If the file that tells them does not hold every block of the spine.
+    """
+    areas = read_published(folder, nation=spine.tree.names[0] == ROOT).areas(spine.block)
+    if bool((areas[0].index < 0).any()):
+        raise InputError(f"{folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")
+    return {kind.name: _Kind(kind, counts) for kind, counts in sum_to_areas(blocks, areas)}
+
+
+def _check_tabulation(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, kind: _Kind) -> None:
+    """Compare a kind of published geography with the blocks."""
+    file = f"{TABULATION}/{kind.areas.name}"
+    if (codes := kind.codes) is not None:
+        found = _counts_by_code(db, folder, file, schema, codes, kind.areas.labels.itemsize)
     else:
-        # Which blocks lie in these is not part of a release.
-        unit = _code(_OTHERS[name])
-        source = _source(db, folder, file, schema)
-        rows = db.execute(f"SELECT DISTINCT coalesce({unit}, -1) AS unit FROM {source}").fetchnumpy()["unit"]
-        areas = np.sort(np.asarray(rows, dtype=np.int64))
-        if len(areas) and areas[0] < 0:
-            raise _FaultError(f"{file} names an area by something else than {_OTHERS[name]} digits")
-        found = _counts_by_code(db, folder, file, schema, areas, _OTHERS[name])
-        part, whole = (_by_cell(h, schema) for h in (found, counts))
-        if bool((part > whole).any()):
-            raise _FaultError(f"{file} has more in a cell than all blocks have")
-    kinds[name] = areas, found
+        found = _counts_by_label(db, folder, file, schema, _texts(kind.areas.labels))
+    _agree(found, kind.counts, file)
 
 
-def _by_cell(counts: Histogram, schema: Schema) -> Ints:
-    summed = np.zeros(schema.cells, dtype=np.int64)
-    np.add.at(summed, counts.cells, counts.counts)
-    return summed
+def _texts(labels: Texts) -> list[str]:
+    return [label.decode() for label in labels.tolist()]
 
 
 def _check_records(
@@ -223,49 +235,41 @@ def _open_records(folder: Path, columns: Sequence[str]) -> str:
 
 
 def _check_table(
-    db: duckdb.DuckDBPyConnection, folder: Path, table: RedistrictingTable, kinds: _Kinds, listed: dict[str, Ints]
+    db: duckdb.DuckDBPyConnection, folder: Path, table: RedistrictingTable, kinds: Mapping[str, _Kind]
 ) -> None:
-    """Compare a published table with the counts of all kinds of areas; those without people stand there, too.
-
-    Which blocks there are beside those of the spine is not part of a release. They have zeros, lie in areas that the
-    table has, and are the same in all tables: `listed` has the areas of the first.
-    """
+    """Compare a published table with the counts of all kinds of areas; those without people stand there, too."""
     file = f"{TABLES}/{table.name}.csv"
     source = _open(folder / file, ("SUMLEV", "GEOCODE", *table.variables))
     numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
     with unreadable(_FaultError(f"{file} is not readable as a table of a release")):
-        db.execute(f"""CREATE OR REPLACE TABLE published AS
-            SELECT SUMLEV, coalesce(TRY_CAST(GEOCODE AS BIGINT), -1) AS code, {numbers} FROM {source}""")
+        db.execute(f"CREATE OR REPLACE TABLE published AS SELECT SUMLEV, GEOCODE, {numbers} FROM {source}")
+    levels = levels_of(kinds)
     (strange,) = db.execute(
-        f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(quoted, SUMMARY_LEVELS.values()))})"
+        f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(quoted, levels.values()))})"
     ).fetchall()[0]
     if strange:
         raise _FaultError(f"{file} has a summary level that there is not")
-    for name, level in SUMMARY_LEVELS.items():
-        areas, counts = kinds[name]
-        # The 15 digits of the Bureau leave out that of the block group, which the block repeats.
-        areas = areas if name != "block" else areas // 10**5 * 10**4 + areas % 10**4
-        found = db.execute(f"SELECT code FROM published WHERE SUMLEV = '{level}' ORDER BY code").fetchnumpy()["code"]
-        codes = np.asarray(found, dtype=np.int64)
-        at = positions(areas, codes)
-        if bool((at < 0).any()) or bool((np.diff(codes) <= 0).any()):
+    for name, level in levels.items():
+        kind = kinds[name]
+        chosen = f"FROM published WHERE SUMLEV = {quoted(level)}"
+        if (known := kind.codes) is None:
+            known = np.arange(kind.areas.number)
+            join = _join_labels(db, _texts(kind.areas.labels), "GEOCODE")
+            rows = f"SELECT * EXCLUDE (GEOCODE), {_PLACE} AS code FROM (SELECT * {chosen}) {join}"
+        else:
+            # The 15 digits of the Bureau leave out that of the block group, which the block repeats.
+            known = known if name != "block" else known // 10**5 * 10**4 + known % 10**4
+            rows = f"SELECT * EXCLUDE (GEOCODE), TRY_CAST(GEOCODE AS BIGINT) AS code {chosen}"
+        found = db.execute(f"SELECT coalesce(code, -1) AS code FROM ({rows}) ORDER BY 1").fetchnumpy()["code"]
+        if not np.array_equal(np.asarray(found, dtype=np.int64), known):
             raise _FaultError(f"{file} does not have each area of summary level {level} once")
-        if not np.array_equal(listed.setdefault(name, codes), codes):
-            raise _FaultError(f"{file} does not have the areas of summary level {level} that other tables have")
-        counts = counts.sum_to(at, len(codes))
-        for first in range(0, len(codes), _AREAS_AT_ONCE):
-            last = min(first + _AREAS_AT_ONCE, len(codes))
-            rows = db.execute(f"""SELECT {", ".join(table.variables)} FROM published WHERE SUMLEV = '{level}'
-                AND code BETWEEN {codes[first]} AND {codes[last - 1]} ORDER BY code""").fetchnumpy()
-            values = table.tabulate(counts, first, last)
-            if any(not np.array_equal(rows[name], values[:, i]) for i, name in enumerate(table.variables)):
+        for first in range(0, len(known), _AREAS_AT_ONCE):
+            last = min(first + _AREAS_AT_ONCE, len(known))
+            part = db.execute(f"""SELECT {", ".join(table.variables)} FROM ({rows})
+                WHERE code BETWEEN {known[first]} AND {known[last - 1]} ORDER BY code""").fetchnumpy()
+            values = table.tabulate(kind.counts, first, last)
+            if any(not np.array_equal(part[name], values[:, i]) for i, name in enumerate(table.variables)):
                 raise _FaultError(f"{file} does not agree with {TABULATION}/{name}")
-    # The block number repeats the block group, which the 15 digits leave out.
-    tract, number = np.divmod(listed["block"], 10**4)
-    blocks = tract * 10**5 + number // 10**3 * 10**4 + number
-    for name, width in _NESTED.items():
-        if name != "block" and not np.array_equal(np.unique(blocks // 10 ** (16 - width)), listed[name]):
-            raise _FaultError(f"{file} does not have each {name} that its blocks lie in, and no other")
 
 
 def _counts_by_code(
