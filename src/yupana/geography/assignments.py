@@ -12,20 +12,17 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.errors import InputError
 from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
+from yupana.geography.block_codes import BLOCK_COLUMNS, block_codes, block_column
 from yupana.geography.blocks import Reference, read_reference
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NONE, TOLD, kind_of
 from yupana.geography.published import published_blocks
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
-
-_BLOCK: Final = ("block", "blockid", "geocode", "geoid", "geoid20", "geoid10")
-"""What the column of blocks may be called, in any case."""
 
 _BUREAU: Final = re.compile(r"BlockAssign_ST\d{2}_[A-Z]{2}_(\w+)", re.IGNORECASE)
 """Block assignment files of the Bureau. The kind is in the name, and the code in a column of another name."""
 
 _BUREAU_CODES: Final = ("DISTRICT", "PLACEFP", "COUSUBFP", "AIANNHCE")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
-_SHORT: Final = 15
 _SHOWN: Final = 3
 
 
@@ -157,23 +154,13 @@ def _read(path: Path, reference: Reference) -> list[tuple[str, Labels, Assignmen
 
 
 def _blocks(file: DelimitedFile) -> Ints:
-    """The blocks of a file, of shape (rows,); 15 digits leave out the block group, which the block repeats."""
-    names = [name for name in file.header if name.lower() in _BLOCK]
-    if not names:
-        raise InputError(f"{file.path}, line 1: no column block; name the column of blocks block, BLOCKID or GEOID")
-    block = file.digits(names[0], _SHORT, most=BLOCK_WIDTH)
-    lengths = file.lengths(names[0])
-    short = lengths == _SHORT
-    whole = np.where(short, block // 10**4 * 10**5 + block % 10**4 // 10**3 * 10**4 + block % 10**4, block)
-    wrong = np.flatnonzero(whole // 10**4 % 10 != whole // 10**3 % 10)
-    if len(wrong):
-        raise file.fault(int(wrong[0]), names[0], "the block group disagrees with the first digit of the block")
-    if repeated := first_repeated(whole):
+    """The blocks of a file, of shape (rows,), each once."""
+    name = block_column(file)
+    block = block_codes(file, name)
+    if repeated := first_repeated(block):
         first, again = repeated
-        raise file.fault(
-            again, names[0], f"block {whole[again]:016d} is listed twice; first in line {file.line(first)}"
-        )
-    return whole
+        raise file.fault(again, name, f"block {block[again]:016d} is listed twice; first in line {file.line(first)}")
+    return block
 
 
 def _kinds(file: DelimitedFile) -> dict[str, str]:
@@ -184,7 +171,7 @@ def _kinds(file: DelimitedFile) -> dict[str, str]:
     InputError
         If there is none, or one cannot be told apart or used.
     """
-    others = [name for name in file.header if name.lower() not in _BLOCK]
+    others = [name for name in file.header if name.lower() not in BLOCK_COLUMNS]
     bureau = _BUREAU.match(file.path.name)
     if bureau:
         kind = kind_of(bureau[1])

@@ -138,6 +138,11 @@ class WrittenSpine:
     block: Ints
     names: tuple[str, ...] = ()
 
+    def block_label(self, place: int) -> str:
+        """The code of the block at a place of the tree."""
+        code = int(self.block[place])
+        return self.names[code] if self.names else f"{code:016d}"
+
     def block_labels(self) -> list[str]:
         """The codes of the blocks, in the order of the tree."""
         block = self.block.tolist()

@@ -106,13 +106,16 @@ def test_plans_that_are_none_are_refused(runs: Run, tmp_path: Path, capsys: pyte
     def told(changed: list[tuple[str, str]], header: str = "block,district") -> str:
         return refused(capsys, out, write_plan(path, changed, header), noisy)
 
-    everything = told([*rows[2:], ("9999", "8"), rows[4], (rows[1][0], "")])
-    assert f"1 block is not in the release: 9999\n  1 block is listed twice: {rows[4][0]}" in everything
+    unknown = rows[0][0][:12] + rows[0][0][11] + "999"
+    everything = told([*rows[2:], (unknown, "8"), rows[4], (rows[1][0], "")])
+    assert f"1 block is not in the release: {unknown}\n  1 block is listed twice: {rows[4][0]}" in everything
+    assert "line 2, column block: the value is not a code of 15 to 16 digits" in told([("9999", "8"), *rows])
+    assert "the block group disagrees" in told([(f"{rows[0][0][:11]}9{rows[0][0][12:]}", "8"), *rows[1:]])
     assert f"1 block is left out: {rows[0][0]}\n  1 block is in no district: {rows[1][0]}" in everything
     assert "4 blocks are left out" in told(rows[4:])
     assert "one district alone, 7" in told([(block, "7") for block, _ in rows])
-    assert "columns a, b; a plan has" in told(rows, "a,b")
-    assert "columns block, GEOID; a plan has" in told(rows, "block,GEOID")
+    assert "no column block" in told(rows, "a,b")
+    assert "block and GEOID may all be" in told(rows, "block,GEOID")
     path.write_text("block,district,name\n" + "".join(f"{b},{d},x\n" for b, d in rows))
     assert yupana.districts(out, path, noisy).districts == ("8", "9", "10")
     path.write_text("block,area,name\n" + "".join(f"{b},{d},x\n" for b, d in rows))
@@ -120,6 +123,33 @@ def test_plans_that_are_none_are_refused(runs: Run, tmp_path: Path, capsys: pyte
     path.write_text("block,district\n")
     assert "no rows" in refused(capsys, out, path, noisy)
     assert str(tmp_path / "nowhere") in refused(capsys, out, tmp_path / "nowhere", noisy)
+
+
+def test_a_plan_may_have_the_blocks_that_a_live_spine_leaves_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = make_world(4, (8, 2), quarters=True)
+    write_world(world, tmp_path / "data", quarters=True)
+    spine = {"kind": "conventional", "live": True}
+    config = write_configuration(configuration((8, 2), rho="4", spine=spine), tmp_path / "config.json")
+    out, noisy = tmp_path / "out", tmp_path / "noisy"
+    arguments = [str(config), str(tmp_path / "data"), str(out), "--seed", "5", "--noisy-measurements", str(noisy)]
+    assert main(["topdown", "run", *arguments]) == 0
+    live = {row["block"] for row in read(out / "spine/blocks.csv")}
+    dead = [block for block in world.blocks if block not in live]
+    assert dead
+    plan = [(block, str(int(i % 2 == 0))) for i, block in enumerate(world.blocks)]
+    whole = yupana.districts(out, write_plan(tmp_path / "whole.csv", plan), noisy)
+    part = yupana.districts(out, write_plan(tmp_path / "part.csv", [one for one in plan if one[0] in live]), noisy)
+    np.testing.assert_array_equal(whole.published, part.published)
+    np.testing.assert_allclose(whole.covariance, part.covariance)
+    assert f"{len(dead)} block" in whole.notes[-1]
+    assert whole.notes[:-1] == part.notes
+    said = refused(capsys, out, write_plan(tmp_path / "short.csv", [row for row in plan if row[0] != min(live)]), noisy)
+    assert f"1 block is left out: {min(live)}" in said
+    twice = [*plan, (dead[0], "1")]
+    said = refused(capsys, out, write_plan(tmp_path / "twice.csv", twice), noisy)
+    assert f"1 block is listed twice: {dead[0]}" in said
 
 
 @CONVENTIONAL

@@ -5,16 +5,20 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Final
 
+import numpy as np
+
+from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.estimate.districts.balance import Rule, chance_of, departure, tightened
 from yupana.estimate.districts.found import DistrictEstimates
-from yupana.estimate.districts.plan_file import read_plan
+from yupana.estimate.districts.plan_file import DistrictPlan, read_plan
 from yupana.estimate.intervals.area_law import law_of_areas
 from yupana.estimate.intervals.counted import Counted, Levels, counted_in
 from yupana.estimate.intervals.forms import Linear, evaluate
 from yupana.estimate.intervals.query import Selection, parse
 from yupana.estimate.intervals.tree import open_tree
-from yupana.release.release import open_release
+from yupana.geography.released import released_blocks
+from yupana.release.release import Release, open_release
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
 TOLERANCES: Final[dict[Rule, Fraction]] = {"range": Fraction(1, 10), "deviation": Fraction(1, 20)}
@@ -62,7 +66,7 @@ def districts(
     opened = open_release(release)
     measurements = open_tree(opened, noisy)
     counted = _counted(query, counted_in(measurements.schema))
-    assigned = read_plan(plan, measurements.labels[-1])
+    assigned = read_plan(plan, measurements.spine, lambda: _published(opened))
     law = law_of_areas(measurements, assigned.members, counted)
     if min(law.estimate.sum(), law.published.sum()) <= 0:
         raise ConfigError(f"--query {query!r}: the districts have nobody of it together, so there is no balance")
@@ -84,8 +88,22 @@ def districts(
         {"published": float(departure(rule, law.published)), "estimated": float(departure(rule, law.estimate))},
         chance_of(rule, float(bound), law.estimate, law.covariance),
         tightened(rule, float(bound), float(level), law.published, law.estimate, law.covariance),
-        (*measurements.notes, *_NOTES),
+        (*measurements.notes, *_NOTES, *_beyond(assigned)),
     )
+
+
+def _published(release: Release) -> Ints:
+    """The blocks that a release has, in order, whether its spine has them or not."""
+    published = released_blocks(release)
+    return np.zeros(0, dtype=np.int64) if published is None else published.block
+
+
+def _beyond(plan: DistrictPlan) -> list[str]:
+    number = plan.beyond
+    if not number:
+        return []
+    blocks = f"{number:,} block{'s of the plan are' if number > 1 else ' of the plan is'}"
+    return [f"{blocks} not on the spine, which leaves out where nobody can live, and counted as 0"]
 
 
 _NOTES: Final = (

@@ -1,17 +1,20 @@
 """A district plan as a file: a row for each block, with the district it lies in. Public."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import DelimitedFile, open_delimited
+from yupana.files.delimited import DelimitedFile, open_delimited, positions
+from yupana.geography.block_codes import block_codes, block_column
+from yupana.geography.disk import WrittenSpine
+from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.tree import Members, partition
 
-_BLOCK: Final = ("block", "blockid", "geoid", "geoid10", "geoid20")
 _DISTRICT: Final = "district"
 _SHOWN: Final = 3
 
@@ -25,24 +28,28 @@ class DistrictPlan:
     districts : tuple of str
         By number, and those that are no numbers before them.
     members : Members
-        Every block in one district.
+        Every block of the spine in one district.
+    beyond : int
+        How many of its blocks the release has and the spine leaves out.
     """
 
     districts: tuple[str, ...]
     members: Members
+    beyond: int
 
 
-def read_plan(path: Path, blocks: Sequence[str]) -> DistrictPlan:
+def read_plan(path: Path, spine: WrittenSpine, others: Callable[[], Ints]) -> DistrictPlan:
     """Read a plan for the blocks of a spine.
 
     Parameters
     ----------
     path : Path
-        CSV or Parquet. The blocks' column is `block` (16 digits, or as the release has them), or one of the Bureau's
-        `BLOCKID`, `GEOID`, `GEOID10` and `GEOID20`, of 15 digits; the other column, or `district` among several, is
-        the district.
-    blocks : sequence of str
-        Those of the spine.
+        CSV or Parquet. The blocks' column is `block` or one of the Bureau's names, of 15 or 16 digits, or as the spine
+        has them where its codes are no digits; the other column, or `district` among several, is the district.
+    spine : WrittenSpine
+    others : callable
+        Gives more blocks, in order, that the release has and its spine leaves out: nobody lives there, and a plan may
+        have them or not. Asked if the plan has blocks that the spine does not.
 
     Raises
     ------
@@ -52,16 +59,20 @@ def read_plan(path: Path, blocks: Sequence[str]) -> DistrictPlan:
     """
     with open_delimited(path, (), others=True) as file:
         column, other = _columns(file)
-        codes, districts = file.texts(column, nines=True), file.texts(other, nines=True)
-    place = {code: i for i, code in enumerate(blocks)}
-    known = np.array([place.get(_sixteen(code, place), -1) for code in codes.labels] + [-1], dtype=np.int64)
-    at = known[codes.index]
-    listed = np.bincount(at[at >= 0], minlength=len(blocks))
+        districts = file.texts(other, nines=True)
+        given = _listed(file, column, spine)
+    at, left_out = given.places, ~given.on_spine
+    if left_out.any() and not spine.names:
+        left_out &= positions(given.codes, others()) < 0
+    counted = np.bincount(at[given.on_spine], minlength=len(spine.block))
+    outside = (at < 0) & ~left_out
+    again = outside & _repeated(given.codes)
     faults = [
-        *_fault("not in the release", (codes.labels[i] if i >= 0 else "no code" for i in codes.index[at < 0].tolist())),
-        *_fault("listed twice", (blocks[i] for i in np.flatnonzero(listed > 1).tolist())),
-        *_fault("left out", (blocks[i] for i in np.flatnonzero(listed == 0).tolist())),
-        *_fault("in no district", (blocks[i] for i in at[(districts.index < 0) & (at >= 0)].tolist())),
+        *_fault("not in the release", map(given.name, np.flatnonzero(left_out).tolist())),
+        *_fault("listed twice", map(spine.block_label, np.flatnonzero(counted > 1).tolist())),
+        *_fault("listed twice", map(given.name, np.flatnonzero(again).tolist())),
+        *_fault("left out", map(spine.block_label, np.flatnonzero(counted == 0).tolist())),
+        *_fault("in no district", map(given.name, np.flatnonzero((districts.index < 0) & ~left_out).tolist())),
     ]
     if len(districts.labels) == 1:
         faults.append(f"there is one district alone, {districts.labels[0]}; a plan has several")
@@ -70,29 +81,58 @@ def read_plan(path: Path, blocks: Sequence[str]) -> DistrictPlan:
     labels = sorted(districts.labels, key=_by_number)
     order = {label: i for i, label in enumerate(labels)}
     of_label = np.array([order[label] for label in districts.labels], dtype=np.int32)
-    district = np.empty(len(blocks), dtype=np.int32)
-    district[at] = of_label[districts.index]
-    return DistrictPlan(tuple(labels), partition(district, len(labels)))
+    district = np.empty(len(spine.block), dtype=np.int32)
+    district[at[given.on_spine]] = of_label[districts.index[given.on_spine]]
+    return DistrictPlan(tuple(labels), partition(district, len(labels)), int(outside.sum()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Listed:
+    """The blocks of a plan: the place of each on the spine or -1, and codes with what they are called."""
+
+    places: Ints
+    codes: Ints
+    labels: tuple[str, ...]
+
+    @property
+    def on_spine(self) -> Flags:
+        return self.places >= 0
+
+    def name(self, row: int) -> str:
+        code = int(self.codes[row])
+        return f"{code:0{BLOCK_WIDTH}d}" if not self.labels else self.labels[code] if code >= 0 else "no code"
+
+
+def _listed(file: DelimitedFile, column: str, spine: WrittenSpine) -> _Listed:
+    if not spine.names:
+        codes = block_codes(file, column)
+        order = np.argsort(spine.block)
+        found = positions(codes, spine.block[order])
+        return _Listed(np.where(found >= 0, order[found], -1), codes, ())
+    texts = file.texts(column, nines=True)
+    place = {code: i for i, code in enumerate(spine.block_labels())}
+    known = np.array([place.get(code, -1) for code in texts.labels] + [-1], dtype=np.int64)
+    return _Listed(known[texts.index], texts.index.astype(np.int64), texts.labels)
+
+
+def _repeated(codes: Ints) -> Flags:
+    """Which codes are there more than once."""
+    _, place, times = np.unique(codes, return_inverse=True, return_counts=True)
+    return np.asarray(times[place] > 1)
 
 
 def _columns(file: DelimitedFile) -> tuple[str, str]:
     """The columns of blocks and of districts."""
-    blocks = [name for name in file.header if name.lower() in _BLOCK]
-    others = [name for name in file.header if name not in blocks]
+    blocks = block_column(file)
+    others = [name for name in file.header if name != blocks]
     named = [name for name in others if name.lower() == _DISTRICT]
     chosen = named if len(named) == 1 else others
-    if len(blocks) != 1 or len(chosen) != 1:
+    if len(chosen) != 1:
         raise InputError(
-            f"{file.path}, line 1: columns {', '.join(file.header)}; a plan has one column of blocks, called block or "
-            f"{', '.join(name.upper() for name in _BLOCK[1:])}, and one of districts, called {_DISTRICT} if there are "
-            "others"
+            f"{file.path}, line 1: columns {', '.join(file.header)}; a plan has one column of blocks, and one of "
+            f"districts, called {_DISTRICT} if there are others"
         )
-    return blocks[0], chosen[0]
-
-
-def _sixteen(code: str, known: Mapping[str, int]) -> str:
-    """The 16 digits of a block of which 15 are given: the block group is the first digit of the block."""
-    return code if code in known or len(code) != _SHORT else code[:11] + code[11] + code[11:]
+    return blocks, chosen[0]
 
 
 def _fault(words: str, blocks: Iterable[str]) -> list[str]:
@@ -109,5 +149,4 @@ def _by_number(label: str) -> tuple[int, str]:
     return (int(label), label) if label.isdecimal() and len(label) < _DIGITS else (0, label)
 
 
-_SHORT: Final = 15
 _DIGITS: Final = 19
