@@ -33,6 +33,7 @@ from yupana.asked import (
 )
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.progress import Listener, Step, announcing, listening
+from yupana.topdown.interval_terms import IntervalMethod
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.answers import AttributeAnswer
@@ -243,6 +244,8 @@ def run(
     names: Place | None = None,
     microdata: bool = True,
     nmf: Place | None = None,
+    intervals: IntervalMethod | None = None,
+    replicates: int | None = None,
     progress: Listener | bool = False,
 ) -> "Release":
     """Make a release of confidential records.
@@ -298,6 +301,11 @@ def run(
     noisy_measurements, nmf : str or Path, optional
         Of TopDown: a folder for all noisy measurements, as tables or in the layout of the Census Bureau's noisy
         measurement files (docs/noisy-measurement-files.md).
+    intervals : "none", "least-squares" or "monte-carlo"
+        Of TopDown: how the interval of every published count is found (docs/topdown-intervals.md). If it is not given,
+        by least squares up to a size of the plan, and none above it.
+    replicates : int, optional
+        Of TopDown, with "monte-carlo": how often the published counts are estimated again; 25 if not given.
     progress : callable or bool
         Called with each `Step`; True shows a bar. What it raises ends the run as any error does.
 
@@ -335,6 +343,8 @@ def run(
         margins=margins,
         format=format,
         estimator=estimator,
+        intervals=intervals,
+        replicates=replicates,
     )
     charged = account(ledger, dataset, limit, unit, household_cap)
     page = None if report is None else _claimed(report, [out, *_places(data)])
@@ -352,6 +362,8 @@ def run(
             names=path_if_given("names", names),
             microdata=microdata,
             nmf=path_if_given("nmf", nmf),
+            intervals=asked.intervals,
+            replicates=asked.replicates,
         )
         make(asked.product, asked.config, folder, path_of("out", out), request)
     release = open_release(made)

@@ -19,6 +19,7 @@ from yupana.files.column_map import BUREAU, ColumnMap, column_map_of, read_colum
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products import PRODUCTS, Listing
 from yupana.release.recipe import Recipe, read_recipe
+from yupana.topdown.interval_terms import INTERVAL_METHODS, IntervalMethod, check_replicates
 
 if TYPE_CHECKING:
     from yupana.confidential.request import Account
@@ -64,6 +65,10 @@ class Case:
         Tables of the areas that blocks lie in, beside the reference file.
     repeats : Recipe or None
         How the release was made whose manifest is the configuration.
+    intervals : "none", "least-squares", "monte-carlo" or None
+        How those of published counts are found; None for the default of the size.
+    replicates : int or None
+        Of Monte Carlo; None for the default.
     """
 
     product: "Product[Any]"
@@ -78,6 +83,8 @@ class Case:
     spine: Path | None
     areas: tuple[Path, ...]
     repeats: Recipe | None
+    intervals: IntervalMethod | None = None
+    replicates: int | None = None
 
     def plan(self) -> "Plan":
         """What a run would measure."""
@@ -114,6 +121,8 @@ def ask(
     columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
     spine: Place | None = None,
     areas: Places | None = None,
+    intervals: IntervalMethod | None = None,
+    replicates: int | None = None,
     **terms: str | None,
 ) -> Case:
     """Read the configuration; terms that are not given are those of the release that it is the manifest of.
@@ -129,8 +138,8 @@ def ask(
     listing = PRODUCTS.listing(found.key)
     more = {"codes": path_if_given("codes", codes), "renormalise": renormalise or None}
     more = {name: value for name, value in more.items() if value is not None}
-    beside = [name for name, value in (("spine", spine), ("areas", areas)) if value is not None]
-    for name in (*more, *beside):
+    beside = {"spine": spine, "areas": areas, "intervals": intervals, "replicates": replicates}
+    for name in (*more, *(name for name, value in beside.items() if value is not None)):
         if name not in listing.takes:
             raise ConfigError(f"{found.key} takes no {name}")
     read, folder = _on_spine(_read(found, config, changes_of(set), more), spine)
@@ -155,7 +164,26 @@ def ask(
         folder,
         paths_of("areas", areas),
         repeats,
+        *_intervals(intervals, replicates, repeats, f"config {path}: options."),
     )
+
+
+def _intervals(
+    method: IntervalMethod | None, replicates: int | None, repeats: Recipe | None, place: str
+) -> tuple[IntervalMethod | None, int | None]:
+    """Method and number of replicates as they are given, or else as a manifest tells them."""
+    if method is None and repeats is not None and (told := repeats.options.get("intervals")) is not None:
+        found = [known for known in INTERVAL_METHODS if known == told]
+        if not found:
+            raise ConfigError(f"{place}intervals: must be {' or '.join(map(repr, INTERVAL_METHODS))}")
+        (method,) = found
+        number = repeats.options.get("replicates")
+        if replicates is None and number is not None:
+            if not (number.isascii() and number.isdigit() and len(number) < 10):
+                raise ConfigError(f"{place}replicates: must be a whole number")
+            replicates = int(number)
+    check_replicates(method, replicates)
+    return method, replicates
 
 
 def _chosen(name: str, given: str | None, told: str | None, choices: Sequence[str], place: str) -> str:

@@ -16,6 +16,7 @@ from yupana.errors import InputError
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
 from yupana.products import PRODUCTS, Listing
+from yupana.topdown.interval_terms import INTERVAL_METHODS, REPLICATES
 
 if TYPE_CHECKING:
     from yupana.release.release import Release
@@ -164,6 +165,11 @@ def _add_run(verb: argparse.ArgumentParser, listing: Listing) -> None:
     if "noisy_measurements" in listing.takes:
         text = "draw and write all measurements, too"
         verb.add_argument("--noisy-measurements", type=Path, metavar="DIR", help=text)
+    if "intervals" in listing.takes:
+        text = "of published counts, in tabulation and tables (least-squares up to a size: docs/topdown-intervals.md)"
+        verb.add_argument("--intervals", choices=INTERVAL_METHODS, help=text)
+        text = f"of --intervals monte-carlo: runs on the published counts ({REPLICATES})"
+        verb.add_argument("--replicates", type=count, metavar="N", help=text)
     if "nmf" in listing.takes:
         text = "the same in the Census Bureau's layout (docs/noisy-measurement-files.md)"
         verb.add_argument("--nmf", type=Path, metavar="DIR", help=text)

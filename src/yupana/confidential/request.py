@@ -24,6 +24,7 @@ from yupana.privacy.exact import Budget
 from yupana.progress import Announce, Progress, silent
 from yupana.release.recipe import Recipe
 from yupana.release.tables import Format
+from yupana.topdown.interval_terms import IntervalMethod
 
 Layout = Literal["noisy_measurements", "nmf"]
 LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
@@ -89,6 +90,10 @@ class RunRequest:
         What areas are called.
     microdata : bool
         Whether a record is written for each person or unit counted.
+    intervals : "none", "least-squares" or "monte-carlo", optional
+        How the intervals of published counts are found; by the size of the plan if it is not said.
+    replicates : int, optional
+        Of Monte Carlo; `REPLICATES` if it is not said.
     """
 
     accounting: Accounting = "published"
@@ -114,6 +119,8 @@ class RunRequest:
     names: Path | None = None
     microdata: bool = True
     nmf: Path | None = None
+    intervals: IntervalMethod | None = None
+    replicates: int | None = None
 
     @property
     def layouts(self) -> dict[Layout, Path]:

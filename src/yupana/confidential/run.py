@@ -36,7 +36,7 @@ from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
 C = TypeVar("C")
 
 _DEFAULTS: Final = RunRequest()
-_OF_SOME: Final = ("totals", "estimator", "spine", "resume", *LAYOUTS)
+_OF_SOME: Final = ("totals", "estimator", "spine", "resume", "intervals", "replicates", *LAYOUTS)
 """Terms of a request that only some products have."""
 
 

@@ -124,6 +124,8 @@ _LISTINGS: Final = {
                 "microdata",
                 "pl",
                 "nmf",
+                "intervals",
+                "replicates",
             }
         ),
         ("topdown", "topdown, noisy measurements", "topdown, from noisy measurement files"),

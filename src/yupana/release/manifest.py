@@ -184,6 +184,7 @@ _PARAMETERS: Final = partial(
         "geolevels": _TEXTS,
         "spine": _text,
         "estimator": _text,
+        "intervals": partial(_object, {"method": _text}, {"confidence": _text, "replicates": _natural}),
         "zero_suppression_chance": _text,
     },
 )

@@ -59,6 +59,14 @@ class Spending:
     plan: Plan
     levels: tuple[LevelSpending, ...]
 
+    @property
+    def answers(self) -> int:
+        """How many noisy answers there are, if all are drawn."""
+        return sum(
+            sum(query.size for query in level.queries) * int(np.isin(level.share_of, [*level.measurements]).sum())
+            for level in self.levels
+        )
+
 
 def spend(configuration: Configuration, spine: Spine) -> Spending:
     """Spread the budget of a configuration over a spine.

@@ -1,5 +1,6 @@
 """The interval of every published count, however it was found: two whole numbers and the margin of error. Public."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,3 +61,7 @@ class CountIntervals(Protocol):
         first, last : int
         """
         ...
+
+
+FindsIntervals = Callable[[list[Areas]], CountIntervals]
+"""Makes ready what finds the intervals of the areas that are published."""

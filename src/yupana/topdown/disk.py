@@ -13,12 +13,16 @@ from yupana.geography.spine import Geolevel, Spine
 from yupana.release.lines import ROWS_AT_ONCE, Texts, digits, join, texts, whole, write_header, write_lines
 from yupana.release.rows import Coded, RowTable, write_rows
 from yupana.release.tables import Format
+from yupana.topdown.count_intervals import Bounds, CountIntervals
 from yupana.topdown.histogram import Cells, Histogram
 from yupana.topdown.queries import Schema
 
 COUNTS: Final = "counts"
 TABULATION: Final = "tabulation"
 MICRODATA: Final = "microdata.csv"
+
+BOUNDS: Final = ("LOWER", "UPPER", "MOE")
+"""What stands after a count that has an interval."""
 
 
 def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Areas, Histogram]]:
@@ -80,20 +84,36 @@ def _labels(level: Geolevel) -> Texts:
 
 
 def write_tabulation(
-    folder: Path, schema: Schema, histogram: Histogram, areas: list[Areas], fmt: Format
+    folder: Path,
+    schema: Schema,
+    histogram: Histogram,
+    areas: list[Areas],
+    fmt: Format,
+    intervals: CountIntervals | None = None,
 ) -> dict[str, int]:
-    """Write tabulation/<name> for published geography, as `write_counts` does; areas in order."""
+    """Write tabulation/<name> for published geography, as `write_counts` does; areas in order.
+
+    With intervals each count is followed by LOWER, UPPER and MOE.
+    """
     (folder / TABULATION).mkdir()
     rows: dict[str, int] = {}
     for kind, counts in sum_to_areas(histogram, areas):
-        rows |= _write_histogram(folder, f"{TABULATION}/{kind.name}", kind.labels, schema, counts, fmt)
+        bounds = None if intervals is None else intervals.of_cells(kind, counts)
+        rows |= _write_histogram(folder, f"{TABULATION}/{kind.name}", kind.labels, schema, counts, fmt, bounds)
     return rows
 
 
 def _write_histogram(
-    folder: Path, name: str, labels: Texts, schema: Schema, counts: Histogram, fmt: Format
+    folder: Path,
+    name: str,
+    labels: Texts,
+    schema: Schema,
+    counts: Histogram,
+    fmt: Format,
+    bounds: Bounds | None = None,
 ) -> dict[str, int]:
-    columns = ("geounit", *schema.names, "count")
+    ends = {} if bounds is None else columns_of(bounds, counts.counts)
+    columns = ("geounit", *schema.names, "count", *ends)
     path = folder / f"{name}.{fmt}"
     if fmt == "parquet":
         owners = counts.owners()
@@ -101,7 +121,9 @@ def _write_histogram(
         coded = {a.name: Coded(a.labels, level) for a, level in zip(schema.attributes, levels, strict=True)}
         geounits = Coded([label.decode() for label in labels.tolist()], owners)
         table = RowTable(
-            path.stem, {"geounit": geounits, **coded, "count": counts.counts}, np.arange(len(owners), dtype=np.int64)
+            path.stem,
+            {"geounit": geounits, **coded, "count": counts.counts, **ends},
+            np.arange(len(owners), dtype=np.int64),
         )
         write_rows(path.parent, table, fmt)
     else:
@@ -109,8 +131,14 @@ def _write_histogram(
         with path.open("wb") as file:
             write_header(file, columns)
             for part, owners in _stretches(counts):
-                write_lines(file, [labels[owners], written[which[part]], whole(counts.counts[part])])
+                numbers = [whole(values[part]) for values in (counts.counts, *ends.values())]
+                write_lines(file, [labels[owners], written[which[part]], *numbers])
     return {path.relative_to(folder).as_posix(): len(counts.counts)}
+
+
+def columns_of(bounds: Bounds, counts: Ints) -> dict[str, Ints]:
+    """LOWER, UPPER and MOE of published counts, by name."""
+    return dict(zip(BOUNDS, (bounds.lower, bounds.upper, bounds.margins(counts)), strict=True))
 
 
 def cell_texts(schema: Schema, cells: Cells) -> tuple[Texts, Ints]:

@@ -42,7 +42,13 @@ def test_without_noise_every_level_is_the_count_by_hand(tmp_path: Path, seed: in
     records = (out / "microdata.csv").read_text(encoding="utf-8").splitlines()
     assert records[0] == "block|sex|age"
     assert Counter(tuple(line.split("|")) for line in records[1:]) == country.counts
-    assert not (out / "tabulation").exists()
+    # The units of every level are published areas, too, with intervals: without noise the counts themselves.
+    for level in country.levels:
+        header, *rows = (out / "tabulation" / f"{level}.csv").read_text(encoding="utf-8").splitlines()
+        assert header == "geounit|sex|age|count|LOWER|UPPER|MOE"
+        cells = [row.split("|") for row in rows]
+        assert {(*row[:3],): int(row[3]) for row in cells} == dict(country.of(level))
+        assert all(row[3:] == [row[3]] * 3 + ["0"] for row in cells)
     assert main(["check", str(out)]) == 0
 
 

@@ -44,7 +44,23 @@ def write(folder: Path, told: dict[str, Any]) -> Path:
 
 
 def run(folder: Path, config: Path, out: str = "out", *options: str) -> Path:
-    assert main(["topdown", "run", str(config), str(folder / "data"), str(folder / out), "--seed", "3", *options]) == 0
+    assert (
+        main(
+            [
+                "topdown",
+                "run",
+                str(config),
+                str(folder / "data"),
+                str(folder / out),
+                "--seed",
+                "3",
+                "--intervals",
+                "none",
+                *options,
+            ]
+        )
+        == 0
+    )
     return folder / out
 
 

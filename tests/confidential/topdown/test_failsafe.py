@@ -115,7 +115,7 @@ def run(tmp_path: Path, case: Case, seed: int) -> Path:
     config = write_configuration(document_of(case), tmp_path / "config.json")
     out = tmp_path / "out"
     arguments = [str(config), str(data), str(out), "--spine", case.spine, "--estimator", case.estimator]
-    assert main(["topdown", "run", *arguments, "--seed", str(seed)]) == 0
+    assert main(["topdown", "run", *arguments, "--seed", str(seed), "--intervals", "none"]) == 0
     return out
 
 

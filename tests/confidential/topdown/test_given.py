@@ -58,7 +58,7 @@ def build(place: Path, *options: str, levels: tuple[str, ...] = GROUPED, kind: s
 
 def run(place: Path, spine: str, *options: str, out: str = "out") -> int:
     files = [str(place / name) for name in ("config.json", "data", out)]
-    return main(["topdown", "run", *files, "--seed", "5", "--spine", spine, *options])
+    return main(["topdown", "run", *files, "--seed", "5", "--intervals", "none", "--spine", spine, *options])
 
 
 def released(out: Path) -> tuple[dict[str, bytes], dict[str, Any]]:

@@ -67,7 +67,9 @@ def run(folder: Path, world: World, config: Path, *options: str) -> Path:
     if not (folder / "data").exists():
         write_world(world, folder / "data")
     out = folder / "out"
-    code = main(["topdown", "run", str(config), str(folder / "data"), str(out), "--overwrite", *options])
+    code = main(
+        ["topdown", "run", str(config), str(folder / "data"), str(out), "--overwrite", "--intervals", "none", *options]
+    )
     assert code == (0 if out.exists() else 2)
     return out
 

@@ -502,7 +502,19 @@ def test_without_noise_the_release_is_the_data(
     config = tmp_path / f"config.{form}"
     config.write_text(toml(made) if form == "toml" else json.dumps(made))
     out = tmp_path / "out"
-    command = ["topdown", "run", str(config), str(data), str(out), "--spine", kind, "--estimator", estimator]
+    command = [
+        "topdown",
+        "run",
+        str(config),
+        str(data),
+        str(out),
+        "--spine",
+        kind,
+        "--estimator",
+        estimator,
+        "--intervals",
+        "none",
+    ]
     assert main(command) == 0
     check_identity(world, out, labels, shape)
     assert main(["check", str(out)]) == 0
@@ -532,7 +544,12 @@ def test_totals_of_blocks_are_kept(tmp_path: Path, kind: str, rho: str) -> None:
     histogram = data / "histogram.csv"
     histogram.write_text(histogram.read_text().replace("a0", "occupancy", 1))
     config, out = write_configuration(made, tmp_path / "config.json"), tmp_path / "out"
-    assert main(["topdown", "run", str(config), str(data), str(out), "--spine", kind, "--seed", "1"]) == 0
+    assert (
+        main(
+            ["topdown", "run", str(config), str(data), str(out), "--spine", kind, "--seed", "1", "--intervals", "none"]
+        )
+        == 0
+    )
     totals: dict[str, int] = {}
     for row in table(out / "counts" / "Block.csv"):
         totals[row["geounit"]] = totals.get(row["geounit"], 0) + int(row["count"])
@@ -564,7 +581,12 @@ def test_joint_totals_of_states_bound_the_nation(tmp_path: Path, kind: str) -> N
     made = configuration((8, 2), rho="1/10", invariants={"State": ["total"]}, constraints={"group_quarters": "a0"})
     data = write_world(world, tmp_path / "data", quarters=True)
     config, out = write_configuration(made, tmp_path / "config.json"), tmp_path / "out"
-    assert main(["topdown", "run", str(config), str(data), str(out), "--seed", "1", "--spine", kind]) == 0
+    assert (
+        main(
+            ["topdown", "run", str(config), str(data), str(out), "--seed", "1", "--spine", kind, "--intervals", "none"]
+        )
+        == 0
+    )
     assert json.loads((out / "manifest.json").read_text())["failsafe"] == []
     totals: dict[str, int] = {}
     for row in table(out / "tabulation" / "state.csv"):

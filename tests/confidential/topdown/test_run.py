@@ -41,7 +41,9 @@ def go(tmp_path: Path, world: World, document: dict[str, Any], *options: str, qu
         write_world(world, data, quarters=quarters)
     config = write_configuration(document, tmp_path / "config.json")
     out = tmp_path / "out"
-    assert main(["topdown", "run", str(config), str(data), str(out), "--seed", "5", *options]) == 0
+    assert (
+        main(["topdown", "run", str(config), str(data), str(out), "--seed", "5", "--intervals", "none", *options]) == 0
+    )
     return out
 
 

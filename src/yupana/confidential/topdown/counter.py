@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from yupana.errors import ConfigError
 from yupana.files.regular import real
 from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.geography.names import AreaNames, read_names
+from yupana.geography.published import Areas
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
@@ -32,13 +34,19 @@ from yupana.release.folder import write_manifest
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
+from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
+from yupana.topdown.exact_intervals import ExactIntervals
 from yupana.topdown.histogram import Histogram
+from yupana.topdown.interval_terms import MOST_ANSWERS, REPLICATES, IntervalTerms, check_replicates, default_method
+from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
+from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
 from yupana.topdown.noisy_files import write_noisy
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
+from yupana.topdown.tree.published import least_squares_intervals
 
 SPINE: Final = "spine"
 
@@ -78,6 +86,17 @@ class CountedBlocks:
         """What is measured on this spine."""
         return spend(self.config, self.world.spine)
 
+    def intervals(self, confidence: Fraction) -> IntervalTerms:
+        """How those of its counts are found."""
+        method = self.request.intervals or default_method(self.spending.answers)
+        return IntervalTerms(method, confidence, self.request.replicates or REPLICATES)
+
+    @property
+    def in_full(self) -> bool:
+        """Whether everything is drawn, for noisy measurements that are written or intervals that are made of them."""
+        by_least_squares = self.intervals(Fraction(1, 2)).method == "least-squares"
+        return bool(self.request.layouts) or (by_least_squares and self.config.budget != INFINITE)
+
     @property
     def kept(self) -> Checkpoint:
         """The checkpoint of whoever measures."""
@@ -105,7 +124,9 @@ class Made:
 class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
-    takes = frozenset({"estimator", "spine", "resume", "areas", "names", "microdata", *LAYOUTS})
+    takes = frozenset(
+        {"estimator", "spine", "resume", "areas", "names", "microdata", "intervals", "replicates", *LAYOUTS}
+    )
     stages = ("", "", "checking")
     leaves_noise = False
 
@@ -133,6 +154,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         """Read geography and records, and build the spine or read it."""
         del to_count
         check_labels(config.schema)
+        check_replicates(request.intervals, request.replicates)
         checkpoint = None
         if out is not None:
             # By the folder itself, as one that has two names must not be drawn for twice.
@@ -178,7 +200,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             "configuration": json.dumps(TOPDOWN.document(config)),
             "estimator": request.estimator,
             "spine": records.world.given,
-            "noisy measurements": bool(request.layouts),
+            "noisy measurements": records.in_full,
             "seed": "none" if request.entropy.for_release else repr(request.entropy),
             "version": yupana.__version__,
             **({"columns": request.columns.as_text()} if request.columns.names else {}),
@@ -205,7 +227,8 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         self, exact: CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> Made:
         """Measure and estimate, from the root down; what the checkpoint holds is taken from there."""
-        found = estimate(config, exact.world, exact.spending, ledger, exact.kept, request, clock)
+        in_full = exact.in_full
+        found = estimate(config, exact.world, exact.spending, ledger, exact.kept, request, clock, in_full=in_full)
         return Made(found.descent.counts[-1], found)
 
     def exact(
@@ -226,17 +249,27 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         request: RunRequest,
     ) -> Told:
         """The configuration, how nodes were solved, and which went through the failsafe; how many records there are."""
-        del exact, plan
+        del exact
         world = records.world
+        terms = records.intervals(plan.confidence)
+        if measured.estimated is None:
+            terms = replace(terms, method="none")
         parameters = {
             "schema": {a.name: list(a.labels) for a in config.schema.attributes},
             "invariants": {level: [q.name for q in queries] for level, queries in config.invariants.items()},
             "geolevels": list(config.levels),
             "spine": config.spine_kind,
             "estimator": request.estimator,
+            "intervals": terms.as_json(),
             "areas": {one.kind: {"file": one.file, "areas": one.areas} for one in world.assignments},
         }
-        if remarks := [one.remark for one in world.assignments if one.remark]:
+        remarks = [one.remark for one in world.assignments if one.remark]
+        if measured.estimated is not None and request.intervals is None and terms.method == "none":
+            remarks.append(
+                f"counts have no intervals: the plan has {records.spending.answers:,} noisy answers, and above "
+                f"{MOST_ANSWERS:,} they are made on demand; `yupana topdown intervals RELEASE OUT` makes them"
+            )
+        if remarks:
             parameters["remarks"] = remarks
         others: dict[str, Any] = {"system": SYSTEM}
         if measured.estimated is not None:
@@ -246,7 +279,8 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             "records": int(world.counts.histogram.counts.sum()),
             "inputs": checksums(records.data, world, request),
         }
-        return Told(parameters, _taken_as_public(config, world), log, {"estimator": request.estimator}, others)
+        options = {"estimator": request.estimator, **(terms.options if measured.estimated is not None else {})}
+        return Told(parameters, _taken_as_public(config, world), log, options, others)
 
     def write(
         self,
@@ -257,9 +291,9 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         plan: Plan,
         request: RunRequest,
     ) -> dict[str, dict[str, Any]]:
-        """The spine, counts, tabulation, records, published tables, and intervals where they are exact."""
-        del plan
-        rows = _write_counts(folder, config, records, measured.counts, request)
+        """The spine, counts, tabulation, records and published tables, with intervals."""
+        del request
+        rows = _write_counts(folder, config, records, measured, plan.confidence)
         if measured.estimated is not None and isinstance(measured.estimated.evidence, FullInformation):
             evidence = measured.estimated.evidence
             rows |= write_intervals(folder, records.world.spine, config.schema, config.recodes, evidence)
@@ -301,10 +335,14 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
 
 
 def _write_counts(
-    folder: Path, config: Configuration, records: CountedBlocks, counts: Histogram, request: RunRequest
+    folder: Path, config: Configuration, records: CountedBlocks, made: Made, confidence: Fraction
 ) -> dict[str, int]:
     """Write the spine and all tables from counts of the blocks; return the rows of each file."""
-    world = records.world
+    world, request = records.world, records.request
+    terms = records.intervals(confidence)
+    intervals = None
+    if made.estimated is not None and terms.method != "none":
+        intervals = partial(_intervals, records, made.counts, made.estimated, terms)
     (folder / SPINE).mkdir()
     rows = {
         f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
@@ -315,12 +353,31 @@ def _write_counts(
         world.spine,
         world.published,
         config.schema,
-        counts,
+        made.counts,
         facilities=world.facilities,
         names=records.names,
         microdata=request.microdata,
         fmt=request.fmt,
+        intervals=intervals,
     )
+
+
+def _intervals(
+    records: CountedBlocks, counts: Histogram, estimated: Estimated, terms: IntervalTerms, areas: list[Areas]
+) -> CountIntervals:
+    """Make ready what finds the intervals of published areas: from what was drawn, or from the counts alone."""
+    config, request, spine = records.config, records.request, records.world.spine
+    if config.budget == INFINITE:
+        return ExactIntervals.of(counts, areas)
+    if terms.method == "least-squares":
+        stored = StoredMeasurements(records.spending, records.kept)
+        known = estimated.premises.known
+        return least_squares_intervals(stored, spine, config.schema, known, areas, terms.confidence)
+    published = ReleasedCounts(config, spine, records.world.facilities, request.estimator, counts)
+    # Of a seed a branch of its own; else new coins like all.
+    source = request.entropy.branch("replicates")
+    made = replicates(published, terms.replicates, source, request.progress)
+    return MonteCarloIntervals.of(counts, made, areas, terms.confidence)
 
 
 def _described(request: RunRequest) -> dict[str, str] | None:

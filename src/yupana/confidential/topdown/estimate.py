@@ -42,6 +42,8 @@ def estimate(
     keeper: KeepsDraws,
     request: RunRequest,
     clock: Stopwatch,
+    *,
+    in_full: bool = False,
 ) -> Estimated:
     """Measure and estimate; what the keeper holds is taken from there.
 
@@ -55,8 +57,10 @@ def estimate(
         Of its plan.
     keeper : KeepsDraws
     request : RunRequest
-        Tells the estimator, whether all measurements are drawn, the entropy, and whom to tell of progress.
+        Tells the estimator, the entropy, and whom to tell of progress.
     clock : Stopwatch
+    in_full : bool
+        Whether all measurements are drawn, though the estimator may not need them.
 
     Raises
     ------
@@ -66,8 +70,9 @@ def estimate(
     known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
     premises = premises_of(configuration, world.spine, known, world.facilities)
     door = Door(world.exact, spending, request.entropy, ledger)
-    in_full = bool(request.layouts)
-    evidence = measured(premises, door, keeper, request.estimator, clock, request.progress, in_full=in_full)
+    evidence = measured(
+        premises, door, keeper, request.estimator, clock, request.progress, in_full=in_full or bool(request.layouts)
+    )
     return Estimated(premises, evidence, estimate_counts(premises, evidence, keeper, clock, request.progress))
 
 

@@ -8,9 +8,9 @@ from yupana.geography.kinds import summary_levels
 from yupana.products.codebook import Described, Label
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.schema import counts_persons
-from yupana.products.topdown.tables import TABLES, race_variables, tables_of
+from yupana.products.topdown.tables import INTERVALS_OF, TABLES, race_variables, tables_of
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.disk import MICRODATA
+from yupana.topdown.disk import BOUNDS, MICRODATA
 
 _RACES: Final = (
     "White",
@@ -92,11 +92,17 @@ _OTHERS: Final = {
     "variance": Label("Variance of the estimate", type="number"),
     "lower": Label("Lower end of the interval", type="number"),
     "upper": Label("Upper end of the interval", type="number"),
+    "LOWER": Label("Lower end of the interval of the count", type="integer"),
+    "UPPER": Label("Upper end of the interval of the count", type="integer"),
+    "MOE": Label("Margin of error", "How far the farther end of the interval lies from the count.", "integer"),
     "SUMLEV": Label(
         "Summary level", values={code: name.replace("_", " ") for name, code in summary_levels().items()}
     ),
     "GEOCODE": Label("Code of the area", "FIPS or ANSI codes one after the other; 15 digits of a block."),
 }  # fmt: skip
+
+
+_END: Final = dict(zip(BOUNDS, ("lower end", "upper end", "margin of error"), strict=True))
 
 
 class _Columns(dict[str, Label]):
@@ -115,12 +121,12 @@ def described(config: Configuration, table: str) -> Described:
     if config.areas is not None:
         columns["block"] = Label("Block", "A code of the areas that the configuration gives.")
     if folder == TABLES:
-        found = next(t for t in tables_of(config.schema) if t.name == name)
-        columns |= {
-            variable: Label(line, type="integer")
-            for variable, line in zip(found.variables, variable_labels(name), strict=True)
-        }
-        return _TITLES[name], columns
+        of, intervals, _ = name.partition(INTERVALS_OF)
+        found = next(t for t in tables_of(config.schema) if t.name == of)
+        for variable, line in zip(found.variables, variable_labels(of), strict=True):
+            columns[variable] = Label(line, type="integer")
+            columns |= {f"{variable}_{end}": Label(f"{line}: {_END[end]}", type="integer") for end in BOUNDS}
+        return f"{_TITLES[of]}: intervals" if intervals else _TITLES[of], columns
     if table == MICRODATA.removesuffix(".csv"):
         of = "person" if counts_persons(config.schema) else "unit that is counted"
         return f"One record for each {of}", columns

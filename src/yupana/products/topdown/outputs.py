@@ -3,17 +3,22 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.geography.names import AreaNames, write_names
-from yupana.geography.published import PublishedBlocks, write_published
+from yupana.geography.published import Areas, PublishedBlocks, write_published
 from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.tables import write_tables
 from yupana.release.check import describe
+from yupana.release.lines import texts
 from yupana.release.tables import Format, table_columns
+from yupana.topdown.count_intervals import FindsIntervals
 from yupana.topdown.disk import (
+    BOUNDS,
     plain_records,
     write_counts,
     write_microdata,
@@ -34,6 +39,7 @@ def write_outputs(
     names: AreaNames | None = None,
     microdata: bool = True,
     fmt: Format = "csv",
+    intervals: FindsIntervals | None = None,
 ) -> dict[str, int]:
     """Write counts, tabulation, microdata and, of the schemas of P.L. 94-171, the published tables.
 
@@ -56,6 +62,9 @@ def write_outputs(
         Whether records are written, too.
     fmt : "csv" or "parquet"
         Of counts, tabulation and areas; records and tables are text.
+    intervals : callable, optional
+        Makes ready what finds intervals of tabulation and tables. Where the units of the spine are what is published,
+        their counts are then tabulated, too, with their intervals.
 
     Returns
     -------
@@ -64,6 +73,9 @@ def write_outputs(
     """
     rows = write_counts(folder, spine, schema, histogram, fmt)
     if published is None:
+        if intervals is not None:
+            units = areas_of_spine(spine)
+            rows |= write_tabulation(folder, schema, histogram, units, fmt, intervals(units))
         if microdata:
             rows |= write_microdata(folder, histogram, *plain_records(spine, schema))
         return rows
@@ -71,10 +83,20 @@ def write_outputs(
     rows |= write_published(folder, published, fmt)
     if names is not None:
         rows |= write_names(folder, names, {kind.name: map(bytes.decode, kind.labels.tolist()) for kind in areas})
-    rows |= write_tabulation(folder, schema, histogram, areas, fmt)
+    found = None if intervals is None else intervals(areas)
+    rows |= write_tabulation(folder, schema, histogram, areas, fmt, found)
     if microdata:
         rows |= _records(folder, spine, schema, histogram, facilities)
-    return rows | write_tables(folder, schema, histogram, areas)
+    return rows | write_tables(folder, schema, histogram, areas, found)
+
+
+def areas_of_spine(spine: Spine) -> list[Areas]:
+    """The units of each geolevel as published areas, from the blocks up."""
+    above = [spine.tree.parents[level + 1] for level in range(len(spine.levels) - 1)]
+    index = [*(parents.astype(np.int64) for parents in above), np.arange(len(spine.blocks))]
+    below = [*(level.name for level in spine.levels[1:]), ""]
+    kinds = zip(spine.levels, index, below, strict=True)
+    return [Areas(level.name, texts(level.labels()), of, under) for level, of, under in kinds][::-1]
 
 
 def _records(
@@ -103,10 +125,11 @@ def check_labels(schema: Schema) -> None:
                     'hold a line break, | or "'
                 )
     # The database does not tell names apart that differ by case alone.
-    names = ["block", "geounit", "count", *(name.lower() for name in schema.names)]
+    names = ["block", "geounit", "count", *(end.lower() for end in BOUNDS), *(name.lower() for name in schema.names)]
     if len(set(names)) < len(names):
         raise ConfigError(
-            f"[schema] {', '.join(schema.names)}: names must differ from each other and from block, geounit and count"
+            f"[schema] {', '.join(schema.names)}: names must differ from each other and from block, geounit, count, "
+            "lower, upper and moe"
         )
 
 

@@ -168,7 +168,9 @@ class TopdownProduct(Product[Configuration]):
             attributes = manifest["parameters"]["schema"].items()
             schema = Schema(tuple(Attribute(name, tuple(labels)) for name, labels in attributes))
             told = manifest["parameters"]
-            wrong = verify_release(release, schema, told["geolevels"], any_codes=told["spine"] == OF_AREAS)
+            has_intervals = told.get("intervals", {}).get("method", "none") != "none"
+            any_codes = told["spine"] == OF_AREAS
+            wrong = verify_release(release, schema, told["geolevels"], any_codes=any_codes, intervals=has_intervals)
         except (KeyError, ValueError, IndexError):
             wrong = ["the manifest does not hold the schema and geolevels of TopDown"]
         return Checked(tuple(wrong), against=against)

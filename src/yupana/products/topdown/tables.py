@@ -13,11 +13,15 @@ from yupana.geography.kinds import summary_levels
 from yupana.geography.published import Areas
 from yupana.products.topdown.schema import counts_persons, counts_units, levels
 from yupana.release.lines import Texts, texts, whole, write_header, write_lines
-from yupana.topdown.disk import sum_to_areas
+from yupana.topdown.count_intervals import CountIntervals
+from yupana.topdown.disk import BOUNDS, columns_of, sum_to_areas
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
 
 TABLES: Final = "tables"
+
+INTERVALS_OF: Final = "_intervals"
+"""What the name of a table of intervals has after that of the table they belong to."""
 
 SIZES: Final = {"P1": 71, "P2": 73, "P3": 71, "P4": 73, "P5": 10, "H1": 3}
 """How many variables each table has."""
@@ -49,6 +53,11 @@ class RedistrictingTable:
     def variables(self) -> tuple[str, ...]:
         """Their names of 2020."""
         return variables_of(self.name)
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """What the columns of the intervals of its variables are called, such as P0010001_LOWER."""
+        return tuple(f"{variable}_{end}" for variable in self.variables for end in BOUNDS)
 
     def tabulate(self, histogram: Histogram, first: int, last: int) -> Ints:
         """The variables of the units from `first` up to `last`, of shape (last - first, size)."""
@@ -124,8 +133,12 @@ def tables_of(schema: Schema) -> list[RedistrictingTable]:
     return [RedistrictingTable(name, make(level)) for name, make in _PERSON_TABLES.items()]
 
 
-def write_tables(folder: Path, schema: Schema, histogram: Histogram, areas: list[Areas]) -> dict[str, int]:
+def write_tables(
+    folder: Path, schema: Schema, histogram: Histogram, areas: list[Areas], intervals: CountIntervals | None = None
+) -> dict[str, int]:
     """Write tables/P1.csv and so on: a row for every area, with SUMLEV, GEOCODE and the variables.
+
+    With intervals there is a file P1_intervals.csv beside it, with LOWER, UPPER and MOE of each variable.
 
     Parameters
     ----------
@@ -138,6 +151,7 @@ def write_tables(folder: Path, schema: Schema, histogram: Histogram, areas: list
         Published geography of these blocks. GEOCODE is the area's identifier but for blocks, which have 15 digits in
         the Bureau's files: without that of the block group, which the block number repeats. Kinds of the user have no
         summary level; their name stands for it.
+    intervals : CountIntervals, optional
 
     Returns
     -------
@@ -151,23 +165,37 @@ def write_tables(folder: Path, schema: Schema, histogram: Histogram, areas: list
     sums = {kind.name: (kind, counts) for kind, counts in sum_to_areas(histogram, areas)}
     rows = {}
     for table in found:
-        name = f"{TABLES}/{table.name}.csv"
-        rows[name] = 0
-        with (folder / name).open("wb") as file:
-            write_header(file, ("SUMLEV", "GEOCODE", *table.variables))
-            for columns in _rows(table, sums):
-                write_lines(file, columns)
-                rows[name] += len(columns[0])
+        of_table = {table.name: (table.variables, _rows(table, sums))}
+        if intervals is not None:
+            of_table[f"{table.name}{INTERVALS_OF}"] = table.ends, _rows(table, sums, intervals)
+        for stem, (header, pieces) in of_table.items():
+            rows[f"{TABLES}/{stem}.csv"] = _write_pieces(folder / TABLES / f"{stem}.csv", header, pieces)
     return rows
 
 
-def _rows(table: RedistrictingTable, sums: Mapping[str, tuple[Areas, Histogram]]) -> Iterator[list[Texts]]:
+def _write_pieces(path: Path, header: tuple[str, ...], pieces: Iterable[list[Texts]]) -> int:
+    rows = 0
+    with path.open("wb") as file:
+        write_header(file, ("SUMLEV", "GEOCODE", *header))
+        for columns in pieces:
+            write_lines(file, columns)
+            rows += len(columns[0])
+    return rows
+
+
+def _rows(
+    table: RedistrictingTable, sums: Mapping[str, tuple[Areas, Histogram]], intervals: CountIntervals | None = None
+) -> Iterator[list[Texts]]:
+    """The variables of all areas, or the ends of their intervals, some areas at a time."""
     for name, summary_level in levels_of(sums).items():
         kind, counts = sums[name]
         geocodes = short_blocks(kind.labels) if name == "block" else kind.labels
         for first in range(0, counts.units, _AREAS_AT_ONCE):
             last = min(first + _AREAS_AT_ONCE, counts.units)
             values = table.tabulate(counts, first, last)
+            if intervals is not None:
+                bounds = intervals.of_table(kind, table.member, table.size, first, last)
+                values = np.stack([*columns_of(bounds, values).values()], axis=2).reshape(last - first, -1)
             head = np.broadcast_to(texts([summary_level]), (last - first,))
             yield [head, geocodes[first:last], *(whole(column) for column in values.T)]
 

@@ -3,7 +3,7 @@
 Each file is read once, into a sparse histogram; what it should hold follows from the counts of the blocks.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,9 +21,9 @@ from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, read_pu
 from yupana.geography.settings import ROOT
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
-from yupana.products.topdown.tables import TABLES, RedistrictingTable, levels_of, tables_of
-from yupana.release.lines import Texts
-from yupana.topdown.disk import COUNTS, MICRODATA, TABULATION, sum_to_areas
+from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
+from yupana.release.lines import Texts, texts
+from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION, sum_to_areas
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Schema
 
@@ -45,7 +45,9 @@ class _FaultError(Exception):
     """A file that does not hold what it should; the text says so."""
 
 
-def verify_release(folder: Path, schema: Schema, levels: Sequence[str], *, any_codes: bool = False) -> list[str]:
+def verify_release(
+    folder: Path, schema: Schema, levels: Sequence[str], *, any_codes: bool = False, intervals: bool = False
+) -> list[str]:
     """Compare the files of a release with each other.
 
     Parameters
@@ -57,6 +59,8 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str], *, any_c
     any_codes : bool
         Whether the configuration had areas of its own: blocks then have codes of any form, and what is published are
         the units of the spine.
+    intervals : bool
+        Whether each count of tabulation and tables has one.
 
     Returns
     -------
@@ -79,13 +83,18 @@ def verify_release(folder: Path, schema: Schema, levels: Sequence[str], *, any_c
         # A release may do without records; its manifest then lists none.
         if (folder / MICRODATA).exists():
             checks.append(partial(_check_records, db, folder, schema, codes, sorted_counts, spine.names))
-        if not any_codes:
-            try:
-                kinds = _kinds(folder, spine, blocks)
-            except InputError as error:
-                return [*_faults(checks), str(error)]
-            checks += [partial(_check_tabulation, db, folder, schema, kind) for kind in kinds.values()]
-            checks += [partial(_check_table, db, folder, table, kinds) for table in tables_of(schema)]
+        if any_codes:
+            units = _units(spine, blocks) if intervals else ()
+            checks += [partial(_check_tabulation, db, folder, schema, unit, intervals=True) for unit in units]
+            return _faults(checks)
+        try:
+            kinds = _kinds(folder, spine, blocks)
+        except InputError as error:
+            return [*_faults(checks), str(error)]
+        checks += [partial(_check_tabulation, db, folder, schema, kind, intervals=intervals) for kind in kinds.values()]
+        checks += [partial(_check_table, db, folder, table, kinds) for table in tables_of(schema)]
+        if intervals:
+            checks += [partial(_check_intervals, db, folder, table, kinds) for table in tables_of(schema)]
         return _faults(checks)
 
 
@@ -114,10 +123,15 @@ def _check_level(
 
 
 def _counts_by_label(
-    db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, labels: Sequence[str]
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    name: str,
+    schema: Schema,
+    labels: Sequence[str],
+    more: Sequence[str] = (),
 ) -> Histogram:
     """Counts of units that are named by texts, in the order of these."""
-    source = f"{_source(db, folder, name, schema)} {_join_labels(db, labels, 'geounit')}"
+    source = f"{_source(db, folder, name, schema, more)} {_join_labels(db, labels, 'geounit')}"
     return _histogram(db, name, source, _PLACE, schema, len(labels))
 
 
@@ -138,15 +152,15 @@ class _Kind:
 
     areas: Areas
     counts: Histogram
+    codes: Ints | None
+    """Identifiers as numbers, in order; None where they are other texts, or in another order."""
 
-    @property
-    def codes(self) -> Ints | None:
-        """Identifiers as numbers, in order; None where they are other texts."""
-        labels = self.areas.labels
-        lengths = np.char.str_len(labels)
-        if not np.char.isdigit(labels).all() or bool((lengths != lengths[:1]).any()):
-            return None
-        return np.asarray(labels.astype(np.int64))
+
+def _codes(labels: Texts) -> Ints | None:
+    lengths = np.char.str_len(labels)
+    if not np.char.isdigit(labels).all() or bool((lengths != lengths[:1]).any()):
+        return None
+    return np.asarray(labels.astype(np.int64))
 
 
 def _kinds(folder: Path, spine: WrittenSpine, blocks: Histogram) -> dict[str, _Kind]:
@@ -160,17 +174,66 @@ def _kinds(folder: Path, spine: WrittenSpine, blocks: Histogram) -> dict[str, _K
     areas = read_published(folder, nation=spine.tree.names[0] == ROOT).areas(spine.block)
     if bool((areas[0].index < 0).any()):
         raise InputError(f"{folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")
-    return {kind.name: _Kind(kind, counts) for kind, counts in sum_to_areas(blocks, areas)}
+    return {kind.name: _Kind(kind, counts, _codes(kind.labels)) for kind, counts in sum_to_areas(blocks, areas)}
 
 
-def _check_tabulation(db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, kind: _Kind) -> None:
+def _units(spine: WrittenSpine, blocks: Histogram) -> Iterator[_Kind]:
+    """The units of each geolevel as published areas, with the counts they should have."""
+    tree = spine.tree
+    for level, (name, labels) in enumerate(zip(tree.names, [*spine.labels, spine.block_labels()], strict=True)):
+        index = tree.ancestors(level)
+        yield _Kind(
+            Areas(name, texts(labels), index.astype(np.int64), ""), blocks.sum_to(index, tree.units(level)), None
+        )
+
+
+def _check_tabulation(
+    db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, kind: _Kind, *, intervals: bool
+) -> None:
     """Compare a kind of published geography with the blocks."""
     file = f"{TABULATION}/{kind.areas.name}"
+    more = BOUNDS if intervals else ()
     if (codes := kind.codes) is not None:
-        found = _counts_by_code(db, folder, file, schema, codes, kind.areas.labels.itemsize)
+        found = _counts_by_code(db, folder, file, schema, codes, kind.areas.labels.itemsize, more)
     else:
-        found = _counts_by_label(db, folder, file, schema, _texts(kind.areas.labels))
+        found = _counts_by_label(db, folder, file, schema, _texts(kind.areas.labels), more)
     _agree(found, kind.counts, file)
+    if intervals:
+        _check_bounds(db, file, _source(db, folder, file, schema, more), [("count", *BOUNDS)])
+
+
+def _check_bounds(db: duckdb.DuckDBPyConnection, file: str, source: str, numbers: Iterable[tuple[str, ...]]) -> None:
+    """Refuse bounds that are no whole numbers, not in order or below 0, or whose margin is not that of the count."""
+    wrong = " OR ".join(
+        f"NOT coalesce({lower} >= 0 AND {lower} <= {upper} AND "
+        f"{margin} = greatest({upper} - {count}, {count} - {lower}), false)"
+        for count, lower, upper, margin in ([f"TRY_CAST({named(name)} AS BIGINT)" for name in four] for four in numbers)
+    )
+    with unreadable(_FaultError(f"{file} is not readable as a table of a release")):
+        ((odd,),) = db.execute(f"SELECT count(*) FROM {source} WHERE {wrong}").fetchall()
+    if odd:
+        raise _FaultError(
+            f"{file} has intervals whose ends are not in order from 0 on, or whose MOE is not that of the count, in "
+            f"{odd:,} rows"
+        )
+
+
+def _check_intervals(
+    db: duckdb.DuckDBPyConnection, folder: Path, table: RedistrictingTable, kinds: Mapping[str, _Kind]
+) -> None:
+    """Compare the intervals of a published table with it: the same areas, and bounds that go with the counts."""
+    file = f"{TABLES}/{table.name}{INTERVALS_OF}.csv"
+    area = ("SUMLEV", "GEOCODE")
+    counted = _open(folder / TABLES / f"{table.name}.csv", (*area, *table.variables))
+    source = _open(folder / file, (*area, *table.ends))
+    areas = sum(kind.areas.number for kind in kinds.values())
+    with unreadable(_FaultError(f"{file} is not readable as a table of a release")):
+        ((rows, met),) = db.execute(f"""SELECT (SELECT count(*) FROM {source}), count(DISTINCT (SUMLEV, GEOCODE))
+            FROM {source} WHERE (SUMLEV, GEOCODE) IN (SELECT (SUMLEV, GEOCODE) FROM {counted})""").fetchall()
+    if (rows, met) != (areas, areas):
+        raise _FaultError(f"{file} does not have each area of {table.name} once")
+    numbers = [(variable, *(f"{variable}_{end}" for end in BOUNDS)) for variable in table.variables]
+    _check_bounds(db, file, f"({source} JOIN {counted} USING (SUMLEV, GEOCODE))", numbers)
 
 
 def _texts(labels: Texts) -> list[str]:
@@ -273,10 +336,16 @@ def _check_table(
 
 
 def _counts_by_code(
-    db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, codes: Ints, width: int
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    name: str,
+    schema: Schema,
+    codes: Ints,
+    width: int,
+    more: Sequence[str] = (),
 ) -> Histogram:
     """Counts of areas that are named by digits; `codes` are in order."""
-    source = _source(db, folder, name, schema)
+    source = _source(db, folder, name, schema, more)
     return _histogram(db, name, source, _code(width), schema, len(codes), codes)
 
 
@@ -320,9 +389,9 @@ def _agree(found: Histogram, expected: Histogram, name: str) -> None:
         raise _FaultError(f"{name} does not agree with the counts of the blocks")
 
 
-def _source(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema) -> str:
-    """SQL for a table of counts, all columns text."""
-    columns = ("geounit", *schema.names, "count")
+def _source(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, more: Sequence[str] = ()) -> str:
+    """SQL for a table of counts with more columns, all columns text."""
+    columns = ("geounit", *schema.names, "count", *more)
     paths = [path for path in (folder / f"{name}.csv", folder / f"{name}.parquet") if path.is_file()]
     if len(paths) != 1:
         raise _FaultError(f"{name} is missing, or there both as CSV and as Parquet")

@@ -5,7 +5,6 @@ It reads what a release and the public lists hold, and coins of its own (docs/to
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from yupana.arrays import Ints
 from yupana.geography.spine import Spine
@@ -19,9 +18,6 @@ from yupana.topdown.draws import unkept
 from yupana.topdown.estimate import estimate_counts, measured, premises_of
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import kept_areas, known_totals
-
-REPLICATES: Final = 25
-"""So many suffice (Ashmead et al. 2024, who tried 25, 50, 75 and 100)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
