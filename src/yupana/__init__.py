@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         spine_distances,
         suppress,
         synthesize,
+        topdown_intervals,
         validate,
         write_pl,
     )
@@ -109,6 +110,7 @@ __all__ = [
     "suppress",
     "synthesize",
     "topdown",
+    "topdown_intervals",
     "validate",
     "write_pl",
 ]

@@ -1183,6 +1183,76 @@ def estimate_measurements(
 
 
 @checked
+def topdown_intervals(
+    release: "Release | Place",
+    out: Place,
+    *,
+    method: IntervalMethod | None = None,
+    replicates: int | None = None,
+    confidence: Exact | None = None,
+    noisy_measurements: Place | None = None,
+    nmf: Place | None = None,
+    overwrite: bool = False,
+    progress: Listener | bool = False,
+) -> "Release":
+    """Write a release of TopDown again with an interval for every count of its tabulation and tables.
+
+    It is made of the release alone, or of its noisy measurements, so it costs no privacy.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+    out : str or Path
+        A folder that does not exist or is empty.
+    method : "least-squares" or "monte-carlo"
+        If it is not given, least squares where measurements are given, else Monte Carlo.
+    replicates : int, optional
+        Of Monte Carlo: how often the published counts are estimated again; 25 if not given.
+    confidence : Fraction, float or str
+        Of each interval; that of the release's margins if not given.
+    noisy_measurements, nmf : str or Path, optional
+        The noisy measurements of the run that made the release, as tables or as noisy measurement files; either.
+    overwrite, progress
+        As of `run`.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ConfigError
+        If what is asked does not go together.
+    InputError, OutputError
+        If the release is none of TopDown or was changed, measurements are of another run, or ``out`` cannot be used.
+
+    Source
+    ------
+    docs/topdown-intervals.md
+    """
+    from yupana.estimate.release_intervals import IntervalRequest, publish_intervals
+    from yupana.progress import Stopwatch
+
+    whole_number("replicates", replicates)
+    request = IntervalRequest(
+        release=_folder(release),
+        out=path_of("out", out),
+        method=method,
+        replicates=replicates,
+        confidence=None if confidence is None else confidence_of(confidence),
+        noisy_measurements=path_if_given("noisy_measurements", noisy_measurements),
+        nmf=path_if_given("nmf", nmf),
+        overwrite=overwrite,
+    )
+    made = path_of("out", out).absolute()
+    with listening(progress, "topdown intervals") as tell:
+        publish_intervals(
+            request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
+        )
+    return open_release(made)
+
+
+@checked
 def combine_coterminous(
     release: "Release | Place",
     reference: Place,

@@ -85,6 +85,10 @@ EXAMPLES: Final = {
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
     "topdown estimate": ("yupana topdown estimate measured estimated --dataset US_Unit_PL_PROD",),
     "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),
+    "topdown intervals": (
+        "yupana topdown intervals counts counts-intervals --replicates 5",
+        "yupana topdown intervals counts counts-95 --noisy-measurements measurements --confidence 95%",
+    ),
     "topdown pl": ("yupana topdown pl whole pl",),
     "tables init": (MADE_BY["homes.toml"],),
     "tables schema": ("yupana tables schema > tables.schema.json",),

@@ -243,6 +243,22 @@ def _add_pl(verb: argparse.ArgumentParser, _: Listing) -> None:
     verb.add_argument("--json", action="store_true", help="print the manifest")
 
 
+def _add_intervals(verb: argparse.ArgumentParser, _: Listing) -> None:
+    verb.add_argument("release", type=Path, metavar="RELEASE", help="of TopDown")
+    verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
+    text = "(least-squares where measurements are given, else monte-carlo)"
+    verb.add_argument("--method", choices=[method for method in INTERVAL_METHODS if method != "none"], help=text)
+    text = f"of Monte Carlo: runs on the published counts ({REPLICATES})"
+    verb.add_argument("--replicates", type=count, metavar="N", help=text)
+    text = "(that of the release's margins)"
+    verb.add_argument("--confidence", type=confidence_level, metavar="C", help=text)
+    text = "those of the run that made the release, for least squares"
+    verb.add_argument("--noisy-measurements", type=Path, metavar="DIR", help=text)
+    verb.add_argument("--nmf", type=Path, metavar="DIR", help="the same as noisy measurement files")
+    verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
+    verb.add_argument("--json", action="store_true", help="print the manifest")
+
+
 def _add_from_files(verb: argparse.ArgumentParser, listing: Listing) -> None:
     text = "a folder of noisy measurement files (docs/noisy-measurement-files.md)"
     verb.add_argument("files", type=Path, metavar="NMF", help=text)
@@ -411,6 +427,10 @@ def _from_files(_: str, options: argparse.Namespace) -> None:
     print_release(options, release)
 
 
+def _intervals(_: str, options: argparse.Namespace) -> None:
+    print_release(options, yupana.topdown_intervals(**given(yupana.topdown_intervals, options), progress=True))
+
+
 VERBS: Final = (
     Verb("validate", "check the records; the report is confidential", _add_validate, _validate),
     Verb("plan", "what a run would measure, and what it costs; needs no data", _add_plan, _plan),
@@ -435,6 +455,13 @@ VERBS: Final = (
         _add_estimate,
         _estimate,
         "estimate",
+    ),
+    Verb(
+        "intervals",
+        "the same release with an interval for every count, from itself or from its noisy measurements",
+        _add_intervals,
+        _intervals,
+        "intervals",
     ),
     Verb("pl", "write the files of P.L. 94-171 from releases of persons and housing units", _add_pl, _pl, "pl"),
     Verb(

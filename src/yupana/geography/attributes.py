@@ -10,9 +10,16 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
 from yupana.files.delimited import first_repeated, open_delimited, positions
 from yupana.geography.blocks import Reference
+from yupana.geography.kinds import BLOCK_WIDTH
+from yupana.release.lines import ROWS_AT_ONCE, digits, whole, write_header, write_lines
 
 QUARTERS_COLUMNS: Final = tuple(f"gq{kind}" for kind in range(1, 8))
 """Facilities: correctional, juvenile, nursing, other institutions, college, military, other."""
+
+FACILITIES: Final = "group_quarters.csv"
+"""The file of what stands in each block, beside the records and in releases."""
+
+FACILITY_COLUMNS: Final = ("block", "housing_units", *QUARTERS_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +46,7 @@ def read_attributes(path: Path, reference: Reference) -> Attributes:
     InputError
         If the file is no such table, or blocks are missing, unknown or listed twice.
     """
-    at, facilities = _read_rows(path, reference)
+    at, facilities = _read_rows(path, reference.block)
     if len(at) < len(reference.block):
         missing = np.delete(reference.block, at)
         raise InputError(
@@ -49,8 +56,14 @@ def read_attributes(path: Path, reference: Reference) -> Attributes:
     return attributes_of(facilities[np.argsort(at)])
 
 
-def read_facilities(path: Path, reference: Reference) -> Ints:
+def read_facilities(path: Path, blocks: Ints) -> Ints:
     """Read block attributes as numbers; a block without a row has zeros.
+
+    Parameters
+    ----------
+    path : Path
+    blocks : ndarray of int64, shape (blocks,)
+        16 digits as a number, in order.
 
     Returns
     -------
@@ -62,8 +75,8 @@ def read_facilities(path: Path, reference: Reference) -> Ints:
     InputError
         If the file is no such table, or blocks are unknown or listed twice.
     """
-    at, facilities = _read_rows(path, reference)
-    found = np.zeros((len(reference.block), facilities.shape[1]), dtype=np.int64)
+    at, facilities = _read_rows(path, blocks)
+    found = np.zeros((len(blocks), facilities.shape[1]), dtype=np.int64)
     found[at] = facilities
     return found
 
@@ -75,9 +88,27 @@ def attributes_of(facilities: Ints) -> Attributes:
     return Attributes(np.asarray(stands.any(axis=1)), np.asarray(stands[:, 1:] @ bits, dtype=np.int32))
 
 
-def _read_rows(path: Path, reference: Reference) -> tuple[Ints, Ints]:
-    """Positions of the listed blocks in the reference, and what stands in each, of shape (rows, 8)."""
-    with open_delimited(path, ("block", "housing_units", *QUARTERS_COLUMNS)) as file:
+def write_facilities(path: Path, blocks: Ints, facilities: Ints) -> int:
+    """Write block attributes as `read_facilities` reads them, blocks in order; return the number of rows.
+
+    Parameters
+    ----------
+    path : Path
+    blocks : ndarray of int64, shape (blocks,)
+    facilities : ndarray of int64, shape (blocks, 8)
+    """
+    order = np.argsort(blocks)
+    with path.open("wb") as file:
+        write_header(file, FACILITY_COLUMNS)
+        for start in range(0, len(order), ROWS_AT_ONCE):
+            part = order[start : start + ROWS_AT_ONCE]
+            write_lines(file, [digits(blocks[part], BLOCK_WIDTH), *map(whole, facilities[part].T)])
+    return len(order)
+
+
+def _read_rows(path: Path, blocks: Ints) -> tuple[Ints, Ints]:
+    """Positions of the listed blocks among all, and what stands in each, of shape (rows, 8)."""
+    with open_delimited(path, FACILITY_COLUMNS) as file:
         block = file.digits("block", 16)
         if repeated := first_repeated(block):
             raise file.fault(
@@ -85,12 +116,12 @@ def _read_rows(path: Path, reference: Reference) -> tuple[Ints, Ints]:
                 "block",
                 f"block {block[repeated[1]]:016d} is listed twice; first in line {file.line(repeated[0])}",
             )
-        at = positions(block, reference.block)
+        at = positions(block, blocks)
         unknown = np.flatnonzero(at < 0)
         if len(unknown):
             row = int(unknown[0])
             raise file.fault(row, "block", f"block {block[row]:016d} is not in the reference file")
-        return at, np.stack([file.counts(name) for name in ("housing_units", *QUARTERS_COLUMNS)], axis=1)
+        return at, np.stack([file.counts(name) for name in FACILITY_COLUMNS[1:]], axis=1)
 
 
 def check_counties(reference: Reference, live: Flags, path: Path) -> None:

@@ -48,10 +48,26 @@ def read_given(folder: Path) -> Given:
     files, wrong = read_checked(folder)
     if wrong or files is None:
         raise InputError("\n".join([f"the spine {folder} cannot be used:", *(f"  {fault}" for fault in wrong)]))
-    return Given(_ordered(folder, *files), {name: checksum(folder / name) for name in (BLOCKS, GEOUNITS, MANIFEST)})
+    return Given(
+        ordered_spine(folder, *files), {name: checksum(folder / name) for name in (BLOCKS, GEOUNITS, MANIFEST)}
+    )
 
 
-def _ordered(folder: Path, written: WrittenSpine, shares: WrittenShares) -> Spine:
+def ordered_spine(folder: Path, written: WrittenSpine, shares: WrittenShares) -> Spine:
+    """The spine that files tell, its units in the order in which they are listed there.
+
+    Parameters
+    ----------
+    folder : Path
+        For messages.
+    written : WrittenSpine
+    shares : WrittenShares
+
+    Raises
+    ------
+    InputError
+        If a unit is not called by digits.
+    """
     names = written.tree.names
     units = [written.tree.ancestors(level) for level in range(len(names))]
     rows = [row[unit] for row, unit in zip(shares.row, units, strict=True)]

@@ -13,7 +13,9 @@ from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows
 from yupana.files.regular import must_be_regular
 from yupana.release.tables import ReleaseTable
 
-_WHOLE: Final = re.compile(r"COUNT|count|value|children|osed|GROUPS|[PH]\d{7}(_LOWER|_UPPER|_MOE)?")
+_WHOLE: Final = re.compile(
+    r"COUNT|count|value|children|osed|GROUPS|housing_units|gq[1-7]|[PH]\d{7}(_LOWER|_UPPER|_MOE)?"
+)
 _REAL: Final = re.compile(
     r"(VARIANCE|MOE|variance|moe|lower|upper|LOWER|UPPER|NOISY|ESTIMATE|COVERAGE|SHARE|mae|rmse|bias)"
     r"|(EXPECTED|EXPERIMENTAL)_MOE\w*|\w+_BIAS|(RATIO|PRED|VARIANCE|MOE_NOISY|COUNT_NOISY)_\w+"

@@ -50,6 +50,17 @@ class IntervalTerms:
         return {"method": self.method, "confidence": str(self.confidence), **of_method}
 
 
+NO_INTERVALS: Final = "counts have no intervals"
+
+
+def no_intervals(answers: int) -> str:
+    """What is remarked of a release of a plan that is too large for them to be the default."""
+    return (
+        f"{NO_INTERVALS}: the plan has {answers:,} noisy answers, and above {MOST_ANSWERS:,} they are made on demand; "
+        "`yupana topdown intervals RELEASE OUT` makes them"
+    )
+
+
 def check_replicates(method: IntervalMethod | None, replicates: int | None) -> None:
     """Refuse numbers of replicates that mean nothing.
 

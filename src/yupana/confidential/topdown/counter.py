@@ -18,6 +18,7 @@ from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
 from yupana.errors import ConfigError
 from yupana.files.regular import real
+from yupana.geography.attributes import FACILITIES, write_facilities
 from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.geography.names import AreaNames, read_names
 from yupana.geography.published import Areas
@@ -38,7 +39,7 @@ from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
 from yupana.topdown.exact_intervals import ExactIntervals
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.interval_terms import MOST_ANSWERS, REPLICATES, IntervalTerms, check_replicates, default_method
+from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_replicates, default_method, no_intervals
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
@@ -265,10 +266,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         }
         remarks = [one.remark for one in world.assignments if one.remark]
         if measured.estimated is not None and request.intervals is None and terms.method == "none":
-            remarks.append(
-                f"counts have no intervals: the plan has {records.spending.answers:,} noisy answers, and above "
-                f"{MOST_ANSWERS:,} they are made on demand; `yupana topdown intervals RELEASE OUT` makes them"
-            )
+            remarks.append(no_intervals(records.spending.answers))
         if remarks:
             parameters["remarks"] = remarks
         others: dict[str, Any] = {"system": SYSTEM}
@@ -348,6 +346,10 @@ def _write_counts(
         f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
         f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
     }
+    if records.config.group_quarters and world.facilities is not None:
+        # What bounds the counts; without it nobody could make replicates of the release.
+        path = f"{SPINE}/{FACILITIES}"
+        rows[path] = write_facilities(folder / path, world.spine.blocks, world.facilities)
     return rows | write_outputs(
         folder,
         world.spine,

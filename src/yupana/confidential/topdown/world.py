@@ -19,7 +19,7 @@ from yupana.confidential.tabulate.histograms import (
 from yupana.confidential.topdown.records import read_described_counts
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
-from yupana.geography.attributes import attributes_of, read_facilities
+from yupana.geography.attributes import FACILITIES, attributes_of, read_facilities
 from yupana.geography.blocks import Reference
 from yupana.geography.build import make
 from yupana.geography.given import read_given
@@ -40,8 +40,6 @@ from yupana.topdown.invariants import Kept, kept_areas
 
 GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
 """Names the reference file may have; the second is that of the Bureau's."""
-
-FACILITIES: Final = "group_quarters.csv"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -157,7 +155,7 @@ def _facilities(configuration: Configuration, data: Path, reference: Reference, 
     """
     listed = data / FACILITIES
     if listed.exists():
-        facilities = read_facilities(listed, reference)
+        facilities = read_facilities(listed, reference.block)
         _require_types(configuration, listed, reference, facilities)
         return facilities
     needs = [

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -39,6 +39,8 @@ _WIDTHS: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
 """Digits of a block that name the published area of a geolevel."""
 
 _DECIMALS: Final = 6
+
+_MAY_CHANGE: Final = frozenset({"intervals", "remarks"})
 
 COVERED: Final = (
     "of the true count, over the draw of the noise: of unbiased least-squares estimates from all noisy measurements, "
@@ -294,8 +296,7 @@ def open_tree(release: Release, noisy: Path) -> TreeMeasurements:
     measurements = open_release(noisy)
     if measurements.product != NOISY:
         raise OutputError(f"{noisy} does not hold noisy measurements; name the folder that topdown run wrote them to")
-    same = ("product", "created", "plan", "parameters")
-    if any(measurements.manifest.get(key) != release.manifest.get(key) for key in same):
+    if _run_of(measurements) != _run_of(release):
         raise OutputError(f"{noisy} holds the measurements of another run than {release.folder}")
     schema, levels = schema_of(release)
     # The manifest lists the spine; without it, nobody can say which geounits add up to which.
@@ -306,6 +307,13 @@ def open_tree(release: Release, noisy: Path) -> TreeMeasurements:
     spine = read_spine(release.folder / SPINE, levels, any_codes=any_codes)
     labels = (*spine.labels, spine.block_labels())
     return TreeMeasurements(release, measurements, schema, levels, spine, labels)
+
+
+def _run_of(release: Release) -> list[Any]:
+    """What tells runs apart; intervals may have been added to a release afterwards."""
+    told = dict(release.manifest)
+    parameters = {name: value for name, value in told.get("parameters", {}).items() if name not in _MAY_CHANGE}
+    return [told.get("product"), told.get("created"), told.get("plan"), parameters]
 
 
 def must_be_of_topdown(release: Release) -> None:

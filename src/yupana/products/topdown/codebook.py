@@ -87,6 +87,8 @@ _OTHERS: Final = {
     "children": Label("How many geounits it is divided into", type="integer"),
     "share": Label("Share of the budget along a path", "A fraction, such as 1/8."),
     "bypassed": Label("Whether it is bypassed", type="boolean"),
+    "housing_units": Label("Housing units", type="integer"),
+    **{f"gq{kind}": Label(f"Group quarters: {name}", type="integer") for kind, name in enumerate(_QUARTERS, 1)},
     "count": Label("Count", "Non-negative and consistent; without noise if the release has none.", "integer"),
     "estimate": Label("Estimate", "Of the measurements, before non-negativity and rounding.", "number"),
     "variance": Label("Variance of the estimate", type="number"),
@@ -130,6 +132,8 @@ def described(config: Configuration, table: str) -> Described:
     if table == MICRODATA.removesuffix(".csv"):
         of = "person" if counts_persons(config.schema) else "unit that is counted"
         return f"One record for each {of}", columns
+    if folder == "spine" and name == "group_quarters":
+        return "Housing units and group quarters of each block, which bound the counts", columns
     if folder == "spine":
         columns |= {level: Label(f"Geounit of {level} that the block lies in") for level in config.shares}
     return f"{_FOLDERS[folder]}: {name}", columns

@@ -15,10 +15,21 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.errors import InputError
 from yupana.files.database import named, open_database, quoted, unreadable
-from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
+from yupana.files.delimited import NO_SEPARATOR, csv_rows, positions
 from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, read_published
 from yupana.geography.settings import ROOT
+from yupana.products.topdown.count_files import (
+    PLACE,
+    CountFileError,
+    cell_of,
+    counts_by_code,
+    counts_by_label,
+    join_labels,
+    levels_in,
+    open_text,
+    source_of,
+)
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
@@ -39,10 +50,6 @@ _EPNUM: Final = (31, 41)
 """Where EPNUM and the separator after it begin and end in a record of a person."""
 
 _AREAS_AT_ONCE: Final = 1 << 16
-
-
-class _FaultError(Exception):
-    """A file that does not hold what it should; the text says so."""
 
 
 def verify_release(
@@ -73,10 +80,10 @@ def verify_release(
             codes, place = _sorted(spine.block)
             of_blocks = f"{COUNTS}/{levels[-1]}"
             if any_codes:
-                sorted_counts = _counts_by_label(db, folder, of_blocks, schema, spine.names)
+                sorted_counts = counts_by_label(db, folder, of_blocks, schema, spine.names)
             else:
-                sorted_counts = _counts_by_code(db, folder, of_blocks, schema, codes, 16)
-        except (InputError, _FaultError) as error:
+                sorted_counts = counts_by_code(db, folder, of_blocks, schema, codes, 16)
+        except (InputError, CountFileError) as error:
             return [str(error)]
         blocks = sorted_counts.sum_to(place, len(place))
         checks = [partial(_check_level, db, folder, schema, spine, level, blocks) for level in range(len(levels) - 1)]
@@ -103,7 +110,7 @@ def _faults(checks: Iterable[Callable[[], None]]) -> list[str]:
     for check in checks:
         try:
             check()
-        except _FaultError as error:
+        except CountFileError as error:
             wrong.append(str(error))
     return wrong
 
@@ -118,32 +125,8 @@ def _check_level(
     db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, spine: WrittenSpine, level: int, blocks: Histogram
 ) -> None:
     name = f"{COUNTS}/{spine.tree.names[level]}"
-    counts = _counts_by_label(db, folder, name, schema, spine.labels[level])
+    counts = counts_by_label(db, folder, name, schema, spine.labels[level])
     _agree(counts, blocks.sum_to(spine.tree.ancestors(level), spine.tree.units(level)), name)
-
-
-def _counts_by_label(
-    db: duckdb.DuckDBPyConnection,
-    folder: Path,
-    name: str,
-    schema: Schema,
-    labels: Sequence[str],
-    more: Sequence[str] = (),
-) -> Histogram:
-    """Counts of units that are named by texts, in the order of these."""
-    source = f"{_source(db, folder, name, schema, more)} {_join_labels(db, labels, 'geounit')}"
-    return _histogram(db, name, source, _PLACE, schema, len(labels))
-
-
-_PLACE: Final = '"its place"'
-
-
-def _join_labels(db: duckdb.DuckDBPyConnection, labels: Sequence[str], column: str) -> str:
-    """SQL that joins the place of each text of a column among labels; no attribute has a name with a space."""
-    db.register("labels_now", {"a label": np.array(labels, dtype=object), "its place": np.arange(len(labels))})
-    db.execute("CREATE OR REPLACE TABLE labels AS SELECT * FROM labels_now")
-    db.unregister("labels_now")
-    return f'LEFT JOIN labels ON "a label" = {column}'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,12 +177,12 @@ def _check_tabulation(
     file = f"{TABULATION}/{kind.areas.name}"
     more = BOUNDS if intervals else ()
     if (codes := kind.codes) is not None:
-        found = _counts_by_code(db, folder, file, schema, codes, kind.areas.labels.itemsize, more)
+        found = counts_by_code(db, folder, file, schema, codes, kind.areas.labels.itemsize, more)
     else:
-        found = _counts_by_label(db, folder, file, schema, _texts(kind.areas.labels), more)
+        found = counts_by_label(db, folder, file, schema, _texts(kind.areas.labels), more)
     _agree(found, kind.counts, file)
     if intervals:
-        _check_bounds(db, file, _source(db, folder, file, schema, more), [("count", *BOUNDS)])
+        _check_bounds(db, file, source_of(db, folder, file, schema, more), [("count", *BOUNDS)])
 
 
 def _check_bounds(db: duckdb.DuckDBPyConnection, file: str, source: str, numbers: Iterable[tuple[str, ...]]) -> None:
@@ -209,10 +192,10 @@ def _check_bounds(db: duckdb.DuckDBPyConnection, file: str, source: str, numbers
         f"{margin} = greatest({upper} - {count}, {count} - {lower}), false)"
         for count, lower, upper, margin in ([f"TRY_CAST({named(name)} AS BIGINT)" for name in four] for four in numbers)
     )
-    with unreadable(_FaultError(f"{file} is not readable as a table of a release")):
+    with unreadable(CountFileError(f"{file} is not readable as a table of a release")):
         ((odd,),) = db.execute(f"SELECT count(*) FROM {source} WHERE {wrong}").fetchall()
     if odd:
-        raise _FaultError(
+        raise CountFileError(
             f"{file} has intervals whose ends are not in order from 0 on, or whose MOE is not that of the count, in "
             f"{odd:,} rows"
         )
@@ -224,14 +207,14 @@ def _check_intervals(
     """Compare the intervals of a published table with it: the same areas, and bounds that go with the counts."""
     file = f"{TABLES}/{table.name}{INTERVALS_OF}.csv"
     area = ("SUMLEV", "GEOCODE")
-    counted = _open(folder / TABLES / f"{table.name}.csv", (*area, *table.variables))
-    source = _open(folder / file, (*area, *table.ends))
+    counted = open_text(folder / TABLES / f"{table.name}.csv", (*area, *table.variables))
+    source = open_text(folder / file, (*area, *table.ends))
     areas = sum(kind.areas.number for kind in kinds.values())
-    with unreadable(_FaultError(f"{file} is not readable as a table of a release")):
+    with unreadable(CountFileError(f"{file} is not readable as a table of a release")):
         ((rows, met),) = db.execute(f"""SELECT (SELECT count(*) FROM {source}), count(DISTINCT (SUMLEV, GEOCODE))
             FROM {source} WHERE (SUMLEV, GEOCODE) IN (SELECT (SUMLEV, GEOCODE) FROM {counted})""").fetchall()
     if (rows, met) != (areas, areas):
-        raise _FaultError(f"{file} does not have each area of {table.name} once")
+        raise CountFileError(f"{file} does not have each area of {table.name} once")
     numbers = [(variable, *(f"{variable}_{end}" for end in BOUNDS)) for variable in table.variables]
     _check_bounds(db, file, f"({source} JOIN {counted} USING (SUMLEV, GEOCODE))", numbers)
 
@@ -261,22 +244,22 @@ def _check_records(
         where, odd = "RTYPE = '2'", "RTYPE <> '2' AND NOT (RTYPE = '4' AND HH_STATUS = '0')"
     else:
         block, columns = "block", ("block", *schema.names)
-        levels = _levels(schema)
+        levels = levels_in(schema)
     source = _open_records(folder, columns)
     if names:
-        block, source = _PLACE, f"{source} {_join_labels(db, names, 'block')}"
+        block, source = PLACE, f"{source} {join_labels(db, names, 'block')}"
     known = " AND ".join(f"{levels[a.name]} BETWEEN 0 AND {a.size - 1}" for a in schema.attributes)
-    cell = f"CASE WHEN {known} THEN {_cell(schema, levels)} END"
+    cell = f"CASE WHEN {known} THEN {cell_of(schema, levels)} END"
     query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,
         sum(CASE WHEN {where} THEN times ELSE 0 END)::BIGINT AS count, count_if(misshapen OR {odd}) AS odd
         FROM {source} GROUP BY 1, 2"""
-    with unreadable(_FaultError(f"{MICRODATA} is not readable as records of a release")):
+    with unreadable(CountFileError(f"{MICRODATA} is not readable as records of a release")):
         found = db.execute(query).fetchnumpy()
     unit, cells, count = (np.asarray(found[name], dtype=np.int64) for name in ("unit", "cell", "count"))
     counted = count > 0
     at = positions(unit[counted], codes)
     if bool(found["odd"].any()) or bool((at < 0).any()) or bool((cells[counted] < 0).any()):
-        raise _FaultError(f"{MICRODATA} has a record of no block of the spine, or with codes that there are not")
+        raise CountFileError(f"{MICRODATA} has a record of no block of the spine, or with codes that there are not")
     _agree(count_entries(at, cells[counted].astype(np.int32), count[counted], len(codes)), blocks, MICRODATA)
 
 
@@ -285,7 +268,7 @@ def _open_records(folder: Path, columns: Sequence[str]) -> str:
 
     Lines are grouped as they are: few fields have to be told apart then.
     """
-    _open(folder / MICRODATA, columns)
+    open_text(folder / MICRODATA, columns)
     line, fields = "line", list(columns)
     if fields == list(PERSON_COLUMNS):
         fields.remove("EPNUM")
@@ -302,81 +285,37 @@ def _check_table(
 ) -> None:
     """Compare a published table with the counts of all kinds of areas; those without people stand there, too."""
     file = f"{TABLES}/{table.name}.csv"
-    source = _open(folder / file, ("SUMLEV", "GEOCODE", *table.variables))
+    source = open_text(folder / file, ("SUMLEV", "GEOCODE", *table.variables))
     numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
-    with unreadable(_FaultError(f"{file} is not readable as a table of a release")):
+    with unreadable(CountFileError(f"{file} is not readable as a table of a release")):
         db.execute(f"CREATE OR REPLACE TABLE published AS SELECT SUMLEV, GEOCODE, {numbers} FROM {source}")
     levels = levels_of(kinds)
     (strange,) = db.execute(
         f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(quoted, levels.values()))})"
     ).fetchall()[0]
     if strange:
-        raise _FaultError(f"{file} has a summary level that there is not")
+        raise CountFileError(f"{file} has a summary level that there is not")
     for name, level in levels.items():
         kind = kinds[name]
         chosen = f"FROM published WHERE SUMLEV = {quoted(level)}"
         if (known := kind.codes) is None:
             known = np.arange(kind.areas.number)
-            join = _join_labels(db, _texts(kind.areas.labels), "GEOCODE")
-            rows = f"SELECT * EXCLUDE (GEOCODE), {_PLACE} AS code FROM (SELECT * {chosen}) {join}"
+            join = join_labels(db, _texts(kind.areas.labels), "GEOCODE")
+            rows = f"SELECT * EXCLUDE (GEOCODE), {PLACE} AS code FROM (SELECT * {chosen}) {join}"
         else:
             # The 15 digits of the Bureau leave out that of the block group, which the block repeats.
             known = known if name != "block" else known // 10**5 * 10**4 + known % 10**4
             rows = f"SELECT * EXCLUDE (GEOCODE), TRY_CAST(GEOCODE AS BIGINT) AS code {chosen}"
         found = db.execute(f"SELECT coalesce(code, -1) AS code FROM ({rows}) ORDER BY 1").fetchnumpy()["code"]
         if not np.array_equal(np.asarray(found, dtype=np.int64), known):
-            raise _FaultError(f"{file} does not have each area of summary level {level} once")
+            raise CountFileError(f"{file} does not have each area of summary level {level} once")
         for first in range(0, len(known), _AREAS_AT_ONCE):
             last = min(first + _AREAS_AT_ONCE, len(known))
             part = db.execute(f"""SELECT {", ".join(table.variables)} FROM ({rows})
                 WHERE code BETWEEN {known[first]} AND {known[last - 1]} ORDER BY code""").fetchnumpy()
             values = table.tabulate(kind.counts, first, last)
             if any(not np.array_equal(part[name], values[:, i]) for i, name in enumerate(table.variables)):
-                raise _FaultError(f"{file} does not agree with {TABULATION}/{name}")
-
-
-def _counts_by_code(
-    db: duckdb.DuckDBPyConnection,
-    folder: Path,
-    name: str,
-    schema: Schema,
-    codes: Ints,
-    width: int,
-    more: Sequence[str] = (),
-) -> Histogram:
-    """Counts of areas that are named by digits; `codes` are in order."""
-    source = _source(db, folder, name, schema, more)
-    return _histogram(db, name, source, _code(width), schema, len(codes), codes)
-
-
-def _code(width: int) -> str:
-    return f"CASE WHEN length(geounit) = {width} THEN TRY_CAST(geounit AS BIGINT) END"
-
-
-def _histogram(
-    db: duckdb.DuckDBPyConnection,
-    name: str,
-    source: str,
-    unit: str,
-    schema: Schema,
-    units: int,
-    codes: Ints | None = None,
-) -> Histogram:
-    cell = _cell(schema, _levels(schema))
-    with unreadable(_FaultError(f"{name} is not readable as a table of a release")):
-        found = db.execute(f"""SELECT coalesce({unit}, -1) AS unit, coalesce({cell}, -1) AS cell,
-            coalesce(TRY_CAST("count" AS BIGINT), -1) AS "count" FROM {source}""").fetchnumpy()
-    place, cells, count = (np.asarray(found[column], dtype=np.int64) for column in ("unit", "cell", "count"))
-    if codes is not None:
-        place = positions(place, codes)
-    if bool((place < 0).any()):
-        raise _FaultError(f"{name} has a geounit that the blocks of the spine do not have")
-    if bool((cells < 0).any()) or bool((count <= 0).any()):
-        raise _FaultError(f"{name} has a row outside the schema, or a count that is no whole number above 0")
-    counts = count_entries(place, cells.astype(np.int32), count, units)
-    if len(counts.counts) < len(count):
-        raise _FaultError(f"{name} has a cell of a geounit twice")
-    return counts
+                raise CountFileError(f"{file} does not agree with {TABULATION}/{name}")
 
 
 def _agree(found: Histogram, expected: Histogram, name: str) -> None:
@@ -386,51 +325,4 @@ def _agree(found: Histogram, expected: Histogram, name: str) -> None:
         and np.array_equal(found.counts, expected.counts)
     )
     if not same:
-        raise _FaultError(f"{name} does not agree with the counts of the blocks")
-
-
-def _source(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, more: Sequence[str] = ()) -> str:
-    """SQL for a table of counts with more columns, all columns text."""
-    columns = ("geounit", *schema.names, "count", *more)
-    paths = [path for path in (folder / f"{name}.csv", folder / f"{name}.parquet") if path.is_file()]
-    if len(paths) != 1:
-        raise _FaultError(f"{name} is missing, or there both as CSV and as Parquet")
-    if paths[0].suffix == ".csv":
-        return _open(paths[0], columns)
-    rows = parquet_rows(paths)
-    with unreadable(_FaultError(f"{name} is not readable as a table of a release")):
-        found = list(column_types(db, rows))
-    if found != list(columns):
-        raise _FaultError(f"{name} must have the columns {', '.join(columns)}")
-    return f"(SELECT COLUMNS(*)::VARCHAR FROM {rows})"
-
-
-def _open(path: Path, columns: Sequence[str]) -> str:
-    """SQL for a text file with these columns, all text."""
-    try:
-        header = read_header(path, separators="|", quote="").names
-    except (OSError, ValueError):
-        raise _FaultError(f"{path.name} is missing or not readable") from None
-    if header != tuple(columns):
-        raise _FaultError(f"{path.name} must have the columns {', '.join(columns)}")
-    return csv_rows(path, columns)
-
-
-def _levels(schema: Schema) -> dict[str, str]:
-    """SQL for the number of each attribute's level, from its label; NULL for no label of the schema."""
-    found = {}
-    for attribute in schema.attributes:
-        name = named(attribute.name)
-        if attribute.labels == tuple(map(str, range(attribute.size))):
-            number = f"TRY_CAST({name} AS INTEGER)"
-            found[attribute.name] = f"CASE WHEN {number} BETWEEN 0 AND {attribute.size - 1} THEN {number} END"
-        else:
-            found[attribute.name] = f"(list_position([{', '.join(map(quoted, attribute.labels))}], {name}) - 1)"
-    return found
-
-
-def _cell(schema: Schema, levels: Mapping[str, str]) -> str:
-    cell = "0"
-    for attribute in schema.attributes:
-        cell = f"({cell} * {attribute.size} + {levels[attribute.name]})"
-    return cell
+        raise CountFileError(f"{name} does not agree with the counts of the blocks")

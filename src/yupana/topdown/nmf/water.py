@@ -68,6 +68,14 @@ def tabulated(spine: Spine, counts: Histogram) -> tuple[Spine, Histogram, dict[s
     return _without(renamed, stays), kept, {name: MOVED[name] for *_, name in there}
 
 
+def published_in(blocks: Ints) -> Ints:
+    """The block that the counts of each block are published in: another one for some that lie in water."""
+    found = blocks.copy()
+    for source, target in MOVED.items():
+        found[found == _sixteen(source)] = _sixteen(target)
+    return found
+
+
 def _sixteen(block: str) -> int:
     """The digits of a block with that of its block group, which the number of the block repeats."""
     return int(block[:12] + block[11:])
