@@ -24,7 +24,7 @@ def arguments(tmp_path: Path, *options: str) -> list[str]:
     if not data.exists():
         write_world(make_world(6, (3, 2)), data)
         write_configuration(configuration((3, 2), rho="1/2"), config)
-    return ["topdown", "run", str(config), str(data), str(tmp_path / "out"), *options]
+    return ["topdown", "run", str(config), str(data), str(tmp_path / "out"), "--intervals", "none", *options]
 
 
 def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: str, level: int = 3) -> None:
@@ -51,7 +51,15 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.measured")}
 
 
-@pytest.mark.parametrize("more", [(), ("--estimator", "full-information")])
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ("--estimator", "full-information"),
+        ("--intervals", "least-squares"),
+        ("--intervals", "monte-carlo", "--replicates", "2"),
+    ],
+)
 def test_a_killed_run_solves_what_it_had_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:

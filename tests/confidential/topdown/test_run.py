@@ -149,7 +149,7 @@ def test_a_run_goes_on_where_it_was_interrupted(
     expected = {path.name: path.read_bytes() for path in (whole / "counts").iterdir()}
     out = tmp_path / "again"
     arguments = ["topdown", "run", str(tmp_path / "config.json"), str(tmp_path / "data"), str(out), "--seed", "5"]
-    arguments += ["--estimator", estimator]
+    arguments += ["--estimator", estimator, "--intervals", "none"]
     kept = run_module.Checkpoint.save
     saved: list[int] = []
 
