@@ -1105,8 +1105,12 @@ def estimate_measurements(
     set: Values | None = None,  # noqa: A002 (as on the command line)
     states: Sequence[str] | None = None,
     geography: Place | None = None,
+    areas: Places | None = None,
+    names: Place | None = None,
     totals: Place | None = None,
     estimator: Estimator = "topdown",
+    confidence: Exact | None = None,
+    margins: "Margins | None" = None,
     format: "Format" = "csv",  # noqa: A002 (as on the command line)
     microdata: bool = True,
     overwrite: bool = False,
@@ -1131,10 +1135,14 @@ def estimate_measurements(
         FIPS codes of two digits, or three with the branch of the spine first; these alone are estimated.
     geography : str or Path, optional
         A reference file of blocks; without it areas are those that the digits of a block tell.
+    areas, names : str or Path, or several
+        As of `run`; areas go with a reference file.
     totals : str or Path, optional
         A table of state and total, which are kept exactly.
     estimator : "topdown" or "full-information"
         The latter writes intervals, too.
+    confidence, margins
+        As of `plan`: of the margins of error that the plan in the manifest tells.
     format, microdata, overwrite, progress
         As of `run`.
 
@@ -1168,8 +1176,12 @@ def estimate_measurements(
         changes=changes_of(set),
         states=tuple(states or ()),
         geography=path_if_given("geography", geography),
+        areas=paths_of("areas", areas),
+        names=path_if_given("names", names),
         totals=path_if_given("totals", totals),
         estimator=estimator,
+        confidence=_level(confidence),
+        margins="exact" if margins is None else margins,
         fmt=format,
         microdata=microdata,
         overwrite=overwrite,

@@ -37,6 +37,12 @@ def agree(place: Path, *more: str, out: str = "again") -> None:
     assert main(["check", str(place / out)]) == 0
 
 
+def shares_of(release: Path) -> list[list[str]]:
+    """Of every geounit its geolevel, number of children, share and whether it was bypassed."""
+    with (release / "spine" / "geounits.csv").open() as file:
+        return [[row[0], *row[3:]] for row in list(csv.reader(file, delimiter="|"))[1:]]
+
+
 def totals_of(world: World, path: Path) -> Path:
     """Write the totals of states."""
     found: dict[str, int] = {}
@@ -85,8 +91,58 @@ def test_the_release_is_a_function_of_its_measurements(made: tuple[Path, World])
     assert told["loss"]["least"]["rho"] == told["loss"]["most"]["rho"] == "2"
     assert len(told["files"]) == len(list((place / "nmf").rglob("part-*.parquet")))
     assert set(manifest["public_inputs"]) == {"geography.txt", "totals.csv"}
-    assert "plan" not in manifest
+    # It is the plan of the run, and the shares of the geounits are those of its spine, whatever they are called.
+    run_of = json.loads((place / "out" / "manifest.json").read_text())
+    plans = [told["plan"] for told in (manifest, run_of)]
+    by_name = [{m["name"]: m for m in plan["measurements"]} for plan in plans]
+    assert by_name[0] == by_name[1]
+    assert plans[0]["totals"] == plans[1]["totals"]
+    named = [{tuple(plan["measurements"][i]["name"] for i in path) for path in plan["paths"]} for plan in plans]
+    assert named[0] == named[1]
+    assert shares_of(place / "again") == shares_of(place / "out")
+    assert any(bypassed == "true" for *_, bypassed in shares_of(place / "again"))
     assert manifest["status"] == "NOT FOR RELEASE"  # the noise was made from a seed
+
+
+def test_what_is_made_of_files_is_a_whole_release(made: tuple[Path, World], tmp_path: Path) -> None:
+    place, world = made
+    areas, names = tmp_path / "areas.csv", tmp_path / "names.csv"
+    areas.write_text("block,zone\n" + "".join(f"{block},{block[-1]}\n" for block in world.blocks))
+    names.write_text("kind,code,name\nzone,0,The first\n")
+    options = ["--areas", str(areas), "--names", str(names), "--confidence", "0.8", "--no-microdata"]
+    assert estimate(place, *options, "--format", "parquet", out="whole") == 0
+    release = place / "whole"
+    assert not (release / "microdata.csv").exists()
+    assert (release / "tabulation" / "zone.parquet").exists()
+    assert "The first" in (release / "areas" / "names.csv").read_text()
+    manifest = json.loads((release / "manifest.json").read_text())
+    assert manifest["plan"]["confidence"] == 0.8
+    assert set(manifest["public_inputs"]) == {"geography.txt", "areas/areas.csv", "areas/names.csv"}
+    assert main(["check", str(release)]) == 0
+    assert main(["audit", "certificate", str(release), str(tmp_path / "certificate")]) == 0
+    certificate = json.loads((tmp_path / "certificate" / "certificate.json").read_text())
+    assert certificate["guarantee"][0]["promised"]["rho"] == "2"
+    assert main(["report", str(release), str(tmp_path / "page.html")]) == 0
+
+
+def test_areas_need_the_reference_file_that_they_go_with(
+    made: tuple[Path, World], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, _ = made
+    (tmp_path / "areas.csv").write_text("block,zone\n")
+    options = [str(place / "nmf"), str(tmp_path / "out"), "--areas", str(tmp_path / "areas.csv")]
+    assert main(["topdown", "estimate", *options]) == 2
+    assert "give that by --geography" in capsys.readouterr().err
+
+
+def test_a_plan_that_the_files_do_not_tell_is_found(made: tuple[Path, World]) -> None:
+    place, _ = made
+    assert estimate(place, out="changed") == 0
+    path = place / "changed" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["measurements"]["loss"]["most"]["rho"] = "1"
+    path.write_text(json.dumps(manifest))
+    assert main(["check", str(place / "changed")]) == 2
 
 
 def test_without_totals_states_are_noisy_and_the_nation_exact(made: tuple[Path, World]) -> None:

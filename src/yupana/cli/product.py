@@ -69,14 +69,18 @@ def _add_source(verb: argparse.ArgumentParser, listing: Listing) -> None:
     """What the configuration is read from, and what changes it."""
     text = f"{listing.reads}, or a built-in name: {', '.join(listing.built_in)}"
     verb.add_argument("config", metavar=listing.source, help=text)
-    text = "instead of its own value, such as tau.PH2=10 (docs/configuration.md); may be repeated"
-    verb.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", help=text)
+    _add_changes(verb)
     if "renormalise" in listing.takes:
         text = "divide shares that do not sum to 1 by their sum, of geolevels and of the queries of each"
         verb.add_argument("--renormalise", action="store_true", help=text)
     if "codes" in listing.takes:
         text = f"the public files of codes and groups (default: where {listing.source} lies)"
         verb.add_argument("--codes", type=Path, metavar="FOLDER", help=text)
+
+
+def _add_changes(verb: argparse.ArgumentParser) -> None:
+    text = "instead of its own value, such as tau.PH2=10 (docs/configuration.md); may be repeated"
+    verb.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", help=text)
 
 
 def _add_records(verb: argparse.ArgumentParser, listing: Listing) -> None:
@@ -97,10 +101,18 @@ def _add_estimating(verb: argparse.ArgumentParser, listing: Listing) -> None:
         text = "instead of CONFIG's: conventional, aian, optimized, or a folder that spine build made"
         verb.add_argument("--spine", metavar="KIND|FOLDER", help=text)
     if "areas" in listing.takes:
-        text = "which areas the blocks lie in, beside the reference file: a table, or the Bureau's; may be repeated"
-        verb.add_argument("--areas", type=Path, action="append", metavar="FILE", help=text)
+        _add_areas(verb)
     if listing.estimators:
-        verb.add_argument("--estimator", choices=listing.estimators, help=f"({listing.estimators[0]})")
+        _add_estimator(verb, listing)
+
+
+def _add_areas(verb: argparse.ArgumentParser) -> None:
+    text = "which areas the blocks lie in, beside the reference file: a table, or the Bureau's; may be repeated"
+    verb.add_argument("--areas", type=Path, action="append", metavar="FILE", help=text)
+
+
+def _add_estimator(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    verb.add_argument("--estimator", choices=listing.estimators, help=f"({listing.estimators[0]})")
 
 
 def _add_planning(verb: argparse.ArgumentParser, listing: Listing) -> None:
@@ -139,13 +151,18 @@ def _add_release(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_source(verb, listing)
     _add_data(verb, listing)
     verb.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
-    verb.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
-    verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
+    _add_form(verb, listing)
     verb.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
-    verb.add_argument("--json", action="store_true", help="print the manifest")
     add_memory(verb)
     _add_planning(verb, listing)
     _add_estimating(verb, listing)
+
+
+def _add_form(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    """What a release holds beside its tables, and in which form."""
+    verb.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
+    verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
+    verb.add_argument("--json", action="store_true", help="print the manifest")
     if "names" in listing.takes:
         text = "what areas are called: a table, or a geographic header file of P.L. 94-171"
         verb.add_argument("--names", type=Path, metavar="FILE", help=text)
@@ -271,11 +288,11 @@ def _add_from_files(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("--geography", type=Path, metavar="GRFC", help=text)
     text = "exact totals of states, which the files lack: columns state and total"
     verb.add_argument("--totals", type=Path, metavar="FILE", help=text)
-    verb.add_argument("--estimator", choices=listing.estimators, help=f"({listing.estimators[0]})")
-    verb.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
-    verb.add_argument("--no-microdata", dest="microdata", action="store_false", help="write no records")
-    verb.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
-    verb.add_argument("--json", action="store_true", help="print the manifest")
+    _add_estimator(verb, listing)
+    _add_areas(verb)
+    _add_planning(verb, listing)
+    _add_changes(verb)
+    _add_form(verb, listing)
 
 
 def _states(text: str) -> tuple[str, ...]:
@@ -423,8 +440,7 @@ def _pl(_: str, options: argparse.Namespace) -> None:
 
 
 def _from_files(_: str, options: argparse.Namespace) -> None:
-    release = yupana.estimate_measurements(**given(yupana.estimate_measurements, options), progress=True)
-    print_release(options, release)
+    _say(options, yupana.estimate_measurements(**given(yupana.estimate_measurements, options), progress=True))
 
 
 def _intervals(_: str, options: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 import platform
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -15,27 +16,31 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
 from yupana.files.regular import real
+from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference
-from yupana.geography.disk import BLOCKS, write_blocks
+from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
+from yupana.geography.names import AreaNames, read_names
 from yupana.geography.published import PublishedBlocks, published_blocks
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
-from yupana.plan.plan import number
+from yupana.plan.margin import Margins
+from yupana.plan.plan import Plan, number
 from yupana.products.codebook import data_package
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
-from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.verify import FROM_FILES, verify_release
+from yupana.products.topdown.product import TOPDOWN, public_areas
+from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM, verify_release
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import Format, checksum
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.descend import Descent, Evidence
+from yupana.topdown.descend import Descent
 from yupana.topdown.draws import KeepsNothing
 from yupana.topdown.estimate import estimate_counts, failsafe_told, informed
+from yupana.topdown.histogram import Histogram
 from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.nmf.water import tabulated
@@ -43,7 +48,7 @@ from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 
-_SPINE: Final = "spine"
+SPINE: Final = "spine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +69,16 @@ class MeasurementRequest:
         Those to keep, as two digits or three; all if none is named.
     geography : Path or None
         A reference file of blocks.
+    areas : tuple of Path
+        Which areas its blocks lie in (`assign`).
+    names : Path or None
+        What areas are called (`read_names`).
     totals : Path or None
         Exact totals of states.
     estimator : "topdown" or "full-information"
+    confidence : Fraction or None
+    margins : "exact" or "bureau"
+        Of the margins of error, for the plan; the product's confidence if it is None.
     fmt : "csv" or "parquet"
     microdata : bool
     overwrite : bool
@@ -79,8 +91,12 @@ class MeasurementRequest:
     changes: Changes = UNCHANGED
     states: tuple[str, ...] = ()
     geography: Path | None = None
+    areas: tuple[Path, ...] = ()
+    names: Path | None = None
     totals: Path | None = None
     estimator: Estimator = "topdown"
+    confidence: Fraction | None = None
+    margins: Margins = "exact"
     fmt: Format = "csv"
     microdata: bool = True
     overwrite: bool = False
@@ -102,6 +118,9 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
     """
     if real(request.root) == real(request.out):
         raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
+    if request.areas and request.geography is None:
+        raise ConfigError("--areas: says where the blocks of a reference file lie; give that by --geography, too")
+    names = None if request.names is None else read_names(request.names)
     files = find_files(request.root, request.dataset, request.states)
     source = _source(files)
     config = _configuration(request, files, source)
@@ -113,8 +132,15 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         evidence = informed(measured.premises, stored, request.estimator, clock)
         descent = estimate_counts(measured.premises, evidence, KeepsNothing(), clock, progress)
         clock.start("writing the release")
-        moved, tables = _write(draft, request, measured, evidence, descent)
-        manifest = _manifest(request, files, source, measured, descent) | {"moved_blocks": moved, "tables": tables}
+        spine, counts, moved = tabulated(measured.premises.spine, descent.counts[-1])
+        published, told = _published(request, spine)
+        plan = _plan(request, config, measured)
+        rows = _write(draft, request, spine, published, counts, names, config)
+        if isinstance(evidence, FullInformation):
+            rows |= write_intervals(draft, measured.premises.spine, config.schema, config.recodes, evidence)
+        tables = describe_files(draft, rows)
+        manifest = _manifest(request, files, source, measured, plan, told, descent)
+        manifest |= {"moved_blocks": moved, "tables": tables}
         columns = {name: told["columns"] for name, told in tables.items()}
         package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
         manifest["reports"] = write_codebook(draft, package)
@@ -173,42 +199,51 @@ def read_totals(path: Path) -> dict[int, int]:
     return dict(zip(states.tolist(), totals.tolist(), strict=True))
 
 
+def _plan(request: MeasurementRequest, config: Configuration, measured: FileMeasurements) -> Plan:
+    """What was measured, with the margins of error that were asked for."""
+    margins = TOPDOWN.plan(config, confidence=request.confidence, margins=request.margins)
+    return replace(measured.plan, confidence=margins.confidence, margins=margins.margins)
+
+
 def _write(
-    draft: Path, request: MeasurementRequest, measured: FileMeasurements, evidence: Evidence, descent: Descent
-) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """Write all files but the manifest; return which blocks were moved, and what the manifest says of the files."""
-    premises = measured.premises
-    spine, counts, moved = tabulated(premises.spine, descent.counts[-1])
-    published = _published(request, spine)
-    (draft / _SPINE).mkdir()
-    rows = {f"{_SPINE}/{BLOCKS}": write_blocks(draft / _SPINE, spine)}
-    schema = premises.configuration.schema
-    rows |= write_outputs(draft, spine, published, schema, counts, microdata=request.microdata, fmt=request.fmt)
-    if isinstance(evidence, FullInformation):
-        rows |= write_intervals(draft, premises.spine, schema, premises.configuration.recodes, evidence)
-    return moved, describe_files(draft, rows)
+    draft: Path,
+    request: MeasurementRequest,
+    spine: Spine,
+    published: PublishedBlocks,
+    counts: Histogram,
+    names: AreaNames | None,
+    config: Configuration,
+) -> dict[str, int]:
+    """Write the spine and what is made of the counts of its blocks; return the rows of each file."""
+    (draft / SPINE).mkdir()
+    rows = {
+        f"{SPINE}/{BLOCKS}": write_blocks(draft / SPINE, spine),
+        f"{SPINE}/{GEOUNITS}": write_geounits(draft / SPINE, spine),
+    }
+    return rows | write_outputs(
+        draft, spine, published, config.schema, counts, names=names, microdata=request.microdata, fmt=request.fmt
+    )
 
 
-def _published(request: MeasurementRequest, spine: Spine) -> PublishedBlocks:
+def _published(request: MeasurementRequest, spine: Spine) -> tuple[PublishedBlocks, tuple[Assignment, ...]]:
     """The blocks of the reference file with their areas, or those of the spine, of which their digits alone tell."""
     nation = spine.levels[0].name == ROOT
     if request.geography is None:
         block = np.sort(spine.blocks)
         none = Labels(np.full(len(block), -1, dtype=np.int32), ())
-        return PublishedBlocks(block, nation, dict.fromkeys(("place", "county_subdivision", "aiannh"), none))
-    published = published_blocks(read_reference(request.geography), nation=nation)
-    missing = positions(spine.blocks, published.block) < 0
+        return PublishedBlocks(block, nation, dict.fromkeys(("place", "county_subdivision", "aiannh"), none)), ()
+    reference = read_reference(request.geography)
+    if request.states:
+        # Of the states that were not chosen nothing is known.
+        reference = reference.keep(np.isin(reference.block // 10**14, spine.blocks // 10**14))
+    missing = positions(spine.blocks, reference.block) < 0
     if missing.any():
         raise InputError(
             f"{request.geography}: {int(missing.sum()):,} of the {len(missing):,} blocks that were measured are not in "
             f"it, such as {spine.blocks[missing][0]:016d}; it is of another vintage, or of other states"
         )
-    if request.states:
-        # Of the states that were not chosen nothing is known.
-        here = np.isin(published.block // 10**14, spine.blocks // 10**14)
-        kinds = {name: replace(column, index=column.index[here]) for name, column in published.kinds.items()}
-        published = PublishedBlocks(published.block[here], nation, kinds)
-    return published
+    reference, told = assign(reference, request.areas)
+    return published_blocks(reference, nation=nation), told
 
 
 def _manifest(
@@ -216,30 +251,46 @@ def _manifest(
     files: FoundFiles,
     source: dict[str, Any],
     measured: FileMeasurements,
+    plan: Plan,
+    told: tuple[Assignment, ...],
     descent: Descent,
 ) -> dict[str, Any]:
     config = measured.premises.configuration
     least, most = measured.losses
     reasons = list(source.get("reasons", ()))
     budget = config.mechanism.budget_name
+    beside = (*request.areas, *([] if request.names is None else [request.names]))
     public = {path.name: checksum(path) for path in (request.geography, request.totals) if path is not None}
+    public |= {f"areas/{path.name}": checksum(path) for path in beside}
+    remarks = [one.remark for one in told if one.remark]
     return {
         "yupana": yupana.__version__,
         "product": config.product,
-        "system": FROM_FILES,
+        "system": SYSTEM,
         "status": NOT_FOR_RELEASE if reasons else ESTIMATED,
         **({"reasons": reasons} if reasons else {}),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "plan": plan.as_json(),
         "parameters": {
             "schema": {a.name: list(a.labels) for a in config.schema.attributes},
             "invariants": {level: [q.name for q in queries] for level, queries in config.invariants.items()},
             "geolevels": list(config.levels),
             "spine": "geocodes of the files",
             "estimator": request.estimator,
+            "areas": {one.kind: {"file": one.file, "areas": one.areas} for one in told},
+            **({"remarks": remarks} if remarks else {}),
         },
+        "taken_as_public": list(_taken_as_public(config, request)),
         "configuration": TOPDOWN.document(config),
+        "options": {
+            "confidence": str(plan.confidence),
+            "margins": plan.margins,
+            "sensitivity": plan.accounting,
+            "format": request.fmt,
+            "estimator": request.estimator,
+        },
         "public_inputs": public,
-        "measurements": {
+        MEASUREMENTS: {
             "dataset": files.folder.name,
             "states": list(request.states),
             "files": {path.relative_to(files.folder).as_posix(): checksum(path) for path in files.files()},
@@ -257,3 +308,14 @@ def _manifest(
         "solvers": descent.solvers,
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
     }
+
+
+def _taken_as_public(config: Configuration, request: MeasurementRequest) -> tuple[str, ...]:
+    """What the guarantee of the measurements does not protect, as far as their files tell."""
+    return (
+        *public_areas(config),
+        *(["housing units and group-quarters facilities of every block"] if config.group_quarters else []),
+        *(f"invariant: total of every {level}" for level in config.invariants),
+        *(["structural zeros of the files"] if config.structural_zeros else []),
+        *(["totals of states (--totals)"] if request.totals is not None else []),
+    )

@@ -128,7 +128,7 @@ _LISTINGS: Final = {
                 "replicates",
             }
         ),
-        ("topdown", "topdown, noisy measurements", "topdown, from noisy measurement files"),
+        ("topdown", "topdown, noisy measurements"),
     ),
     "tables": Listing(
         "described",

@@ -27,11 +27,12 @@ from yupana.products.safetab.parameters import PARAMETER_FILES, read_iterations
 from yupana.products.safetab.persons import PersonsConfig
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters, SafetabProduct
 from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.release.folder import MANIFEST
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.tables import checksum, table_rows
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.plan import make_measurement
+from yupana.topdown.plan import make_measurement, measurement_with
 from yupana.topdown.plan import make_plan as make_topdown_plan
 
 _TOLERANCE: Final = 1e-9
@@ -71,10 +72,16 @@ def check_recipe(release: Path, manifest: Mapping[str, Any], inputs: Path | None
         ]
         wrong += _check_files(manifest[PUBLIC_INPUTS], inputs)
         wrong += _compare(release, manifest, plan, inputs)
+        unchecked = [] if _is_exact(manifest) else ["the budgets: the configuration has no such variances as the files"]
     except (KeyError, ConfigError) as error:
         told = "a key is missing" if isinstance(error, KeyError) else str(error)
         return [f"the manifest does not say how the release was made: {told}"], []
-    return wrong, []
+    return wrong, unchecked
+
+
+def _is_exact(manifest: Mapping[str, Any]) -> bool:
+    """Whether the plan is one of the configuration: not where it was read from the variances of others' files."""
+    return MEASUREMENTS not in manifest or bool(manifest[MEASUREMENTS]["loss"]["exact"])
 
 
 def _check_files(told: Mapping[str, str], inputs: Path | None) -> list[str]:
@@ -208,7 +215,11 @@ def _compare_topdown(release: Path, manifest: Mapping[str, Any], plan: Plan) -> 
         "spine": configuration.spine_kind,
         "estimator": manifest[OPTIONS].get("estimator"),
     }
-    measured = _measured(release, configuration)
+    loss = configuration.budget
+    if MEASUREMENTS in manifest:
+        del due["spine"]
+        loss = read_exact(manifest[MEASUREMENTS]["loss"]["most"][configuration.mechanism.budget_name])
+    measured = _measured(release, configuration) if _is_exact(manifest) else _as_told(plan, configuration)
     if measured is None:
         return [f"spine/{GEOUNITS} does not hold the shares of the geounits"]
     # Which shares follow one another is told by the plan's paths; along each of them the loss is that of the budget.
@@ -221,9 +232,20 @@ def _compare_topdown(release: Path, manifest: Mapping[str, Any], plan: Plan) -> 
         paths=paths,
     )
     wrong = _unlike(manifest, due) + _differences(manifest, plan, rebuilt)
-    if plan.loss() != configuration.budget:
-        wrong.append("the loss of the plan is not the budget of the configuration")
+    if plan.loss() != loss:
+        what = "that of the files" if MEASUREMENTS in manifest else "the budget of the configuration"
+        wrong.append(f"the loss of the plan is not {what}")
     return wrong
+
+
+def _as_told(plan: Plan, configuration: Configuration) -> list[Measurement]:
+    """The measurements of a plan as those of the configuration's queries, with the budgets that it tells."""
+    known = {(level, query.name): query for level in configuration.levels for query, _ in configuration.measured(level)}
+    return [
+        measurement_with(configuration, m.level, known[m.level, m.table], m.name, m.budget)
+        for m in plan.measurements
+        if (m.level, m.table) in known
+    ]
 
 
 def _measured(release: Path, configuration: Configuration) -> list[Measurement] | None:

@@ -1,12 +1,14 @@
 """The plan of a run: what each geounit of a spine is measured with, its share and that of each query. Public."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.arrays import Indices
 from yupana.geography.spine import Spine
+from yupana.geography.tree import Tree
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
@@ -76,19 +78,31 @@ def spend(configuration: Configuration, spine: Spine) -> Spending:
     configuration, whichever units were bypassed (docs/topdown-privacy.md, theorem 1).
     """
     levels = tuple(_level(configuration, spine, number) for number in range(len(spine.levels)))
-    measurements = tuple(m for level in levels for row in level.measurements.values() for m in row)
-    position = {m.name: i for i, m in enumerate(measurements)}
+    return Spending(plan_on(make_plan(configuration), spine.tree, levels), levels)
+
+
+def plan_on(plan: Plan, tree: Tree, levels: Sequence[LevelSpending]) -> Plan:
+    """A plan with the measurements of the geounits of a tree, and the paths of them that one record can count in.
+
+    Parameters
+    ----------
+    plan : Plan
+        What it says but of measurements.
+    tree : Tree
+    levels : sequence of LevelSpending
+        Measurements of one name are one.
+    """
+    measurements = {m.name: m for level in levels for row in level.measurements.values() for m in row}
+    position = {name: i for i, name in enumerate(measurements)}
     paths = tuple(
         tuple(
             position[m.name]
             for level, share in zip(levels, path, strict=True)
             for m in level.measurements.get(share, ())
         )
-        for path in _paths(spine)
+        for path in _paths(tree, [level.share_of for level in levels])
     )
-    return Spending(
-        replace(make_plan(configuration), measurements=measurements, paths=tuple(dict.fromkeys(paths))), levels
-    )
+    return replace(plan, measurements=tuple(measurements.values()), paths=tuple(dict.fromkeys(paths)))
 
 
 def _level(configuration: Configuration, spine: Spine, number: int) -> LevelSpending:
@@ -116,12 +130,13 @@ def _level(configuration: Configuration, spine: Spine, number: int) -> LevelSpen
     return LevelSpending(queries, level.share, measurements, weights, variances, chosen or ((),))
 
 
-def _paths(spine: Spine) -> list[tuple[int, ...]]:
+def _paths(tree: Tree, index: Sequence[Indices]) -> list[tuple[int, ...]]:
     """The distinct sequences of shares, by position, from the root to the blocks."""
     paths: list[tuple[int, ...]] = [()]
     of_parent = np.zeros(1, dtype=np.int64)
-    for level, parent in zip(spine.levels, spine.tree.parents, strict=True):
-        cases, case = np.unique(of_parent[parent] * len(spine.shares) + level.share, return_inverse=True)
-        paths = [(*paths[c // len(spine.shares)], c % len(spine.shares)) for c in cases.tolist()]
+    shares = 1 + max(int(share.max(initial=0)) for share in index)
+    for share, parent in zip(index, tree.parents, strict=True):
+        cases, case = np.unique(of_parent[parent] * shares + share, return_inverse=True)
+        paths = [(*paths[c // shares], c % shares) for c in cases.tolist()]
         of_parent = case.astype(np.int64)
     return paths

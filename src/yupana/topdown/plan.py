@@ -85,8 +85,14 @@ def make_measurement(
         Of the query in the budget of its geolevel.
     """
     name = measurement_name(level, query)
+    told = name if configuration.shares[level] == share else f"{name} at share {share}"
+    return measurement_with(configuration, level, query, told, configuration.budget * (share * part))
+
+
+def measurement_with(configuration: Configuration, level: str, query: Query, name: str, budget: Budget) -> Measurement:
+    """Measure a query in geounits of a geolevel with a budget."""
     return Measurement(
-        name=name if configuration.shares[level] == share else f"{name} at share {share}",
+        name=name,
         table=query.name,
         level=level,
         cells=query.size,
@@ -94,7 +100,7 @@ def make_measurement(
         calibration=SENSITIVITY.bounded,
         sensitivity=SENSITIVITY,
         proven=SENSITIVITY,
-        budget=configuration.budget * (share * part),
+        budget=budget,
         person=_person_sensitivity(configuration),
     )
 

@@ -84,6 +84,58 @@ def test_a_row_group_at_a_time_gives_the_same(tmp_path: Path, monkeypatch: pytes
     assert counts(tmp_path) == {code[-16:]: cells for code, cells in COUNTS.items()}
 
 
+def bypass_blocks(parts: Parts, *, given: bool) -> None:
+    """Take the measurements off the two blocks of the first block group, and give their share to it, or lose it."""
+    group = next(iter(COUNTS))[:15]
+    for (level, kind, _), rows in parts.items():
+        if kind == "DPQuery" and level == "Block":
+            rows[:] = [one for one in rows if not one["geocode"].startswith(group)]
+        for one in rows if given and kind == "DPQuery" and level == "Block_Group" else ():
+            if one["geocode"] == group:
+                one["variance"] = 1 / (1 / one["variance"] + 1 / 2.5)
+
+
+def test_siblings_that_gave_up_their_shares_together_need_no_measurement(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for given in (True, False):
+        parts = hand_made()
+        bypass_blocks(parts, given=given)
+        write_parts(parts, tmp_path / str(given) / "nmf" / "US_hand_PROD")
+    assert estimate(tmp_path / "True") == 0
+    assert main(["check", str(tmp_path / "True" / "out")]) == 0
+    # Bounds say which of the two blocks has the people of each kind.
+    assert counts(tmp_path / "True") == {code[-16:]: cells for code, cells in COUNTS.items()}
+    with (tmp_path / "True" / "out" / "spine" / "geounits.csv").open() as file:
+        rows = list(csv.DictReader(file, delimiter="|"))
+    gave_up = {row["geounit"] for row in rows if row["geolevel"] == "Block" and row["bypassed"] == "true"}
+    assert gave_up >= {code[-16:] for code in list(COUNTS)[:2]}
+    assert estimate(tmp_path / "False") == 2
+    assert "no geounit above or below it has its share" in capsys.readouterr().err
+
+
+def test_states_stand_for_the_nation_where_they_were_measured_in_the_same_proportions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = hand_made()
+    other = next(rows for key, rows in parts.items() if key == ("State", "DPQuery", "State=150"))
+    for one in other:
+        one["variance"] *= 2
+    write_parts(parts, tmp_path / "nmf" / "US_hand_PROD")
+    assert estimate(tmp_path, "--states", "50") == 0
+    assert counts(tmp_path) == {code[-16:]: cells for code, cells in COUNTS.items()}
+    shutil.rmtree(tmp_path / "out")
+    other[0]["variance"] *= 2
+    write_parts(parts, tmp_path / "nmf" / "US_hand_PROD")
+    assert estimate(tmp_path, "--states", "50") == 2
+    assert "geocode 150 are in other proportions than those of 050" in capsys.readouterr().err
+    del parts["State", "DPQuery", "State=150"]
+    shutil.rmtree(tmp_path / "nmf" / "US_hand_PROD" / "State.parquet" / "DPQuery" / "State=150")
+    assert estimate(tmp_path, "--states", "50") == 2
+    assert "geocode 150 has no measurement" in capsys.readouterr().err
+    assert estimate(tmp_path, "--states", "050") == 0
+
+
 Fault = Callable[[Parts], object]
 
 

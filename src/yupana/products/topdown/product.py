@@ -25,7 +25,7 @@ from yupana.products.topdown.described import (
     read_described,
 )
 from yupana.products.topdown.json_schema import schema
-from yupana.products.topdown.verify import FROM_FILES, NOISY, SYSTEM, verify_release
+from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, semantics_of, with_budgets
@@ -160,7 +160,7 @@ class TopdownProduct(Product[Configuration]):
             If the release was made by another system.
         """
         against = "the manifest and each other"
-        if manifest.get("system") not in {SYSTEM, NOISY, FROM_FILES}:
+        if manifest.get("system") not in {SYSTEM, NOISY}:
             raise OutputError(f"{release} was made by an unknown system, {manifest.get('system')!r}")
         if manifest["system"] == NOISY:
             return Checked(against=against)

@@ -43,8 +43,8 @@ SYSTEM: Final = "topdown"
 
 NOISY: Final = "topdown, noisy measurements"
 
-FROM_FILES: Final = "topdown, from noisy measurement files"
-"""Of what was made of measurements that others published."""
+MEASUREMENTS: Final = "measurements"
+"""Where the manifest of a release that was made of noisy measurement files tells of these."""
 
 _EPNUM: Final = (31, 41)
 """Where EPNUM and the separator after it begin and end in a record of a person."""

@@ -4,8 +4,6 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +11,11 @@ from numpy.typing import NDArray
 from yupana.arrays import Flags, Floats, Ints
 from yupana.errors import InputError
 from yupana.files.temporary import temporary_folder
-from yupana.plan.measurement import Mechanism
-from yupana.privacy.exact import INFINITE
-from yupana.topdown.budget import LevelSpending
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.draws import Drawn, KeepsNothing, Shape
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.nmf.meaning import named_as, query_of
 from yupana.topdown.nmf.rows import LevelRows
-from yupana.topdown.plan import make_measurement
 from yupana.topdown.queries import Factor, Query
 
 
@@ -49,26 +43,7 @@ class ReadLevel:
         return np.asarray(np.isfinite(self.variances).all(axis=1) & bool(self.queries))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SpentByFiles:
-    """What every geolevel was measured with, as far as files tell.
-
-    Attributes
-    ----------
-    levels : tuple of LevelSpending
-        Units of the same variances share a position in place of a share of a budget.
-    budgets : tuple of tuple of Fraction
-        What a unit of each position lost in all its measurements, by geolevel, under bounded neighbours.
-    exact : bool
-        Whether every variance is one of the configuration, to the digits that the files have.
-    """
-
-    levels: tuple[LevelSpending, ...]
-    budgets: tuple[tuple[Fraction, ...], ...]
-    exact: bool
-
-
-def read_level(rows: LevelRows | None, config: Configuration, level: str, alone: Flags) -> ReadLevel:
+def read_level(rows: LevelRows | None, config: Configuration, level: str, units: int) -> ReadLevel:
     """Read what a geolevel was measured with, and check it.
 
     Parameters
@@ -78,32 +53,30 @@ def read_level(rows: LevelRows | None, config: Configuration, level: str, alone:
     config : Configuration
         Tells the queries of the geolevel.
     level : str
-    alone : ndarray of bool, shape (units,)
-        Which units are the only one of their parent: no others can have given up their share.
+    units : int
+        How many geounits the geolevel has.
 
     Raises
     ------
     InputError
         If a query is none of the configuration's, a geounit is not listed among the constraints or is there twice, a
-        variance is no positive number, or a measurement is missing.
+        variance is no positive number, or a geounit has some of the queries alone.
     """
     expected = {query.factors: query for query, _ in config.measured(level)}
     place = rows.place if rows is not None else f"{DPQUERY} of {level}"
     queries, names = _queries(rows, config, expected, place) if rows is not None else ((), ())
     if rows is not None and (missing := [q.name for q in expected.values() if q not in queries]):
         raise InputError(f"{place}: the configuration measures {', '.join(missing)} there, and the files do not")
-    variances = np.full((len(alone), len(queries)), np.inf)
+    variances = np.full((units, len(queries)), np.inf)
     if rows is not None:
         _fill(rows, names, variances)
     found = ReadLevel(queries, names, variances)
     partly = np.isfinite(variances).any(axis=1) & ~found.measured
-    lost = ~found.measured & ~alone if expected else np.zeros(len(alone), dtype=np.bool_)
-    for odd, text in (
-        (partly, "lacks some of the queries of its geolevel"),
-        (lost, "has siblings and no measurement: a partition or a file is missing"),
-    ):
-        if odd.any():
-            raise InputError(f"{place}: {_code(rows, odd)} {text}; so of {int(odd.sum()):,} geounits in all")
+    if rows is not None and partly.any():
+        raise InputError(
+            f"{place}: {_code(rows, partly)} lacks some of the queries of its geolevel; so of {int(partly.sum()):,} "
+            "geounits in all"
+        )
     return found
 
 
@@ -163,80 +136,11 @@ def list_kinds(rows: LevelRows, names: Sequence[str]) -> None:
     rows.database.unregister("listed")
 
 
-def _code(rows: LevelRows | None, odd: Flags) -> str:
+def _code(rows: LevelRows, odd: Flags) -> str:
     """The geocode of the first of some units."""
-    if rows is None:
-        return "a geounit"
     place = int(np.flatnonzero(odd)[0])
     ((code,),) = rows.database.execute(f"SELECT geocode FROM units WHERE place = {place}").fetchall()
     return f"geocode {code}"
-
-
-def spent_by(config: Configuration, levels: Sequence[tuple[str, ReadLevel]]) -> SpentByFiles:
-    """Make classes of units with the same variances.
-
-    Variances in the files are rounded to 24 binary digits. Where rounding one that the configuration can have, on any
-    spine whose only children gave up their shares, gives that of the files, it is taken in its place.
-
-    Parameters
-    ----------
-    config : Configuration
-    levels : sequence of (str, ReadLevel)
-        By geolevel, whose queries and passes are those of the level so called.
-
-    Raises
-    ------
-    InputError
-        If noise is not Gaussian, and a variance is none of the configuration's.
-    """
-    found, budgets, all_exact = [], [], True
-    for name, level in levels:
-        classes, share_of = _classes(level.variances)
-        known = _possible(config, name)
-        lost: list[Fraction] = []
-        for row in classes:
-            spent = Fraction(0)
-            for q, query in enumerate(level.queries):
-                if not np.isfinite(row[q]):
-                    continue
-                exact = known.get((query, float(np.float32(row[q]))))
-                all_exact &= exact is not None
-                if exact is None and config.mechanism is not Mechanism.ZCDP:
-                    raise InputError(f"{name}: the variance {row[q]:g} of {query.name} is none of the configuration's")
-                row[q], budget = exact or (row[q], 1 / Fraction(row[q]))
-                spent += budget
-            lost.append(spent)
-        with np.errstate(divide="ignore"):
-            weights = np.where(np.isfinite(classes), 1 / classes, 0.0)
-        ordered = config.passes[name].estimate if level.queries else ()
-        passes = tuple(tuple(level.queries.index(q) for q in of) for of in ordered)
-        found.append(LevelSpending(level.queries, share_of, {}, weights, classes, passes or ((),)))
-        budgets.append(tuple(lost))
-    return SpentByFiles(tuple(found), tuple(budgets), all_exact)
-
-
-def _classes(variances: Floats) -> tuple[Floats, NDArray[np.int32]]:
-    """The different rows, and which of them each row is."""
-    if not variances.shape[1]:
-        return variances[:1].copy(), np.zeros(len(variances), dtype=np.int32)
-    rows = np.ascontiguousarray(variances)
-    packed = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).reshape(-1)
-    _, first, place = np.unique(packed, return_index=True, return_inverse=True)
-    return rows[first].copy(), place.astype(np.int32)
-
-
-def _possible(config: Configuration, name: str) -> dict[tuple[Query, float], tuple[float, Fraction]]:
-    """By query and rounded variance, the variance and the budget of units that got the shares of only children."""
-    if config.budget == INFINITE:
-        return {}
-    below = config.levels[config.levels.index(name) :]
-    found = {}
-    for share in accumulate(config.shares[level] for level in below):
-        for query, part in config.measured(name) if share else ():
-            measurement = make_measurement(config, name, query, share, part)
-            variance = float(measurement.variance)
-            found[query, float(np.float32(variance))] = variance, Fraction(measurement.budget)
-    return found
 
 
 class FileDraws(KeepsNothing):

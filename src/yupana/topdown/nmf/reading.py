@@ -12,28 +12,28 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.errors import InputError
 from yupana.files.database import open_database
-from yupana.geography.spine import Spine, path_sums
+from yupana.geography.spine import Spine
+from yupana.plan.plan import Plan
+from yupana.privacy.exact import INFINITE
 from yupana.progress import Progress, Stopwatch
 from yupana.release.lines import Texts
+from yupana.topdown.budget import plan_on
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.estimate import Premises
 from yupana.topdown.nmf.finding import FoundFiles
 from yupana.topdown.nmf.held import HeldAt, check_held, known_of, limits_of, list_units, read_held, zeros_of
 from yupana.topdown.nmf.layout import CONSTRAINT, DPQUERY, NATION
-from yupana.topdown.nmf.measured import (
-    FileDraws,
-    ReadLevel,
-    SpentByFiles,
-    read_level,
-    spent_by,
-    summed_level,
-    unmeasured_level,
-)
+from yupana.topdown.nmf.measured import FileDraws, ReadLevel, read_level, summed_level, unmeasured_level
 from yupana.topdown.nmf.rows import LevelRows, level_rows
-from yupana.topdown.nmf.units import siblings, spine_of
+from yupana.topdown.nmf.spent import SpentByFiles, losses_of, refuse_missing, spent_by, with_shares
+from yupana.topdown.nmf.units import spine_of
+from yupana.topdown.plan import make_plan
 from yupana.topdown.queries import TOTAL, query_named
 
 _NOBODY: Final = b"0"
+
+_NEAR: Final = 1e-6
+"""How far, relatively, variances of 24 binary digits may differ that are equal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,11 @@ class FileMeasurements:
     ----------
     premises : Premises
         The tree and what holds exactly; the configuration with what the files hold of constraints and totals.
+        The shares of its spine are what units lost, in parts of the configuration's budget, or of the most that a path
+        lost where variances are none of the configuration's.
     spent : SpentByFiles
+    plan : Plan
+        What was measured. Where states stand for the nation, of these alone.
     draws : FileDraws
     losses : tuple of Fraction
         The least and the most that the measurements along a path from the root to a block lost, under bounded
@@ -53,6 +57,7 @@ class FileMeasurements:
 
     premises: Premises
     spent: SpentByFiles
+    plan: Plan
     draws: FileDraws
     losses: tuple[Fraction, Fraction]
 
@@ -68,7 +73,9 @@ def read_measurements(
     """Read the files of a dataset.
 
     Where states were chosen, their sum stands for the nation. The estimator "topdown" begins with its measurement: that
-    is the sum of theirs, with the sum of their variances. Full information adds up what is below by itself.
+    is the sum of theirs, with the sum of their variances. These answers count once all the same
+    (docs/noisy-measurement-files.md): states must be measured in the same proportions. Full information adds up what is
+    below by itself.
 
     Parameters
     ----------
@@ -85,7 +92,8 @@ def read_measurements(
     Raises
     ------
     InputError
-        If the files do not hold together; see `level_rows`, `read_held`, `spine_of`, `check_held` and `read_level`.
+        If the files do not hold together; see `level_rows`, `read_held`, `spine_of`, `check_held`, `read_level`
+        and `refuse_missing`; or states cannot stand for the nation.
     """
     chosen = files.levels != config.levels and (NATION, *files.levels) == config.levels
     if not chosen and files.levels != config.levels:
@@ -172,21 +180,42 @@ def _levels(
             continue
         rows = opened[name, DPQUERY]
         list_units(db, geocodes[name])
-        level = read_level(rows, config, name, ~siblings(spine.tree, number))
+        level = read_level(rows, config, name, spine.tree.units(number))
         draws.add(rows, level, partial(progress, f"reading {name}"))
         read.append((name, level))
     spent = spent_by(config, read)
-    shares = tuple(dict.fromkeys(loss for of in spent.budgets for loss in of))
-    place = {loss: i for i, loss in enumerate(shares)}
-    index = [
-        np.array([place[loss] for loss in of], dtype=np.int32)[level.share_of]
-        for of, level in zip(spent.budgets, spent.levels, strict=True)
-    ]
     if summing is not None:
-        index = [np.full(1, len(shares), dtype=np.int32), *index]
-        shares = (*shares, Fraction(0))
-        top = summed_level(read[0][1]) if summing == "topdown" else unmeasured_level()
-        root = spent_by(config, [(read[0][0], top)]).levels[0]
-        spent = replace(spent, levels=(root, *spent.levels), budgets=((Fraction(0),), *spent.budgets))
-    losses = path_sums(spine.tree, shares, index)
-    return FileMeasurements(premises, spent, draws, (min(losses), max(losses)))
+        top = unmeasured_level()
+        if summing == "topdown":
+            _check_proportions(*read[0], geocodes)
+            top = summed_level(read[0][1])
+        # It is made of measurements, and is none.
+        root = replace(spent_by(config, [(read[0][0], top)]).levels[0], measurements={})
+        spent = replace(spent, levels=(root, *spent.levels))
+    plan = plan_on(make_plan(config), spine.tree, spent.levels)
+    least, most = losses_of(plan)
+    total = Fraction(config.budget) if spent.exact and config.budget != INFINITE else most
+    refuse_missing(spine, config, spent, most if summing is not None else total, geocodes)
+    shared = replace(premises, spine=with_shares(spine, config, spent, total or Fraction(1)))
+    return FileMeasurements(shared, spent, plan, draws, (least, most))
+
+
+def _check_proportions(name: str, states: ReadLevel, geocodes: Mapping[str, Texts]) -> None:
+    """Refuse states whose sum does not weigh their answers as they do themselves.
+
+    Raises
+    ------
+    InputError
+    """
+    advice = "and the sum of such states cannot stand for the nation; use --estimator full-information"
+    if not states.measured.all():
+        code = geocodes[name][~states.measured][0].decode()
+        raise InputError(f"{DPQUERY} of {name}: geocode {code} has no measurement, {advice}")
+    relative = states.variances / states.variances[:, :1]
+    odd = (np.abs(relative - relative[0]) > _NEAR * relative[0]).any(axis=1)
+    if odd.any():
+        code, first = geocodes[name][odd][0].decode(), geocodes[name][0].decode()
+        raise InputError(
+            f"{DPQUERY} of {name}: the variances of geocode {code} are in other proportions than those of {first}, "
+            f"{advice}"
+        )
