@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from yupana import topdown
     from yupana.api import (
         accuracy,
+        areas,
         attribute_bounds,
         attribute_loss,
         build_spine,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         estimate_measurements,
         exact,
         interval,
+        intervals,
         open_release,
         plan,
         read_pl,
@@ -43,9 +45,12 @@ if TYPE_CHECKING:
         write_pl,
     )
     from yupana.errors import BudgetError, ConfigError, EntropyError, InputError, OutputError, YupanaError
+    from yupana.estimate.areas.found import AreaIntervals
+    from yupana.estimate.areas.listed import AreaList
     from yupana.estimate.districts.found import DistrictEstimates
     from yupana.estimate.intervals.found import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
+    from yupana.geography.gazetteer import NamedArea
     from yupana.plan.margin import margin_of_error, rho_for_margin
     from yupana.plan.plan import Plan
     from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
@@ -59,6 +64,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRODUCTS",
+    "AreaIntervals",
+    "AreaList",
     "ArrowStream",
     "ArrowTable",
     "BudgetError",
@@ -69,6 +76,7 @@ __all__ = [
     "InfeasibleNode",
     "InputError",
     "Intervals",
+    "NamedArea",
     "NodeEstimate",
     "OutputError",
     "Plan",
@@ -79,6 +87,7 @@ __all__ = [
     "YupanaError",
     "__version__",
     "accuracy",
+    "areas",
     "attribute_bounds",
     "attribute_loss",
     "build_spine",
@@ -96,6 +105,7 @@ __all__ = [
     "estimate_node",
     "exact",
     "interval",
+    "intervals",
     "margin_of_error",
     "open_release",
     "plan",
@@ -120,9 +130,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EntropyError InputError OutputError YupanaError",
+    "yupana.estimate.areas.found": "AreaIntervals",
+    "yupana.estimate.areas.listed": "AreaList",
     "yupana.estimate.districts.found": "DistrictEstimates",
     "yupana.estimate.intervals.found": "Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
+    "yupana.geography.gazetteer": "NamedArea",
     "yupana.plan.margin": "margin_of_error rho_for_margin",
     "yupana.plan.plan": "Plan",
     "yupana.privacy.zcdp": "epsilon_bun_steinke epsilon_tight rho_for_epsilon",

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from yupana.asked import (
     Case,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from yupana.confidential.counter import Validation
     from yupana.confidential.records.frames import Data
     from yupana.confidential.request import RunRequest
+    from yupana.estimate.areas.found import AreaIntervals
+    from yupana.estimate.areas.listed import AreaList
     from yupana.estimate.districts.found import DistrictEstimates
     from yupana.estimate.intervals.found import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
@@ -913,13 +915,40 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
     return check_release(_folder(release), path_if_given("inputs", inputs))
 
 
+@overload
+def interval(
+    release: "Release | Place",
+    *queries: str,
+    query: str | Sequence[str] | None = None,
+    area: None = None,
+    areas: Places | None = None,
+    confidence: Exact | None = None,
+    noisy: Place | None = None,
+) -> "Intervals": ...
+
+
+@overload
+def interval(
+    release: "Release | Place",
+    *queries: str,
+    query: str | Sequence[str] | None = None,
+    area: str | Sequence[str],
+    areas: Places | None = None,
+    confidence: Exact | None = None,
+    noisy: Place | None = None,
+) -> "AreaIntervals": ...
+
+
 @checked
 def interval(
     release: "Release | Place",
     *queries: str,
+    query: str | Sequence[str] | None = None,
+    area: str | Sequence[str] | None = None,
+    areas: Places | None = None,
     confidence: Exact | None = None,
     noisy: Place | None = None,
-) -> "Intervals":
+) -> "Intervals | AreaIntervals":
     """Give intervals for published cells, and for their sums, differences, ratios and percentages.
 
     Parameters
@@ -927,40 +956,144 @@ def interval(
     release : Release, str or Path
         Of PHSafe, SafeTab or TopDown.
     queries : str
-        Such as ``"PH1_num[REGION_ID=06, PH1_DATA_CELL=2] % PH1_denom[REGION_ID=06]"``; docs/intervals.md has the
-        language.
+        Such as ``"PH1_num[REGION_ID=06, PH1_DATA_CELL=2] % PH1_denom[REGION_ID=06]"``; of areas that are named
+        ``"total"``, ``"P0010003"``, or ``"P1"`` for all variables of a table. docs/intervals.md has the language.
+    query : str or sequence of str, optional
+        More of them, by name.
+    area : str or sequence of str, optional
+        Areas of a TopDown release, each as ``"place=1714000"`` or ``"place=Chicago"``; every query is asked of each.
+    areas : path or sequence of paths, optional
+        Which areas the blocks lie in, beside what the release tells: tables, or block assignment files of the Bureau.
     confidence : Fraction, float or str, optional
-        That of the release's margins of error if not given.
+        That of the release's margins of error if not given; of areas that of the published intervals.
     noisy : str or Path, optional
         The noisy measurements of a TopDown release.
 
     Returns
     -------
-    Intervals
-        One for each query: estimate, variance and the set of the confidence asked for. It has the Arrow C stream
-        interface, with a row for each piece of a set.
+    Intervals or AreaIntervals
+        One for each query: estimate, variance and the set of the confidence asked for; of areas one for each area and
+        query, with what is published. Both have the Arrow C stream interface.
 
     Raises
     ------
     ConfigError
-        If a query is faulty, names what is not there, or no exact interval is known for it.
+        If an area or a query is faulty, names what is not there, or no interval can be had.
     InputError, OutputError
-        If the release or the measurements are not what their manifests say.
+        If the release, the measurements or a file of areas are not what they should be.
 
     Source
     ------
     docs/intervals.md; of ratios Fieller (1954).
     """
-    from yupana.estimate.intervals.answers import intervals
+    from yupana.estimate.intervals.answers import intervals as found
 
+    queries = (*queries, *([query] if isinstance(query, str) else query or ()))
     if not queries:
         raise ConfigError("interval needs a query, such as 'PH1_num[REGION_ID=06]'; docs/intervals.md has the language")
-    for query in queries:
-        if not isinstance(query, str):
+    for one in queries:
+        if not isinstance(one, str):
             raise ConfigError(
-                f"queries: must be texts such as 'PH1_num[REGION_ID=06]', and one is of type {type(query).__name__}"
+                f"queries: must be texts such as 'PH1_num[REGION_ID=06]', and one is of type {type(one).__name__}"
             )
-    return intervals(_folder(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
+    if area is not None:
+        asked = [area] if isinstance(area, str) else list(area)
+        pairs = [(place, one) for place in asked for one in queries]
+        return intervals(release, pairs, areas=areas, confidence=confidence, noisy=noisy)
+    if areas is not None:
+        raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
+    return found(_folder(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
+
+
+@checked
+def intervals(
+    release: "Release | Place",
+    questions: "Place | Sequence[tuple[str, str]]",
+    *,
+    areas: Places | None = None,
+    confidence: Exact | None = None,
+    noisy: Place | None = None,
+) -> "AreaIntervals":
+    """Answer many queries of areas of a TopDown release at once.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+    questions : sequence of (area, query), or the path of a table with these columns
+        As of `interval`. Other columns of a table stay with their rows.
+    areas, confidence, noisy
+        As of `interval`.
+
+    Returns
+    -------
+    AreaIntervals
+        In the order of the questions, a table taken apart into its variables.
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        As by `interval`; of a table naming the line.
+
+    Source
+    ------
+    docs/intervals.md
+    """
+    from yupana.estimate.areas.answers import area_intervals
+    from yupana.estimate.areas.asked import AreaQuestion, QuestionFile, read_questions
+
+    if isinstance(questions, str | Path):
+        asked = read_questions(path_of("questions", questions))
+    else:
+        for one in questions:
+            if not (
+                isinstance(one, Sequence) and len(one) == len(_PAIR) and all(isinstance(text, str) for text in one)
+            ):
+                raise ConfigError(f"questions: must be pairs of an area and a query such as {_PAIR}")
+        asked = QuestionFile(tuple(AreaQuestion(area, query) for area, query in questions), ())
+    if not asked.questions:
+        raise ConfigError(f"questions: there are none; give pairs of an area and a query such as {_PAIR}")
+    return area_intervals(
+        _folder(release),
+        asked.questions,
+        files=paths_of("areas", areas),
+        confidence=_level(confidence),
+        noisy=path_if_given("noisy", noisy),
+        others=asked.others,
+    )
+
+
+_PAIR = ("place=1714000", "total")
+
+
+@checked
+def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaList":
+    """List the areas of a TopDown release, and what can be counted of them.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+    files : path or sequence of paths, optional
+        As ``areas`` of `interval`.
+
+    Returns
+    -------
+    AreaList
+        ``find("place=Chicago")`` is an area with its kind, code and name; ``table("place")`` has all of a kind;
+        ``rows("tables/P1", "place=Chicago")`` the rows of a table of the release; ``kinds`` and ``queries`` what there
+        is.
+
+    Raises
+    ------
+    InputError, OutputError
+        If the release or a file is not what it should be.
+
+    Source
+    ------
+    docs/intervals.md
+    """
+    from yupana.estimate.areas.listed import listed_areas
+
+    return listed_areas(_folder(release), paths_of("files", files))
 
 
 @checked

@@ -1,4 +1,4 @@
-"""`yupana interval RELEASE --query ...`: intervals for published and derived cells."""
+"""`yupana interval RELEASE --query ...`: intervals for published and derived cells, and for counts of named areas."""
 
 import argparse
 import math
@@ -7,39 +7,177 @@ from typing import TYPE_CHECKING
 
 import yupana
 from yupana.cli.arguments import Commands, confidence_level, print_json
+from yupana.errors import ConfigError
+from yupana.files.new_file import NewFile
 
 if TYPE_CHECKING:
+    from yupana.estimate.areas.found import AreaIntervals
+    from yupana.estimate.areas.listed import AreaList
     from yupana.estimate.intervals.intervals import Interval
+
+_FIRST = b"kind|code|name|query|"
+"""How the file of a batch begins."""
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "interval",
-        help="intervals for cells of a release, and for their sums, differences, ratios and percentages",
-        description="Intervals for cells of a release, and for their sums, differences, ratios and percentages.",
-        epilog='A query is such as "T04002[REGION_ID=06, ITERATION_CODE=1002, T4_DATA_CELL=3] % T04002[...]"; '
-        "docs/intervals.md has the language.",
+        help="counts of areas with intervals, and intervals for any cells of a release and what is made of them",
+        description="Intervals for cells of a release, and for their sums, differences, ratios and percentages; of a "
+        "TopDown release for counts of places, districts and other areas by code or name.",
+        epilog='A query is such as "T04002[REGION_ID=06, ITERATION_CODE=1002, T4_DATA_CELL=3] % T04002[...]", and of '
+        "an area such as total, P0010003, P1 for all variables of a table, or "
+        '"sum(hispanic*race[hispanic=1]) % total"; docs/intervals.md has the language.',
     )
     parser.add_argument("release", type=Path, metavar="RELEASE", help="of PHSafe, SafeTab-P, SafeTab-H or TopDown")
     parser.add_argument(
-        "--query", action="append", required=True, metavar="Q", help="what to give an interval of; may be repeated"
+        "--query", action="append", default=[], metavar="Q", help="what to give an interval of; may be repeated"
+    )
+    parser.add_argument(
+        "--area",
+        action="append",
+        default=[],
+        metavar="KIND=WHICH",
+        help="of TopDown: whose counts the queries are of, by code or name (place=1714000, place=Chicago); may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--areas",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="which areas the blocks lie in, beside what the release tells: a table, or the Bureau's; may be repeated",
+    )
+    parser.add_argument("--queries", type=Path, metavar="FILE", help="a table of area and query; the answer is a table")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there (standard output)")
+    parser.add_argument(
+        "--list",
+        nargs="?",
+        const="",
+        metavar="KIND",
+        help="what can be asked: kinds of areas and queries, or all areas of a kind with their names",
     )
     parser.add_argument(
         "--confidence",
         type=confidence_level,
         default=None,
         metavar="C",
-        help="(that of the release's margins of error)",
+        help="(that of the release's margins of error, of areas that of the published intervals)",
     )
     parser.add_argument(
-        "--noisy-measurements", type=Path, metavar="DIR", help="of a TopDown release: needed for sums and ratios"
+        "--noisy-measurements",
+        type=Path,
+        metavar="DIR",
+        help="of a TopDown release: needed for sums, ratios, and what the published tables have no interval of",
     )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(command=_interval)
 
 
 def _interval(options: argparse.Namespace) -> None:
+    if wrong := _contradiction(options):
+        raise ConfigError(wrong)
+    if options.list is not None:
+        _list(yupana.areas(options.release, files=options.areas), options)
+    elif options.area or options.queries is not None:
+        _of_areas(options)
+    else:
+        _of_cells(options)
+
+
+def _contradiction(options: argparse.Namespace) -> str:
+    """What is wrong with the options taken together; empty if nothing is."""
+    query, area, out = bool(options.query), bool(options.area), options.out is not None
+    batch, lists = options.queries is not None, options.list is not None
+    rules = (
+        (lists and (query or area or batch or out), "--list tells what can be asked; leave out what asks something"),
+        (batch and (query or area), "--queries asks what its file holds; write --area and --query into it"),
+        (area and not query, "--area needs a query, such as --query total; --list tells what there is"),
+        (not (lists or query or batch), "interval needs --query Q, --queries FILE or --list"),
+        (bool(options.areas) and not (area or batch or lists), "--areas is for --area, --queries or --list; name one"),
+        (out and not (area or batch), "--out takes the table of counts of areas; name some by --area or --queries"),
+        (out and options.json, "--out writes a table and --json prints a document; choose one"),
+    )
+    return next((said for is_wrong, said in rules if is_wrong), "")
+
+
+def _of_areas(options: argparse.Namespace) -> None:
+    place = None if options.out is None else NewFile(options.out, "the table", _is_earlier, 0o644)
+    if place is not None:
+        place.check()
+    more = {
+        "areas": options.areas or None,
+        "confidence": options.confidence,
+        "noisy": options.noisy_measurements,
+    }
+    if options.queries is None:
+        found = yupana.interval(options.release, *options.query, area=options.area, **more)
+    else:
+        found = yupana.intervals(options.release, options.queries, **more)
+    if place is not None:
+        place.write(found.as_csv())
+        place.keep()
+        print(f"{options.out}: {len(found):,} answers")
+        _print_notes(found)
+    elif options.json:
+        print_json(found.as_json())
+    elif options.queries is not None:
+        print(found.as_csv(), end="")
+    else:
+        _print_areas(found)
+
+
+def _print_areas(found: "AreaIntervals") -> None:
+    level = f"{float(100 * found.confidence):g} %"
+    for one in found.intervals:
+        print(f"{one.area.label}: {one.query}")
+        print(f"  published {'not defined: the denominator is 0' if one.published is None else _number(one.published)}")
+        if one.interval.estimate is not None:
+            print(f"  estimate  {_number(one.interval.estimate)}")
+        print(f"  {level:<9} {_set(one.interval)}")
+        if one.moe is not None:
+            print(f"  moe       {_number(one.moe)}")
+        print(f"  by        {one.method}")
+    print()
+    _print_notes(found)
+
+
+def _print_notes(found: "AreaIntervals") -> None:
+    print(f"status: {found.status}")
+    for note in found.notes:
+        print(f"note: {note}")
+
+
+def _is_earlier(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_FIRST)) == _FIRST
+
+
+def _list(listed: "AreaList", options: argparse.Namespace) -> None:
+    if options.list:
+        table = listed.table(options.list)
+        rows = list(zip(table["kind"], table["code"], table["name"], strict=True))
+        if options.json:
+            print_json([{"kind": kind, "code": code, "name": name} for kind, code, name in rows])
+            return
+        for kind, code, name in rows:
+            print(f"{kind}={code}" + (f"  {name}" if name else ""))
+        return
+    if options.json:
+        print_json({"areas": listed.kinds, "queries": listed.queries})
+        return
+    width = max(map(len, listed.kinds))
+    print("kinds of areas (--list KIND lists them with their names)")
+    for kind, number in listed.kinds.items():
+        print(f"  {kind:<{width}}  {number:,}")
+    print("queries, and sums, differences, ratios and percentages of them")
+    for query, meaning in listed.queries.items():
+        print(f"  {query}: {meaning}")
+
+
+def _of_cells(options: argparse.Namespace) -> None:
     found = yupana.interval(
         options.release, *options.query, confidence=options.confidence, noisy=options.noisy_measurements
     )

@@ -98,6 +98,21 @@ class ArrowTable:
                 columns.append(f"MAP {{{pairs}}}[CAST({named(name)} AS VARCHAR)] AS {named(other)}")
         return ArrowTable(f"SELECT {', '.join(columns)} FROM ({self._query})")
 
+    def where(self, values: Mapping[str, str]) -> "ArrowTable":
+        """The rows that hold a text in each of some columns, as ``{"GEOCODE": "1714000"}``.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column.
+        """
+        from yupana.files.database import named, quoted
+
+        if missing := [name for name in values if name not in self._types]:
+            raise KeyError(f"there is no column {missing[0]!r}; there are {', '.join(self._types)}")
+        tests = " AND ".join(f"CAST({named(name)} AS VARCHAR) = {quoted(text)}" for name, text in values.items())
+        return ArrowTable(f"SELECT * FROM ({self._query}) WHERE {tests or 'true'}")
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, in order."""

@@ -1,7 +1,7 @@
 """Which areas the blocks lie in, from files beside the reference file: the Bureau's, or any table. Public."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_d
 from yupana.geography.block_codes import BLOCK_COLUMNS, block_codes, block_column
 from yupana.geography.blocks import Reference, read_reference
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NONE, TOLD, kind_of
-from yupana.geography.published import published_blocks
+from yupana.geography.published import PublishedBlocks, published_blocks
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
 
 _BUREAU: Final = re.compile(r"BlockAssign_ST\d{2}_[A-Z]{2}_(\w+)", re.IGNORECASE)
@@ -24,6 +24,8 @@ _BUREAU: Final = re.compile(r"BlockAssign_ST\d{2}_[A-Z]{2}_(\w+)", re.IGNORECASE
 _BUREAU_CODES: Final = ("DISTRICT", "PLACEFP", "COUSUBFP", "AIANNHCE")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 _SHOWN: Final = 3
+_REFERENCE: Final = "the reference file"
+_RELEASE: Final = "the release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Assignment:
         How many of its blocks the reference file does not have; they are passed over.
     example : str
         One of these, or ``""``.
+    listed : str
+        What lists the blocks, in words.
     """
 
     kind: str
@@ -48,6 +52,7 @@ class Assignment:
     areas: int
     unknown: int
     example: str
+    listed: str = _REFERENCE
 
     @property
     def remark(self) -> str:
@@ -55,7 +60,7 @@ class Assignment:
         if not self.unknown:
             return ""
         return (
-            f"{self.file}: {self.unknown:,} of its blocks are not in the reference file and were passed over, such as "
+            f"{self.file}: {self.unknown:,} of its blocks are not in {self.listed} and were passed over, such as "
             f"{self.example}"
         )
 
@@ -110,45 +115,69 @@ def assign(reference: Reference, paths: Iterable[Path]) -> tuple[Reference, tupl
         If a file is no such table, a block is listed twice, blocks of the reference file are missing, a code is none of
         its kind, a kind is told twice, or places and the like are told otherwise than by the reference file.
     """
-    columns, found = dict(reference.columns), list[Assignment]()
+    given, found = _told(paths, reference.block, _REFERENCE)
+    _check_known(found, given, published_blocks(reference, nation=False), _REFERENCE)
+    columns = MappingProxyType({**reference.columns, **given})
+    return replace(reference, columns=columns, assigned=tuple(given)), found
+
+
+def assign_published(
+    published: PublishedBlocks, paths: Iterable[Path]
+) -> tuple[PublishedBlocks, tuple[Assignment, ...]]:
+    """Add the kinds of areas that files tell to the blocks of a release, as `assign` does to those of a reference file.
+
+    Raises
+    ------
+    InputError
+        As by `assign`.
+    """
+    given, found = _told(paths, published.block, _RELEASE)
+    _check_known(found, given, published, _RELEASE)
+    return replace(published, kinds={**published.kinds, **given}), found
+
+
+def _told(paths: Iterable[Path], block: Ints, listed: str) -> tuple[dict[str, Labels], tuple[Assignment, ...]]:
+    """The area of each block, by kind, and what each file said."""
+    columns, found = dict[str, Labels](), list[Assignment]()
     for path in paths:
-        for kind, column, assignment in _read(path, reference):
+        for kind, column, assignment in _read(path, block, listed):
             if told := [one.file for one in found if one.kind.lower() == kind.lower()]:
                 raise InputError(f"{path}: {kind} is told by {told[0]}, too; name one of them")
             columns[kind] = column
             found.append(assignment)
-    assigned = tuple(one.kind for one in found)
-    known = published_blocks(reference, nation=False).kinds
+    return columns, tuple(found)
+
+
+def _check_known(found: Iterable[Assignment], given: Mapping[str, Labels], known: PublishedBlocks, listed: str) -> None:
     for one in found:
-        if one.kind in known:
-            _compare(one, reference, known[one.kind], columns[one.kind])
-    return replace(reference, columns=MappingProxyType(columns), assigned=assigned), tuple(found)
+        if one.kind in known.kinds:
+            _compare(one, known, given[one.kind], listed)
 
 
-def _read(path: Path, reference: Reference) -> list[tuple[str, Labels, Assignment]]:
+def _read(path: Path, known: Ints, listed: str) -> list[tuple[str, Labels, Assignment]]:
     with open_delimited(path, (), others=True) as file:
         block = _blocks(file)
-        at = positions(block, reference.block)
+        at = positions(block, known)
         unknown = np.flatnonzero(at < 0)
-        missing = np.delete(reference.block, at[at >= 0])
+        missing = np.delete(known, at[at >= 0])
         if len(missing):
             shown = ", ".join(f"{code:016d}" for code in missing[:_SHOWN].tolist())
             raise InputError(
-                f"{path}: {len(missing):,} of {len(reference.block):,} blocks of the reference file are missing, such "
-                f"as {shown}; is it of another vintage? Give every block a row, with an empty field for no area"
+                f"{path}: {len(missing):,} of {len(known):,} blocks of {listed} are missing, such as "
+                f"{shown}; is it of another vintage? Give every block a row, with an empty field for no area"
             )
         example = f"{block[unknown[0]]:016d}" if len(unknown) else ""
         found = []
         for name, kind in _kinds(file).items():
             texts = file.texts(name)
-            index = np.full(len(reference.block), -1, dtype=np.int32)
+            index = np.full(len(known), -1, dtype=np.int32)
             index[at[at >= 0]] = texts.index[at >= 0]
-            rows = np.full(len(reference.block), -1, dtype=np.int64)
+            rows = np.full(len(known), -1, dtype=np.int64)
             rows[at[at >= 0]] = np.flatnonzero(at >= 0)
             column = _used(Labels(index, texts.labels))
             if kind in KINDS:
-                column = _identifiers(file, name, kind, reference.block, column, rows)
-            told = Assignment(kind, path.name, len(column.labels), len(unknown), example)
+                column = _identifiers(file, name, kind, known, column, rows)
+            told = Assignment(kind, path.name, len(column.labels), len(unknown), example, listed)
             found.append((kind, column, told))
         return found
 
@@ -237,19 +266,20 @@ def _identifiers(file: DelimitedFile, name: str, kind: str, block: Ints, column:
     return Labels(index, tuple(labels))
 
 
-def _compare(one: Assignment, reference: Reference, known: Labels, given: Labels) -> None:
-    """Refuse a file that puts blocks into other places, subdivisions or districts than the reference file.
+def _compare(one: Assignment, published: PublishedBlocks, given: Labels, listed: str) -> None:
+    """Refuse a file that puts blocks into other areas than the list of blocks does.
 
     Raises
     ------
     InputError
     """
+    known = published.kinds[one.kind]
     names = np.array([*known.labels, ""], dtype=object), np.array([*given.labels, ""], dtype=object)
     differs = np.flatnonzero(names[0][known.index] != names[1][given.index])
     if len(differs):
         at = int(differs[0])
         here, there = (of[column.index[at]] or "none" for of, column in zip(names, (known, given), strict=True))
         raise InputError(
-            f"{one.file}: {len(differs):,} blocks lie in another {one.kind} than the reference file says, such as "
-            f"{reference.block[at]:016d}: {there} here, {here} there; is it of another vintage?"
+            f"{one.file}: {len(differs):,} blocks lie in another {one.kind} than {listed} says, such as "
+            f"{published.block[at]:016d}: {there} here, {here} there; is it of another vintage?"
         )

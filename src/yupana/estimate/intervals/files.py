@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+import numpy as np
 
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Condition, Selection
@@ -26,6 +27,22 @@ def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]
     with unreadable(OutputError(f"{path} is not readable as a table of a release")):
         db.execute(f"CREATE VIEW {named(view)} AS SELECT COLUMNS(*)::VARCHAR FROM {table_rows(path)}")
         return list(column_types(db, named(view)))
+
+
+def cell_of(db: duckdb.DuckDBPyConnection, columns: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """SQL for the number of an answer, in C order, from columns and their labels; makes tables l0, l1, ..."""
+    cell = "0"
+    for k, (_, labels) in enumerate(columns):
+        list_labels(db, f"l{k}", labels)
+        cell = f"({cell} * {len(labels)} + l{k}.place)"
+    return cell
+
+
+def list_labels(db: duckdb.DuckDBPyConnection, name: str, labels: Sequence[str]) -> None:
+    """Make a table of labels and their places."""
+    db.register("listed", {"place": np.arange(len(labels)), "label": np.array(labels, dtype=object)})
+    db.execute(f"CREATE TABLE {name} AS SELECT * FROM listed")
+    db.unregister("listed")
 
 
 def rows_where(

@@ -12,14 +12,13 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.counted import chosen_places, kept_by
-from yupana.estimate.intervals.files import open_file
+from yupana.estimate.intervals.files import cell_of, list_labels, open_file
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, open_database, unreadable
@@ -198,12 +197,12 @@ class TreeMeasurements:
         query = margin(name, basis.shape, [i in left for i in kept] or [False])
         answers, units = np.zeros((len(self.labels[level]), query.size)), len(self.labels[level])
         with open_database() as db:
-            cell = _cell_of(db, [(self.schema.names[i], self.schema.attributes[i].labels) for i in left])
+            cell = cell_of(db, [(self.schema.names[i], self.schema.attributes[i].labels) for i in left])
             columns = open_file(db, "measured", path)
             wanted = [GEOUNIT, *(self.schema.names[i] for i in of_file), "value", "variance"]
             if columns != wanted:
                 raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
-            _list(db, "units", self.labels[level])
+            list_labels(db, "units", self.labels[level])
             joins = "".join(f" JOIN l{k} ON l{k}.label = {named(self.schema.names[i])}" for k, i in enumerate(left))
             with unreadable(OutputError(f"{path} is not readable as noisy measurements")):
                 rows = db.execute(
@@ -261,9 +260,9 @@ class TreeMeasurements:
             raise OutputError(f"{self.release.folder} has no {stem}, which it must have; run yupana check")
         with open_database() as db:
             open_file(db, "counts", self.release.file(name))
-            _list(db, "units", self.labels[level])
+            list_labels(db, "units", self.labels[level])
             attributes = [self.schema.attributes[i] for i in kept]
-            cell = _cell_of(db, [(attribute.name, attribute.labels) for attribute in attributes])
+            cell = cell_of(db, [(attribute.name, attribute.labels) for attribute in attributes])
             joins = "".join(f" JOIN l{k} ON l{k}.label = {named(a.name)}" for k, a in enumerate(attributes))
             with unreadable(OutputError(f"{self.release.folder / name} is not readable as counts")):
                 rows = db.execute(
@@ -299,14 +298,26 @@ def open_tree(release: Release, noisy: Path) -> TreeMeasurements:
     if _run_of(measurements) != _run_of(release):
         raise OutputError(f"{noisy} holds the measurements of another run than {release.folder}")
     schema, levels = schema_of(release)
+    spine = spine_of(release)
+    labels = (*spine.labels, spine.block_labels())
+    return TreeMeasurements(release, measurements, schema, levels, spine, labels)
+
+
+def spine_of(release: Release) -> WrittenSpine:
+    """The spine of a release of TopDown.
+
+    Raises
+    ------
+    InputError, OutputError
+        If it is missing, was changed, or is none.
+    """
+    _, levels = schema_of(release)
     # The manifest lists the spine; without it, nobody can say which geounits add up to which.
     if f"{SPINE}/blocks.csv" not in release.files.values():
         raise OutputError(f"{release.folder} has no {SPINE}/blocks.csv; name the release whose measurements these are")
     release.file(f"{SPINE}/blocks.csv")
     any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
-    spine = read_spine(release.folder / SPINE, levels, any_codes=any_codes)
-    labels = (*spine.labels, spine.block_labels())
-    return TreeMeasurements(release, measurements, schema, levels, spine, labels)
+    return read_spine(release.folder / SPINE, levels, any_codes=any_codes)
 
 
 def _run_of(release: Release) -> list[Any]:
@@ -365,18 +376,3 @@ def _rows(forms: Sequence[Linear], kept: tuple[int, ...], shape: tuple[int, ...]
                 at[axis[attribute]] = level
             row[(number, *at)] += float(weight)
     return {at: row.reshape(len(forms), -1) for at, row in rows.items()}
-
-
-def _cell_of(db: duckdb.DuckDBPyConnection, columns: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """SQL for the number of an answer, in C order, from tables of labels."""
-    cell = "0"
-    for k, (_, labels) in enumerate(columns):
-        _list(db, f"l{k}", labels)
-        cell = f"({cell} * {len(labels)} + l{k}.place)"
-    return cell
-
-
-def _list(db: duckdb.DuckDBPyConnection, name: str, labels: Sequence[str]) -> None:
-    db.register("listed", {"place": np.arange(len(labels)), "label": np.array(labels, dtype=object)})
-    db.execute(f"CREATE TABLE {name} AS SELECT * FROM listed")
-    db.unregister("listed")

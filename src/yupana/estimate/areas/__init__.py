@@ -1,0 +1,1 @@
+"""Counts of areas that are named, with their intervals."""

@@ -1,0 +1,306 @@
+"""Counts of areas with intervals: from the published tables where they suffice, else by least squares. Public."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+
+from yupana.arrays import Floats, Ints
+from yupana.errors import ConfigError, YupanaError
+from yupana.estimate.areas.asked import AreaForm, AreaQuestion, WeightedCells, expanded, read_form
+from yupana.estimate.areas.estimates import AreaEstimates, Kept, estimates_of_areas, grouped
+from yupana.estimate.areas.found import AreaInterval, AreaIntervals
+from yupana.estimate.areas.places import ReleasedAreas, released_areas
+from yupana.estimate.areas.tables import PublishedTables, TabulatedRows, published_intervals
+from yupana.estimate.intervals.counted import Counted, counted_in
+from yupana.estimate.intervals.fieller import Moments, fieller
+from yupana.estimate.intervals.intervals import Interval
+from yupana.estimate.intervals.tree import TreeMeasurements, open_tree, schema_of
+from yupana.geography.gazetteer import NamedArea
+from yupana.geography.kinds import KINDS, NONE, TOLD
+from yupana.geography.tree import Members
+from yupana.products.topdown.tables import TABLES
+from yupana.release.release import open_release
+from yupana.topdown.disk import TABULATION
+from yupana.topdown.plan import DEFAULT_CONFIDENCE
+from yupana.topdown.tree.least_squares import whole_intervals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AreaAsked:
+    """A question understood: the area, by its kind and its place among those asked for, and the form."""
+
+    question: AreaQuestion
+    area: NamedArea
+    place: int
+    form: AreaForm
+
+    @property
+    def said(self) -> str:
+        """Where it was asked, and what, for messages."""
+        return f"{self.question.where}{self.area.label}, {self.question.query!r}"
+
+
+def area_intervals(
+    release: Path,
+    questions: Sequence[AreaQuestion],
+    *,
+    files: Sequence[Path] = (),
+    confidence: Fraction | None = None,
+    noisy: Path | None = None,
+    others: Sequence[str] = (),
+) -> AreaIntervals:
+    """Answer queries of areas: what is published, and an interval of what is true.
+
+    Parameters
+    ----------
+    release : Path
+        Of TopDown.
+    questions : sequence of AreaQuestion
+    files : sequence of Path
+        Which areas the blocks lie in, beside what the release tells; see `assign_published`.
+    confidence : Fraction, optional
+        That of the published intervals if not given; of a release without any, that of its margins.
+    noisy : Path, optional
+        The noisy measurements of the run, for what the published tables have no interval of.
+    others : sequence of str
+        Names of what the questions hold besides.
+
+    Raises
+    ------
+    ConfigError
+        If an area or a query is not understood, or no interval can be had.
+    InputError, OutputError
+        If a file, the release or the measurements are not what they should be.
+    """
+    opened = open_release(release)
+    areas = released_areas(opened, files)
+    tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), published_intervals(opened))
+    asked, codes = _understood(questions, areas, tables.words)
+    told = tables.intervals
+    level = confidence or (told.confidence if told else None) or opened.confidence or DEFAULT_CONFIDENCE
+    rows = {kind: tables.rows(kind, tuple(places)) for kind, places in codes.items()}
+    published = _Published(rows, codes, tables.words.schema.shape)
+    found = _from_tables(asked, tables, rows, codes, level)
+    notes = [_NOTE.format(told.words)] if told and found else []
+    if open_ := [number for number in range(len(asked)) if number not in found]:
+        if noisy is None:
+            raise ConfigError(_missing(asked[open_[0]], len(open_), tables, level, published))
+        measurements = open_tree(opened, noisy)
+        found |= _by_least_squares({number: asked[number] for number in open_}, measurements, areas, codes, level)
+        notes += measurements.notes
+    answers = [
+        AreaInterval(one.area, published.of(one), found[number], one.question.others)
+        for number, one in enumerate(asked)
+    ]
+    notes += [one.remark for one in areas.assigned if one.remark] + _on_areas(asked, areas)
+    status = str(opened.manifest.get("status"))
+    return AreaIntervals(opened.name, status, level, tuple(answers), tuple(notes), tuple(others))
+
+
+def _understood(
+    questions: Sequence[AreaQuestion], areas: ReleasedAreas, words: Counted
+) -> tuple[list[_AreaAsked], dict[str, dict[str, int]]]:
+    """The questions, tables taken apart, and by kind the place of each code that is asked for."""
+    known: dict[str, NamedArea] = {}
+    forms: dict[str, AreaForm] = {}
+    codes: dict[str, dict[str, int]] = {}
+    found = []
+    for question in questions:
+        try:
+            if question.area not in known:
+                known[question.area] = areas.gazetteer.find(question.area)
+            area = known[question.area]
+            place = codes.setdefault(area.kind, {}).setdefault(area.code, len(codes[area.kind]))
+            for query in expanded(question.query, words):
+                if query not in forms:
+                    forms[query] = read_form(query, words)
+                found.append(_AreaAsked(replace(question, query=query), area, place, forms[query]))
+        except YupanaError as error:
+            raise type(error)(f"{question.where}{error}") from None
+    return found, codes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Published:
+    """Published counts, summed once for all areas of a kind that are asked for."""
+
+    rows: Mapping[str, TabulatedRows]
+    codes: Mapping[str, Mapping[str, int]]
+    shape: tuple[int, ...]
+    _sums: dict[tuple[str, float, tuple[Kept, bytes]], Floats] = field(default_factory=dict, init=False)
+
+    def of(self, asked: _AreaAsked) -> int | float | None:
+        above, *below = (self._sum(asked.area.kind, one)[asked.place] for one in asked.form.sums)
+        if asked.form.factor is not None:
+            return asked.form.factor
+        if below:
+            return float(above / below[0]) if below[0] else None
+        return int(above) if above == int(above) else float(above)
+
+    def _sum(self, kind: str, cells: WeightedCells) -> Floats:
+        key = kind, cells.constant, cells.key
+        if key not in self._sums:
+            self._sums[key] = self.rows[kind].sums(cells, self.shape, len(self.codes[kind]))
+        return self._sums[key]
+
+
+def _from_tables(
+    asked: Sequence[_AreaAsked],
+    tables: PublishedTables,
+    rows: Mapping[str, TabulatedRows],
+    codes: Mapping[str, Mapping[str, int]],
+    level: Fraction,
+) -> dict[int, Interval]:
+    """The intervals that stand beside published counts, by the number of the question."""
+    told = tables.intervals
+    if told is None or told.confidence != level:
+        return {}
+    variables, cells = tables.variables(), prod(tables.words.schema.shape)
+    found: dict[int, Interval] = {}
+    wanted: dict[tuple[str, str], dict[str, list[int]]] = {}
+    places = {kind: _places(rows[kind], cells) for kind in codes if rows[kind].ends is not None}
+    for number, one in enumerate(asked):
+        kind, form = one.area.kind, one.form
+        if form.below is not None or form.above.constant or not tables.has(kind):
+            continue
+        if (variable := variables.get(form.above.key)) is not None:
+            wanted.setdefault((kind, variable[0]), {}).setdefault(variable[1], []).append(number)
+        elif kind in places and (cell := form.above.cell(tables.words.schema.shape)) is not None:
+            row = places[kind].get(one.place * cells + cell)
+            ends = rows[kind].ends
+            if row is not None and ends is not None:
+                found[number] = _read(one, ends[row], f"{TABULATION}/{kind}", told.words)
+    for (kind, table), by_variable in wanted.items():
+        ends_of = tables.ends_of(kind, tuple(codes[kind]), table, tuple(by_variable))
+        for variable_name, numbers in by_variable.items():
+            for number in numbers:
+                ends = ends_of[variable_name][asked[number].place]
+                found[number] = _read(asked[number], ends, f"{variable_name} of {TABLES}", told.words)
+    return found
+
+
+def _places(rows: TabulatedRows, cells: int) -> dict[int, int]:
+    """The row of each area and cell, as one number."""
+    return {key: row for row, key in enumerate((rows.area * cells + rows.cell).tolist())}
+
+
+def _read(asked: _AreaAsked, ends: Ints, where: str, how: str) -> Interval:
+    pieces = ((float(ends[0]), float(ends[1])),)
+    return Interval(asked.question.query, None, None, pieces, asked.form.cells, f"{how}, in {where}")
+
+
+def _by_least_squares(
+    asked: Mapping[int, _AreaAsked],
+    measurements: TreeMeasurements,
+    areas: ReleasedAreas,
+    codes: Mapping[str, Mapping[str, int]],
+    level: Fraction,
+) -> dict[int, Interval]:
+    """Intervals from all measurements, by the number of the question."""
+    shape, blocks = measurements.schema.shape, len(measurements.spine.block)
+    entities: dict[tuple[str, int], int] = {}
+    for one in asked.values():
+        entities.setdefault((one.area.kind, one.place), len(entities))
+    members = _members(entities, areas, codes)
+    group_of = grouped([one.form.kept for one in asked.values()], shape, blocks)
+    found: dict[int, Interval] = {}
+    for group in dict.fromkeys(group_of.values()):
+        estimates = estimates_of_areas(measurements, members, group)
+        for number, one in asked.items():
+            if group_of[one.form.kept] == group:
+                try:
+                    found[number] = _estimated(one, estimates, entities[one.area.kind, one.place], level)
+                except ConfigError as error:
+                    raise ConfigError(f"{one.said}: {error}") from None
+    return found
+
+
+def _members(
+    entities: Mapping[tuple[str, int], int], areas: ReleasedAreas, codes: Mapping[str, Mapping[str, int]]
+) -> Members:
+    """The blocks of the areas that are asked for."""
+    blocks, numbers = [], []
+    for kind in dict.fromkeys(kind for kind, _ in entities):
+        all_codes = areas.gazetteer.codes[kind]
+        place = {code: at for at, code in enumerate(all_codes)}
+        number = np.full(len(all_codes) + 1, -1, dtype=np.int32)
+        for code, at in codes[kind].items():
+            if (kind, at) in entities:
+                number[place[code]] = entities[kind, at]
+        inside = number[areas.of_block[kind]]
+        blocks.append(np.flatnonzero(inside >= 0).astype(np.int32))
+        numbers.append(inside[inside >= 0])
+    return Members(np.concatenate(blocks), np.concatenate(numbers), len(entities))
+
+
+def _estimated(asked: _AreaAsked, estimates: AreaEstimates, entity: int, level: Fraction) -> Interval:
+    query, form = asked.question.query, asked.form
+    z = NormalDist().inv_cdf(float((1 + level) / 2))
+    if form.factor is not None:
+        return Interval(query, form.factor, 0.0, ((form.factor,) * 2,), 0, "numerator and denominator are multiples")
+    values, covariance = estimates.moments(entity, form.sums)
+    if form.below is not None:
+        moments = Moments(*map(float, (*values, covariance[0, 0], covariance[1, 1], covariance[0, 1])))
+        if moments.below == 0 and moments.below_variance == 0:
+            raise ConfigError("the denominator is known to be 0")
+        ratio = moments.above / moments.below if moments.below else None
+        return Interval(query, ratio, None, fieller(moments, z), form.cells, f"Fieller's confidence set; {_RULE}")
+    value, variance = float(values[0]), float(covariance[0, 0])
+    if form.above.is_count:
+        whole = whole_intervals(values, covariance[0], float(level))
+        pieces = ((float(whole.lower[0]), float(whole.upper[0])),)
+    else:
+        reach = z * variance**0.5
+        pieces = ((value - reach, value + reach),)
+    return Interval(query, value, variance, pieces, form.cells, _RULE)
+
+
+def _missing(asked: _AreaAsked, number: int, tables: PublishedTables, level: Fraction, published: _Published) -> str:
+    """Why there is no interval of a question, and what would give it."""
+    folder, told, form = tables.release.folder, tables.intervals, asked.form
+    by_noise = "the noisy measurements of its run, with --noisy-measurements DIR"
+    value = published.of(asked)
+    count = "" if value is None else f" {value:,} is published."
+    more = f" The same is true of {number - 1:,} more." if number > 1 else ""
+    if told is None:
+        why = f"the tables have no intervals. yupana topdown intervals {folder} OUT adds them to every count; or give"
+    elif told.confidence != level:
+        why = f"the intervals of the tables are of {_percent(told.confidence)}, and {_percent(level)} needs"
+    elif not tables.has(asked.area.kind):
+        why = (
+            f"the release does not tabulate {asked.area.kind}, so its tables have no interval of it: make it with "
+            "topdown run --areas FILE, or give"
+        )
+    elif form.below is None and not form.above.constant and form.above.cell(tables.words.schema.shape) is not None:
+        why = "the tables leave out counts of 0 and their intervals; give"
+    else:
+        why = "it is no single count of the tables but made of several, whose errors depend on each other; give"
+    return f"{asked.said}:{count} No interval: {why} {by_noise}.{more}"
+
+
+def _percent(level: Fraction) -> str:
+    return f"{float(100 * level):g} percent"
+
+
+def _on_areas(asked: Sequence[_AreaAsked], areas: ReleasedAreas) -> list[str]:
+    """What is to be known of areas that are not bound to one state."""
+    notes = []
+    for area in dict.fromkeys(one.area for one in asked):
+        if area.kind in TOLD or area.kind not in KINDS or KINDS[area.kind].within != NONE:
+            continue
+        states = areas.states_of(area)
+        if len(states) > 1:
+            parts = ", ".join(f"state_{area.kind}={state}{area.code}" for state in states)
+            notes.append(f"{area.label} lies in {len(states)} states and is counted whole; its parts are {parts}")
+        elif not areas.is_whole:
+            notes.append(f"{area.label} is counted as far as it lies in the blocks of the release")
+    return notes
+
+
+_NOTE = "intervals of the tables are of the true count, each by itself, over the draw of the noise: {}"
+_RULE = "covariance of least squares on the tree"

@@ -1,0 +1,234 @@
+"""Areas and queries as a user names them: read from options or a file, and written in cells of the schema. Public."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Floats, Ints
+from yupana.errors import ConfigError, InputError
+from yupana.estimate.intervals.counted import Counted, Levels, weights_on
+from yupana.estimate.intervals.forms import Form, Linear, evaluate
+from yupana.estimate.intervals.query import Selection, parse
+from yupana.files.regular import regular
+from yupana.topdown.queries import Schema
+
+AREA, QUERY = "area", "query"
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AreaQuestion:
+    """A query of an area, as texts, and where they stand: before what is said of them."""
+
+    area: str
+    query: str
+    where: str = ""
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFile:
+    """The questions of a file, and the columns that it has beside them."""
+
+    questions: tuple[AreaQuestion, ...]
+    others: tuple[str, ...]
+
+
+def read_questions(path: Path) -> QuestionFile:
+    """Read a table with the columns ``area`` and ``query``, in any order; other columns are kept with their row.
+
+    Raises
+    ------
+    InputError
+        Naming the line, if it is no such table.
+    """
+    try:
+        with open(path, "rb", opener=regular) as file:
+            text = file.read().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not text in UTF-8") from None
+    first = text.split("\n", 1)[0]
+    separator = "|" if "|" in first else ","
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, strict=True)
+    try:
+        header = [name.strip().lower() for name in next(reader, [])]
+        for name in (AREA, QUERY):
+            if header.count(name) != 1:
+                raise InputError(f"{path}, line 1: it needs one column {name}; it has {', '.join(header) or 'none'}")
+        others = tuple(name for name in header if name not in {AREA, QUERY})
+        found = [_question(path, reader.line_num, header, row) for row in reader if row]
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: not readable as a table of text ({error})") from None
+    if not found:
+        raise InputError(f"{path} has a header and no rows; it must ask one question at least")
+    return QuestionFile(tuple(found), others)
+
+
+def _question(path: Path, line: int, header: list[str], row: list[str]) -> AreaQuestion:
+    if len(row) != len(header):
+        raise InputError(
+            f"{path}, line {line}: {len(row)} fields, but the header names {len(header)} columns; put a query that "
+            "holds the separator in double quotes"
+        )
+    told = dict(zip(header, row, strict=True))
+    for name in (AREA, QUERY):
+        if not told[name].strip():
+            raise InputError(f"{path}, line {line}, column {name}: empty")
+    others = tuple(value for name, value in zip(header, row, strict=True) if name not in {AREA, QUERY})
+    return AreaQuestion(told[AREA].strip(), told[QUERY].strip(), f"{path}, line {line}: ", others)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedCells:
+    """A constant and a weighted sum of the cells of a schema.
+
+    Attributes
+    ----------
+    constant : float
+    kept : tuple of int
+        The attributes whose levels weigh differently, in order.
+    weights : ndarray of float64, shape (cells of these attributes,)
+        In C order.
+    """
+
+    constant: float
+    kept: tuple[int, ...]
+    weights: Floats
+
+    @property
+    def key(self) -> tuple[tuple[int, ...], bytes]:
+        """What equal sums have in common."""
+        return self.kept, self.weights.tobytes()
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it adds up cells, each once: a whole number, not below 0."""
+        return self.constant == 0 and bool(np.isin(self.weights, (0.0, 1.0)).all())
+
+    def cell(self, shape: tuple[int, ...]) -> int | None:
+        """The one cell of the whole schema that it is; None if it is anything else."""
+        several = tuple(axis for axis, size in enumerate(shape) if size > 1)
+        found = np.flatnonzero(self.weights)
+        if self.kept != several or len(found) != 1 or self.weights[found[0]] != 1 or self.constant:
+            return None
+        # Attributes of one level add nothing to the number of a cell.
+        return int(found[0])
+
+    def on(self, kept: tuple[int, ...], shape: tuple[int, ...]) -> Floats:
+        """The weights on the cells of more attributes, of shape (their cells,)."""
+        sizes = tuple(shape[i] if i in self.kept else 1 for i in kept)
+        whole = np.broadcast_to(self.weights.reshape(sizes), tuple(shape[i] for i in kept))
+        return np.ascontiguousarray(whole).reshape(-1)
+
+    def at(self, cells: Ints, shape: tuple[int, ...]) -> Floats:
+        """The weights of cells of the whole schema."""
+        levels = np.unravel_index(cells, shape)
+        if not self.kept:
+            return np.full(len(cells), self.weights[0])
+        place = np.ravel_multi_index([levels[i] for i in self.kept], tuple(shape[i] for i in self.kept))
+        return self.weights[place]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AreaForm:
+    """What a query asks of an area: a weighted sum of cells, or one over another.
+
+    Attributes
+    ----------
+    above : WeightedCells
+    below : WeightedCells or None
+        None where it is no ratio.
+    factor : float or None
+        The ratio, where one is a multiple of the other.
+    """
+
+    above: WeightedCells
+    below: WeightedCells | None = None
+    factor: float | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many cells of the attributes that they name the sums are made of."""
+        return sum(int(np.count_nonzero(one.weights)) for one in self.sums)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The attributes that its sums tell apart, in order."""
+        return tuple(sorted({attribute for one in self.sums for attribute in one.kept}))
+
+    @property
+    def sums(self) -> tuple[WeightedCells, ...]:
+        """The weighted sums in it."""
+        return (self.above,) if self.below is None else (self.above, self.below)
+
+
+def expanded(query: str, words: Counted) -> list[str]:
+    """A query, or all variables of the table that it names."""
+    for table in words.tables:
+        if query.strip() == table.name:
+            return list(table.variables)
+    return [query]
+
+
+def read_form(query: str, words: Counted) -> AreaForm:
+    """Read a query as a form in cells.
+
+    Raises
+    ------
+    ConfigError
+        If it is not of the language, names what is not there, or comes to no sum or ratio.
+    """
+
+    def select(selection: Selection) -> Linear:
+        return Linear(Fraction(0), dict.fromkeys(words.of(selection), Fraction(1)))
+
+    try:
+        return _form(evaluate(parse(query), select), words.schema)
+    except ConfigError as error:
+        shown = query if len(query) <= _SHOWN else query[:_SHOWN] + "..."
+        raise ConfigError(f"query {shown!r}: {error}") from None
+
+
+def _form(form: Form, schema: Schema) -> AreaForm:
+    if isinstance(form, Linear):
+        if form.is_constant:
+            raise ConfigError("no cell is left in it: the cells cancel, or it names none")
+        return AreaForm(_cells(form, schema))
+    factor = form.above.multiple_of(form.below)
+    above, below = _cells(form.above, schema), _cells(form.below, schema)
+    return AreaForm(above, below, None if factor is None else float(factor))
+
+
+def _cells(form: Linear, schema: Schema) -> WeightedCells:
+    answers: Mapping[Levels, Fraction] = {
+        cell: weight for cell, weight in form.weights.items() if isinstance(cell, tuple)
+    }
+    kept, weights = weights_on(answers, schema) if answers else ((), np.zeros(1))
+    return WeightedCells(float(form.constant), *_told_apart(kept, weights, schema.shape))
+
+
+def _told_apart(kept: tuple[int, ...], weights: Floats, shape: Sequence[int]) -> tuple[tuple[int, ...], Floats]:
+    """Leave out the attributes whose levels all weigh the same."""
+    found = weights.reshape(tuple(shape[i] for i in kept) or (1,))
+    needed = []
+    for axis, attribute in enumerate(kept):
+        first = found.take([0], axis=axis)
+        if (found == first).all():
+            found = first
+        else:
+            needed.append(attribute)
+    return tuple(needed), np.ascontiguousarray(found).reshape(prod(shape[i] for i in needed))
+
+
+def cells_of_variable(member: Ints, place: int, schema: Schema) -> WeightedCells:
+    """A variable of a published table as a sum of cells; ``member`` is that of `RedistrictingTable`."""
+    inside = (member == place).any(axis=1).astype(np.float64)
+    return WeightedCells(0.0, *_told_apart(tuple(range(len(schema.shape))), inside, schema.shape))

@@ -1,0 +1,249 @@
+"""The areas of a release by kind, code and name: finding the one that is meant, or saying why none is. Public."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from yupana.errors import ConfigError, nearest
+from yupana.geography.kinds import COUNTY, KINDS, STATE, kind_of
+from yupana.geography.names import AreaName, AreaNames
+from yupana.geography.published import PublishedBlocks
+
+_SHOWN: Final = 6
+_WIDTHS: Final = {STATE: 2, COUNTY: 5}
+_BEFORE: Final = {name: _WIDTHS.get(kind.within, 0) for name, kind in KINDS.items()} | {
+    COUNTY: 2,
+    "tract": 5,
+    "block_group": 5,
+    "state_aiannh": 2,
+}
+"""How many digits of an identifier name the state or county that the rest of it is a code of."""
+
+_DESCRIPTIONS: Final = (
+    "city and borough",
+    "city",
+    "town",
+    "village",
+    "borough",
+    "charter township",
+    "township",
+    "plantation",
+    "CDP",
+    "CCD",
+    "UT",
+    "County",
+    "county",
+    "Parish",
+    "Municipality",
+    "Municipio",
+    "Census Area",
+    "zona urbana",
+    "comunidad",
+    "barrio-pueblo",
+    "barrio",
+    "Indian Reservation",
+    "Reservation and Off-Reservation Trust Land",
+    "Reservation",
+    "Off-Reservation Trust Land",
+    "Rancheria",
+    "Pueblo",
+    "Indian Colony",
+    "OTSA",
+    "SDTSA",
+    "TDSA",
+    "ANVSA",
+    "School District",
+)
+"""Legal and statistical descriptions at the end of the Bureau's names, longer ones before their ends."""
+
+_SUFFIX: Final = re.compile(rf"\s+(?:{'|'.join(map(re.escape, _DESCRIPTIONS))})$")
+_BALANCE: Final = re.compile(r"\s+\(balance\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedArea:
+    """An area: its kind, its identifier in the tables, and its name, empty where the release has none."""
+
+    kind: str
+    code: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        """The area as it can be asked for."""
+        return f"{self.kind}={self.code}"
+
+    @property
+    def label(self) -> str:
+        """The area in words."""
+        return f"{self.kind} {self.code}" + (f" ({self.name})" if self.name else "")
+
+
+@dataclass(slots=True)
+class _KindIndex:
+    """The places of the areas of a kind, by whatever they may be called."""
+
+    code: dict[str, list[int]] = field(default_factory=dict)
+    bare: dict[str, list[int]] = field(default_factory=dict)
+    name: dict[str, list[int]] = field(default_factory=dict)
+    folded: dict[str, list[int]] = field(default_factory=dict)
+    short: dict[str, list[int]] = field(default_factory=dict)
+
+    def called(self, text: str) -> list[int]:
+        """The places of the areas that a text means: by code before name, by the strictest rule that any meets."""
+        folded = _folded(text)
+        for known, key in (
+            (self.code, text),
+            (self.bare, text.lstrip("0")),
+            (self.name, text),
+            (self.folded, folded),
+            (self.short, folded),
+        ):
+            if found := known.get(key):
+                return found
+        return []
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gazetteer:
+    """The areas that can be asked for.
+
+    Attributes
+    ----------
+    codes : mapping of str to sequence of str
+        Identifiers by kind, in order: the Bureau's kinds by summary level, then others.
+    names : AreaNames
+        What is known of them.
+    """
+
+    codes: Mapping[str, Sequence[str]]
+    names: AreaNames
+    _indices: dict[str, _KindIndex] = field(default_factory=dict, init=False)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of areas."""
+        return tuple(self.codes)
+
+    def known(self, kind: str) -> list[tuple[NamedArea, AreaName]]:
+        """The areas of a kind with what is known of each, in order.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such kind.
+        """
+        kind = self.kind(kind)
+        none = AreaName()
+        told = [(code, self.names.get((kind, code), none)) for code in self.codes[kind]]
+        return [(NamedArea(kind, code, one.name), one) for code, one in told]
+
+    def kind(self, text: str) -> str:
+        """The kind that a text means: its name, the Bureau's name of a column of it, or its summary level.
+
+        Raises
+        ------
+        ConfigError
+            If it means none, or one that the release does not tell.
+        """
+        plain = re.sub(r"[\s-]+", "_", text.strip())
+        by_level = {kind.summary_level: name for name, kind in KINDS.items()}
+        for name in (plain, kind_of(plain), by_level.get(plain, "")):
+            if name in self.codes:
+                return name
+        same = [name for name in self.codes if name.lower() == plain.lower()]
+        if len(same) == 1:
+            return same[0]
+        there = ", ".join(self.codes)
+        if kind_of(plain) in KINDS:
+            raise ConfigError(
+                f"the release does not tell which {kind_of(plain)} its blocks lie in; it has {there}. Give a file of "
+                "blocks and areas with --areas"
+            )
+        raise ConfigError(f"there is no kind of areas {text.strip()!r}; there are {there}{nearest(plain, self.codes)}")
+
+    def find(self, text: str) -> NamedArea:
+        """Find the area that KIND=CODE or KIND=NAME means.
+
+        Codes are whole identifiers or, of kinds within a state or county, what stands after it, with leading zeros or
+        without. Names are taken as the release writes them, then in any case, then without a description such as
+        "city" at their end. Codes go before names; the first of these rules that an area meets decides.
+
+        Raises
+        ------
+        ConfigError
+            If no area is meant, or several are by the same rule.
+        """
+        kind, sign, called = text.partition("=")
+        called = " ".join(called.split())
+        if not sign or not kind.strip() or not called:
+            raise ConfigError(f"{text!r} names no area; write KIND=CODE or KIND=NAME, such as place=1714000")
+        kind = self.kind(kind)
+        index = self._index(kind)
+        found = index.called(called)
+        if len(found) == 1:
+            return self._area(kind, found[0])
+        if found:
+            listed = ", ".join(self._area(kind, at).label.removeprefix(f"{kind} ") for at in found[:_SHOWN])
+            more = ", ..." if len(found) > _SHOWN else ""
+            raise ConfigError(
+                f"{len(found):,} areas are {text.strip()!r}: {listed}{more}; name one by its whole code{_parts(kind)}"
+            )
+        raise ConfigError(f"no {kind} is {called!r}; {self._near(kind, called, index)}")
+
+    def _area(self, kind: str, place: int) -> NamedArea:
+        code = self.codes[kind][place]
+        return NamedArea(kind, code, self.names[kind, code].name if (kind, code) in self.names else "")
+
+    def _index(self, kind: str) -> _KindIndex:
+        if kind not in self._indices:
+            index, before = _KindIndex(), _BEFORE.get(kind, 0)
+            for place, code in enumerate(self.codes[kind]):
+                index.code[code] = [place]
+                for bare in {code.lstrip("0"), code[before:].lstrip("0")}:
+                    index.bare.setdefault(bare, []).append(place)
+                name = " ".join(self.names[kind, code].name.split()) if (kind, code) in self.names else ""
+                # Areas of a user's kinds are called as they are written.
+                name = name or ("" if kind in KINDS else code)
+                if name:
+                    index.name.setdefault(name, []).append(place)
+                    index.folded.setdefault(_folded(name), []).append(place)
+                    index.short.setdefault(_folded(_without_description(name)), []).append(place)
+            self._indices[kind] = index
+        return self._indices[kind]
+
+    def _near(self, kind: str, called: str, index: _KindIndex) -> str:
+        codes = self.codes[kind]
+        if not codes:
+            return f"the release has no {kind}"
+        some = ", ".join(self._area(kind, at).label.removeprefix(f"{kind} ") for at in range(min(3, len(codes))))
+        told = f"there are {len(codes):,}, such as {some}; --list {kind} lists them"
+        # A code that is near another one is another area.
+        return told if called.isdecimal() else told + nearest(called, index.name)
+
+
+def gazetteer_of(published: PublishedBlocks, names: AreaNames) -> Gazetteer:
+    """The areas of all kinds that published blocks lie in."""
+    areas = {kind.name: kind.labels for kind in published.areas(np.zeros(0, dtype=np.int64))}
+    order = [*(name for name in KINDS if name in areas), *(name for name in areas if name not in KINDS)]
+    return Gazetteer({name: _decoded(areas[name].tolist()) for name in order}, names)
+
+
+def _decoded(labels: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(label.decode() for label in labels)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _without_description(name: str) -> str:
+    return _SUFFIX.sub("", _BALANCE.sub("", name))
+
+
+def _parts(kind: str) -> str:
+    return "; aiannh has it whole, in all states" if kind == "state_aiannh" else ""
