@@ -36,7 +36,6 @@ _DESCRIPTIONS: Final = (
     "CCD",
     "UT",
     "County",
-    "county",
     "Parish",
     "Municipality",
     "Municipio",
@@ -60,7 +59,7 @@ _DESCRIPTIONS: Final = (
 )
 """Legal and statistical descriptions at the end of the Bureau's names, longer ones before their ends."""
 
-_SUFFIX: Final = re.compile(rf"\s+(?:{'|'.join(map(re.escape, _DESCRIPTIONS))})$")
+_SUFFIX: Final = re.compile(rf"\s+(?:{'|'.join(map(re.escape, _DESCRIPTIONS))})$", re.IGNORECASE)
 _BALANCE: Final = re.compile(r"\s+\(balance\)$")
 
 
@@ -223,7 +222,11 @@ class Gazetteer:
         some = ", ".join(self._area(kind, at).label.removeprefix(f"{kind} ") for at in range(min(3, len(codes))))
         told = f"there are {len(codes):,}, such as {some}; --list {kind} lists them"
         # A code that is near another one is another area.
-        return told if called.isdecimal() else told + nearest(called, index.name)
+        return (
+            told
+            if called.isdecimal()
+            else told + nearest(called, [*index.name, *map(_without_description, index.name)])
+        )
 
 
 def gazetteer_of(published: PublishedBlocks, names: AreaNames) -> Gazetteer:
