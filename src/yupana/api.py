@@ -3,8 +3,8 @@
 What stands below is imported inside the functions, so that a script loads what it uses.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import partial
@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from yupana.asked import (
+    Asked,
     Case,
     Estimator,
     Exact,
     Place,
     Places,
     Values,
-    account,
+    accounts,
     ask,
+    ask_parts,
     bytes_of,
     changes_of,
     checked,
@@ -32,7 +34,8 @@ from yupana.asked import (
     whole_number,
 )
 from yupana.errors import ConfigError, OutputError, nearest
-from yupana.progress import Listener, Step, announcing, listening
+from yupana.products.parts import ALONE, data_of
+from yupana.progress import Listener, Progress, Step, announcing, listening
 from yupana.topdown.interval_terms import IntervalMethod
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from yupana.confidential.counter import Validation
     from yupana.confidential.records.frames import Data
     from yupana.confidential.request import RunRequest
+    from yupana.confidential.run import PartRun
     from yupana.estimate.areas.found import AreaIntervals
     from yupana.estimate.areas.listed import AreaList
     from yupana.estimate.districts.found import DistrictEstimates
@@ -130,6 +134,49 @@ def plan(
         margins=margins,
     )
     return asked.plan()
+
+
+@checked
+def parts(
+    product: "str | Product[Any]",
+    config: object,
+    *,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    renormalise: bool = False,
+) -> dict[str, Any]:
+    """Read all configurations of a document of parts, such as "pl94-2020-us-whole".
+
+    Each has a plan of its own, and the losses of two are never added, for they are promises to different units.
+
+    Parameters
+    ----------
+    product : str or Product
+        "topdown".
+    config : str, Path or mapping
+        As of `plan`.
+    set : mapping
+        As of `plan`; keys begin with the name of a part, such as ``{"persons.rho": "1/2"}``.
+    renormalise : bool
+        As of `plan`.
+
+    Returns
+    -------
+    dict of str to configuration
+        By the name of the part; to be given to `plan`, `solve`, `validate` and `accuracy`.
+
+    Raises
+    ------
+    ConfigError
+        If it is no document of parts, or is faulty; or if two parts protect the same unit.
+
+    Source
+    ------
+    docs/topdown.md
+    """
+    asked = ask_parts(product, config, set=set, renormalise=renormalise)
+    if not asked.is_whole:
+        raise ConfigError(f"config {config}: is one configuration, and no document of parts")
+    return {name: case.config for name, case in asked.cases.items()}
 
 
 @checked
@@ -248,6 +295,7 @@ def run(
     nmf: Place | None = None,
     intervals: IntervalMethod | None = None,
     replicates: int | None = None,
+    pl: Place | None = None,
     progress: Listener | bool = False,
 ) -> "Release":
     """Make a release of confidential records.
@@ -255,7 +303,9 @@ def run(
     Parameters
     ----------
     product, config, set, renormalise, accounting, confidence, margins, codes, spine
-        As of `plan`.
+        As of `plan`. A document of parts, such as "pl94-2020-us-whole", makes a release of several, one for each part
+        in a folder of its own; ``set`` and ``limit`` then name a part first (``{"persons.rho": "1/2"}``), and the
+        ledger has a dataset for each (``DATASET/persons``).
     data : str, Path or mapping
         A folder with the files of records, or these by name without ending, such as
         ``{"persons": frame, "units": frame, "geo": frame}``: frames of Polars, pandas, pyarrow or DuckDB (anything with
@@ -308,6 +358,9 @@ def run(
         by least squares up to a size of the plan, and none above it.
     replicates : int, optional
         Of TopDown, with "monte-carlo": how often the published counts are estimated again; 25 if not given.
+    pl : str or Path, optional
+        Of TopDown, of a document of parts with persons and housing units: a folder for the four files of P.L. 94-171 of
+        each state.
     progress : callable or bool
         Called with each `Step`; True shows a bar. What it raises ends the run as any error does.
 
@@ -329,9 +382,9 @@ def run(
     ------
     docs/phsafe.md, docs/safetab.md, docs/topdown.md; docs/person-loss.md for units.
     """
-    from yupana.confidential.run import run as make
+    from yupana.confidential.run import run_parts as make
 
-    asked = ask(
+    asked = ask_parts(
         product,
         config,
         set=set,
@@ -348,29 +401,40 @@ def run(
         intervals=intervals,
         replicates=replicates,
     )
-    charged = account(ledger, dataset, limit, unit, household_cap)
+    if report is not None and asked.is_whole:
+        raise ConfigError(f"report: {asked.title} has a report for each part; ask for it by itself of each")
+    charged = accounts(asked, ledger, dataset, limit, unit, household_cap)
     page = None if report is None else _claimed(report, [out, *_places(data)])
     made = path_of("out", out).absolute()
-    with _opened(asked, data, out, synthetic, memory, progress, "run") as (folder, common):
-        request = replace(
-            common,
-            entropy=entropy(seed),
-            overwrite=overwrite,
-            log=path_if_given("log", log),
-            account=charged,
-            totals=path_if_given("totals", totals),
-            resume=resume,
-            noisy_measurements=path_if_given("noisy_measurements", noisy_measurements),
-            names=path_if_given("names", names),
-            microdata=microdata,
-            nmf=path_if_given("nmf", nmf),
-            intervals=asked.intervals,
-            replicates=asked.replicates,
-        )
-        make(asked.product, asked.config, folder, path_of("out", out), request)
+    files, known = path_if_given("pl", pl), path_if_given("names", names)
+    with _opened(asked, data, out, synthetic, memory, progress, "run") as parts, ExitStack() as stack:
+        then = None if files is None else _pl_files(stack, asked, files, known, overwrite=overwrite)
+        requests = {
+            name: replace(
+                part,
+                request=replace(
+                    part.request,
+                    entropy=entropy(seed) if name == ALONE else entropy(seed).branch(name),
+                    overwrite=overwrite,
+                    log=path_if_given("log", log),
+                    account=charged[name],
+                    totals=path_if_given("totals", totals),
+                    resume=resume,
+                    noisy_measurements=path_if_given("noisy_measurements", noisy_measurements),
+                    names=known,
+                    microdata=microdata,
+                    nmf=path_if_given("nmf", nmf),
+                    pl=files,
+                    intervals=asked.cases[name].intervals,
+                    replicates=asked.cases[name].replicates,
+                ),
+            )
+            for name, part in parts.items()
+        }
+        make(asked.title, requests, path_of("out", out), then)
     release = open_release(made)
     if page is not None:
-        _write_report(page, asked, release)
+        _write_report(page, asked.cases[ALONE], release)
     return release
 
 
@@ -544,9 +608,9 @@ def exact(
     InputError, OutputError
         As of `run`.
     """
-    from yupana.confidential.run import exact as make
+    from yupana.confidential.run import run_parts as make
 
-    asked = ask(
+    asked = ask_parts(
         product,
         config,
         set=set,
@@ -562,17 +626,23 @@ def exact(
         estimator=estimator,
     )
     made = path_of("out", out).absolute()
-    with _opened(asked, data, out, synthetic, memory, progress, "exact") as (folder, common):
-        request = replace(
-            common,
-            overwrite=overwrite,
-            log=path_if_given("log", log),
-            totals=path_if_given("totals", totals),
-            internal=internal,
-            names=path_if_given("names", names),
-            microdata=microdata,
-        )
-        make(asked.product, asked.config, folder, path_of("out", out), request)
+    with _opened(asked, data, out, synthetic, memory, progress, "exact") as parts:
+        requests = {
+            name: replace(
+                part,
+                request=replace(
+                    part.request,
+                    overwrite=overwrite,
+                    log=path_if_given("log", log),
+                    totals=path_if_given("totals", totals),
+                    internal=internal,
+                    names=path_if_given("names", names),
+                    microdata=microdata,
+                ),
+            )
+            for name, part in parts.items()
+        }
+        make(asked.title, requests, path_of("out", out), noisy=False)
     return open_release(made)
 
 
@@ -622,7 +692,7 @@ def validate(
     asked = ask(
         product, config, set=set, renormalise=renormalise, codes=codes, columns=columns, spine=spine, areas=areas
     )
-    with _opened(asked, data, None, synthetic, memory, progress, "validate") as (folder, request):
+    with _alone(asked, data, None, synthetic, memory, progress, "validate") as (folder, request):
         found = look(
             asked.product,
             asked.config,
@@ -710,7 +780,7 @@ def accuracy(
     )
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise ConfigError("trials: must be a whole number above 0")
-    with _opened(asked, data, out, synthetic, memory, progress, "accuracy") as (folder, common):
+    with _alone(asked, data, out, synthetic, memory, progress, "accuracy") as (folder, common):
         request = replace(
             common,
             entropy=entropy(seed),
@@ -789,7 +859,7 @@ def compare(
     if "compare" not in asked.listing.takes:
         raise ConfigError(f"{asked.product.key} takes no compare; describe its tables (docs/tables.md)")
     chosen = read_methods(DEFAULT if methods is None else methods)
-    with _opened(asked, data, out, synthetic, memory, progress, "compare") as (folder, common):
+    with _alone(asked, data, out, synthetic, memory, progress, "compare") as (folder, common):
         request = replace(common, entropy=entropy(seed), internal=internal, overwrite=overwrite)
         return write_side_by_side(asked.config, asked.plan(), chosen, folder, path_of("out", out), request)
 
@@ -1518,8 +1588,8 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
     Parameters
     ----------
     releases : Release, str or Path
-        At least one; beside it may stand what `accuracy` wrote of the same plan, whose tests of acceptance criteria are
-        told.
+        At least one; of one that has parts these are told together. Beside it may stand what `accuracy` wrote of the
+        same plan, whose tests of acceptance criteria are told.
     household_cap : int, optional
         Of several releases: the most persons in a household, for what they promise to one.
 
@@ -1543,7 +1613,9 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
 
     if not releases:
         raise ConfigError("certificate needs a release")
-    return certify([_folder(release) for release in releases], whole_number("household_cap", household_cap))
+    opened = [open_release(_folder(release)) for release in releases]
+    folders = [part.folder for release in opened for part in (*release.parts.values(),) or (release,)]
+    return certify(folders, whole_number("household_cap", household_cap))
 
 
 @checked
@@ -1586,7 +1658,7 @@ def report(
     """
     from yupana.products import PRODUCTS
 
-    opened = open_release(_folder(release))
+    opened = open_release(_folder(release)).alone()
     given = [boundaries] if isinstance(boundaries, str | Path) else list(boundaries or ())
     shapes = [path_of("boundaries", place) for place in given]
     if opened.product == "spine":
@@ -1961,6 +2033,63 @@ def synthesize(
 
 @contextmanager
 def _opened(
+    asked: Asked,
+    data: "Data",
+    out: Place | None,
+    synthetic: bool,  # noqa: FBT001 (as users say it)
+    memory: int | None,
+    progress: Listener | bool,  # noqa: FBT001
+    title: str,
+) -> "Iterator[dict[str, PartRun[Any]]]":
+    """What all verbs ask of a run, of each part: its records, and how it is made."""
+    from yupana.confidential.counter import COUNTERS
+    from yupana.confidential.records.frames import as_folder
+    from yupana.confidential.request import RunRequest, in_output
+    from yupana.confidential.run import PartRun
+
+    memory = bytes_of(memory)
+    cases = asked.cases
+    files: dict[str, str] = {}
+    for case in cases.values():
+        files |= COUNTERS[case.product.key].frames(case.config)
+    if out is not None and isinstance(data, Mapping):
+        for given in _places(data):
+            if in_output(Path(given), path_of("out", out)):
+                raise OutputError(
+                    f"{given} lies in {out} and would go with what is replaced there; name another folder"
+                )
+    key = next(iter(cases.values())).product.key
+    with (
+        listening(progress, f"{key} {title}") as tell,
+        as_folder(data, files=files, synthetic=synthetic, memory=memory) as folder,
+    ):
+        folders = data_of(folder, tuple(cases))
+        yield {
+            name: PartRun(
+                case.product,
+                case.config,
+                folders[name],
+                RunRequest(
+                    accounting=case.accounting,
+                    confidence=case.confidence,
+                    margins=case.margins,
+                    fmt=case.fmt,
+                    estimator=case.estimator,
+                    spine=case.spine,
+                    areas=case.areas,
+                    columns=case.columns,
+                    repeats=case.repeats,
+                    memory=memory,
+                    announce=announcing(_told_by(name, tell)),
+                    progress=_counting(_told_by(name, tell)),
+                ),
+            )
+            for name, case in cases.items()
+        }
+
+
+@contextmanager
+def _alone(
     asked: Case,
     data: "Data",
     out: Place | None,
@@ -1969,40 +2098,30 @@ def _opened(
     progress: Listener | bool,  # noqa: FBT001
     title: str,
 ) -> "Iterator[tuple[Path, RunRequest]]":
-    """The folder of the records, and what all verbs ask of a run."""
-    from yupana.confidential.counter import COUNTERS
-    from yupana.confidential.records.frames import as_folder
-    from yupana.confidential.request import RunRequest, in_output
+    """The folder of the records and the request of one configuration."""
+    with _opened(Asked("", {ALONE: asked}), data, out, synthetic, memory, progress, title) as parts:
+        yield parts[ALONE].data, parts[ALONE].request
 
-    memory = bytes_of(memory)
-    files = COUNTERS[asked.product.key].frames(asked.config)
-    if out is not None and isinstance(data, Mapping):
-        for given in _places(data):
-            if in_output(Path(given), path_of("out", out)):
-                raise OutputError(
-                    f"{given} lies in {out} and would go with what is replaced there; name another folder"
-                )
-    with (
-        listening(progress, f"{asked.product.key} {title}") as tell,
-        as_folder(data, files=files, synthetic=synthetic, memory=memory) as folder,
-    ):
-        yield (
-            folder,
-            RunRequest(
-                accounting=asked.accounting,
-                confidence=asked.confidence,
-                margins=asked.margins,
-                fmt=asked.fmt,
-                estimator=asked.estimator,
-                spine=asked.spine,
-                areas=asked.areas,
-                columns=asked.columns,
-                repeats=asked.repeats,
-                memory=memory,
-                announce=announcing(tell),
-                progress=lambda part, done, total: tell(Step(part, done, total)),
-            ),
-        )
+
+def _told_by(name: str, tell: Listener) -> Listener:
+    """Tell steps under the name of a part, if it has one."""
+    return tell if name == ALONE else lambda step: tell(replace(step, stage=f"{name}: {step.stage}"))
+
+
+def _counting(tell: Listener) -> "Progress":
+    return lambda stage, done, total: tell(Step(stage, done, total))
+
+
+def _pl_files(
+    stack: ExitStack, asked: Asked, files: Path, names: Path | None, *, overwrite: bool
+) -> Callable[[Path], object]:
+    """Claim the folder of the files of P.L. 94-171; returned is what fills it from the folder of the parts."""
+    if any("pl" not in case.listing.takes for case in asked.cases.values()):
+        raise ConfigError(f"{next(iter(asked.cases.values())).product.key} takes no pl")
+    from yupana.products.topdown.pl.release_files import claim_files
+
+    configurations = {name: case.config for name, case in asked.cases.items()}
+    return stack.enter_context(claim_files(configurations, files, names, overwrite=overwrite))
 
 
 def _places(data: "Data") -> list[Place]:

@@ -18,6 +18,7 @@ from yupana.files.changes import Changes
 from yupana.files.column_map import BUREAU, ColumnMap, column_map_of, read_column_map
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products import PRODUCTS, Listing
+from yupana.products.parts import ALONE, PartsDocument, check_units, read_parts
 from yupana.release.recipe import Recipe, read_recipe
 from yupana.topdown.interval_terms import INTERVAL_METHODS, IntervalMethod, check_replicates
 
@@ -98,7 +99,59 @@ class Case:
         return None if used is None else self.product.plan(used)
 
 
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run is to make: one release, or the parts of one.
+
+    Attributes
+    ----------
+    title : str
+        What a document of parts calls the whole; empty of one configuration.
+    cases : mapping of str to Case
+        By the name of the part; of one configuration there is one case, whose name is empty.
+    """
+
+    title: str
+    cases: Mapping[str, Case]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has parts."""
+        return ALONE not in self.cases
+
+
+def ask_parts(product: "str | Product[Any]", config: object, *, set: Values | None = None, **more: Any) -> Asked:  # noqa: A002, ANN401
+    """Read a configuration, or all those of a document of parts; ``more`` is what `ask` takes.
+
+    Raises
+    ------
+    ConfigError
+        As by `ask`; or if two parts protect the same unit.
+    """
+    found = config.product if isinstance(config, Case) else _product(product)
+    document = None if isinstance(config, Case) else _parts_of(found, config)
+    if document is None:
+        return Asked("", {ALONE: ask(found, config, set=set, **more)})
+    changes = document.changes(changes_of(set))
+    cases = {}
+    for name, source in document.sources.items():
+        try:
+            cases[name] = ask(found, source.config, set=changes[name], **more)
+        except ConfigError as error:
+            raise ConfigError(f"part {name}: {error}") from None
+    check_units({name: case.plan() for name, case in cases.items()})
+    return Asked(document.title, cases)
+
+
+def _parts_of(product: "Product[Any]", config: object) -> PartsDocument | None:
+    """The document of parts that a user gave, if it is one."""
+    listing = PRODUCTS.listing(product.key)
+    if "parts" not in listing.takes or not isinstance(config, str | Path | Mapping):
+        return None
+    return read_parts(config, None if isinstance(config, Mapping) else product.locate(config), listing.built_in)
+
+
+TERMS: Final[Mapping[str, tuple[str, ...]]] = {
     "accounting": ("published", "tight"),
     "margins": ("exact", "bureau"),
     "format": ("csv", "parquet"),
@@ -114,7 +167,7 @@ def ask(
     product: "str | Product[Any]",
     config: object,
     *,
-    set: Values | None = None,  # noqa: A002 (as users say it)
+    set: Values | Changes | None = None,  # noqa: A002 (as users say it)
     renormalise: bool = False,
     codes: Place | None = None,
     confidence: Exact | None = None,
@@ -146,7 +199,7 @@ def ask(
     path = found.locate(config) if isinstance(config, str | Path) else None
     repeats = None if path is None else read_recipe(path)
     chosen: dict[str, Any] = {}
-    for name, choices in _CHOICES.items():
+    for name, choices in TERMS.items():
         told = None if repeats is None or name in _without(listing) else repeats.options.get(_TOLD.get(name, name), "")
         chosen[name] = _chosen(name, terms.get(name), told, choices, f"config {path}: options.")
     if confidence is None and repeats is not None:
@@ -209,7 +262,7 @@ def _product(product: "str | Product[Any]") -> "Product[Any]":
     return product
 
 
-def changes_of(values: Values | None) -> Changes:
+def changes_of(values: Values | Changes | None) -> Changes:
     """What is to change in a configuration before it is checked.
 
     Raises
@@ -217,6 +270,8 @@ def changes_of(values: Values | None) -> Changes:
     ConfigError
         If it is no mapping of keys.
     """
+    if isinstance(values, Changes):
+        return values
     try:
         named = [(key, value) for key, value in (values.items() if isinstance(values, Mapping) else values or ())]
         wrong = [key for key, _ in named if not isinstance(key, str) or not all(key.split("."))]
@@ -349,6 +404,43 @@ def account(
     whose.check_columns(limits)
     least = {kind: exact_number(f"limit {kind}", value) for kind, value in limits.items()}
     return Account(path_of("ledger", ledger), dataset, least, whose)
+
+
+def accounts(
+    asked: Asked,
+    ledger: Place | None,
+    dataset: str | None,
+    limit: Mapping[str, Exact] | Exact | None,
+    unit: "UnitName | None",
+    household_cap: int | None,
+) -> "dict[str, Account | None]":
+    """Where the loss of each part is added up: under ``DATASET/PART``, each with limits of its own.
+
+    What one person or household loses adds over all releases, whatever their units, so that parts share its account.
+
+    Raises
+    ------
+    ConfigError, BudgetError
+        If what is given does not go together, or a limit is of no part.
+    """
+    from yupana.plan.unit import OWN
+
+    if not asked.is_whole or unit in {"person", "household"}:
+        return dict.fromkeys(asked.cases, account(ledger, dataset, limit, unit, household_cap))
+    limits: dict[str, dict[str, Exact]] = {name: {} for name in asked.cases}
+    for key, value in limit.items() if isinstance(limit, Mapping) else [] if limit is None else [("", limit)]:
+        part, _, kind = key.partition(".")
+        if part not in limits:
+            example = ",".join(f"{name}=L" for name in asked.cases)
+            raise ConfigError(
+                f"limit: {' and '.join(asked.cases)} have a ledger each, and their losses are never added; give the "
+                f"limit of each, such as {example} or {next(iter(asked.cases))}.bounded=L"
+            )
+        limits[part][kind or OWN] = value
+    names = {name: f"{dataset}/{name}" if isinstance(dataset, str) else dataset for name in limits}
+    return {
+        name: account(ledger, names[name], of_part or None, unit, household_cap) for name, of_part in limits.items()
+    }
 
 
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -130,7 +130,7 @@ def test_a_failed_run_leaves_the_log_of_the_run_before(place: Path, monkeypatch:
 
 def test_a_log_appears_with_the_release(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"
-    with confidential_log(tmp_path / "data", out, RunRequest()) as write, new_folder(out) as partial:
+    with confidential_log([tmp_path / "data"], out, RunRequest()) as write, new_folder(out) as partial:
         write({"records": 3})
         write_manifest(partial, {"yupana": "1"})
         assert not (tmp_path / "deep" / "out.confidential.log").exists()

@@ -30,15 +30,21 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def limits(text: str) -> dict[str, Budget]:
-    """Limits by kind of neighbours, ``unbounded=3,bounded=6``, or one number: the plan's own loss."""
+    """Limits by kind of neighbours, ``unbounded=3,bounded=6``, or one number: the plan's own loss.
+
+    A kind may be that of a part, as in ``persons=3,units.bounded=6``; which parts there are is not known here.
+    """
     if "=" not in text:
         return {OWN: budget(text)}
     pairs = [part.partition("=") for part in text.split(",")]
     kinds = [kind.strip() for kind, _, _ in pairs]
     for kind in kinds:
-        if kind not in RECORD.columns or kinds.count(kind) > 1:
+        if not _KIND.fullmatch(kind) or kinds.count(kind) > 1:
             raise argparse.ArgumentTypeError(f"{kind!r} is not one of {', '.join(RECORD.columns)}, each once")
     return {kind: budget(value) for kind, (_, _, value) in zip(kinds, pairs, strict=True)}
+
+
+_KIND = re.compile(r"[a-z][a-z0-9_]*(\.[a-z_]+)?")
 
 
 def positive(text: str) -> Fraction:

@@ -3,7 +3,7 @@
 import argparse
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import yupana
+from yupana.asked import TERMS, ask, ask_parts
 from yupana.cli.arguments import Commands, confidence_level, count, limits, print_json, seed, setting, share, size
-from yupana.errors import InputError
+from yupana.errors import ConfigError, InputError
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
 from yupana.products import PRODUCTS, Listing
+from yupana.products.parts import ALONE, data_of, not_added
 from yupana.topdown.interval_terms import INTERVAL_METHODS, REPLICATES
 
 if TYPE_CHECKING:
+    from yupana.asked import Asked
     from yupana.release.release import Release
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
@@ -34,7 +37,7 @@ class Verb:
     add : callable
         Adds its arguments, but for the configuration.
     do : callable
-        Does it, for the product of a key.
+        Does it, for the product of a key; what it returns is told.
     needs : str
         What a product must take to have it (`Listing.takes`); empty where all have it.
     """
@@ -42,8 +45,27 @@ class Verb:
     name: str
     about: str
     add: Callable[[argparse.ArgumentParser, Listing], None]
-    do: Callable[[str, argparse.Namespace], None]
+    do: "Callable[[str, argparse.Namespace], Answer | None]"
     needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a verb tells of one configuration.
+
+    Attributes
+    ----------
+    json : object
+        With ``--json``.
+    lines : sequence of str
+        Else.
+    wrong : str
+        Why the command fails, after all that is told.
+    """
+
+    json: object
+    lines: Sequence[str]
+    wrong: str = ""
 
 
 def add(commands: Commands) -> None:
@@ -53,7 +75,49 @@ def add(commands: Commands) -> None:
         verbs = commands.add_parser(key, help=listing.about).add_subparsers(metavar="VERB", required=True)
         for verb in VERBS:
             if not verb.needs or verb.needs in listing.takes:
-                verb.add(add_verb(verbs, verb.name, verb.about, partial(verb.do, key)), listing)
+                verb.add(add_verb(verbs, verb.name, verb.about, partial(_do, verb, key)), listing)
+
+
+def _do(verb: Verb, key: str, options: argparse.Namespace) -> None:
+    """Do what a verb asks; of a document of parts for each of them, unless the verb takes the whole."""
+    if verb.name not in _OF_EACH:
+        verb.do(key, options)
+        return
+    asked = ask_parts(key, **given(ask, options), **{name: getattr(options, name, None) for name in TERMS})
+    if asked.is_whole and getattr(options, "targets", None) is not None:
+        raise ConfigError("--targets: they are of one plan; name the configuration of a part")
+    answers = {name: verb.do(key, _of_part(options, asked, name)) for name in asked.cases}
+    is_plan = asked.is_whole and verb.name == "plan"
+    _tell(asked, answers, options, not_added(case.plan() for case in asked.cases.values()) if is_plan else "")
+
+
+_OF_EACH: Final = frozenset({"validate", "plan", "accuracy"})
+"""Verbs that are done for each part of a document; others take the whole."""
+
+
+def _of_part(options: argparse.Namespace, asked: "Asked", name: str) -> argparse.Namespace:
+    """The options as they are of one part: its configuration, its records, and an output folder of its own."""
+    told = {**vars(options), "config": asked.cases[name]}
+    if "data" in told:
+        told["data"] = data_of(options.data, tuple(asked.cases))[name]
+    if told.get("out") is not None:
+        told["out"] = options.out / name
+    return argparse.Namespace(**told)
+
+
+def _tell(asked: "Asked", answers: "Mapping[str, Answer | None]", options: argparse.Namespace, note: str) -> None:
+    """Print what was answered of each part, or of one configuration."""
+    told = {name: answer for name, answer in answers.items() if answer is not None}
+    if options.json:
+        each = {name: answer.json for name, answer in told.items()}
+        print_json({"product": asked.title, "parts": each} if asked.is_whole else each[ALONE])
+    else:
+        for name, answer in told.items():
+            print("\n".join([*([f"{name}:"] if name else []), *answer.lines, *([""] if name else [])]))
+        if note:
+            print(note)
+    if wrong := [answer.wrong for answer in told.values() if answer.wrong]:
+        raise InputError("; ".join(wrong))
 
 
 def add_verb(
@@ -190,6 +254,9 @@ def _add_run(verb: argparse.ArgumentParser, listing: Listing) -> None:
     if "nmf" in listing.takes:
         text = "the same in the Census Bureau's layout (docs/noisy-measurement-files.md)"
         verb.add_argument("--nmf", type=Path, metavar="DIR", help=text)
+    if "pl" in listing.takes:
+        text = "the files of P.L. 94-171, too, of a configuration with persons and units, such as pl94-2020-us-whole"
+        verb.add_argument("--pl", type=Path, metavar="DIR", help=text)
 
 
 def _add_exact(verb: argparse.ArgumentParser, listing: Listing) -> None:
@@ -305,38 +372,31 @@ def given(function: Callable[..., Any], options: argparse.Namespace) -> dict[str
     return {name: value for name, value in vars(options).items() if name in names and value is not None}
 
 
-def _validate(key: str, options: argparse.Namespace) -> None:
+def _validate(key: str, options: argparse.Namespace) -> Answer:
     found = yupana.validate(key, **given(yupana.validate, options), progress=True)
     if "truncation" in PRODUCTS.listing(key).takes:
         say_confidential(options)
     from yupana.confidential.records.findings import failing
 
     broken = failing(found)
-    if options.json:
-        told = {"findings": [asdict(finding) for finding in found]}
-        told |= {"truncation": [asdict(row) for row in found.truncation]} if found.truncation else {}
-        print_json({"confidential": True, "valid": not broken, **told})
-    elif found:
-        print("CONFIDENTIAL: this report is outside the privacy guarantee and must not be published.")
-        for finding in found:
-            print(finding)
-    if broken:
-        raise InputError(f"{options.data} breaks {len(broken)} rule{'s' * (len(broken) > 1)}; see the report")
-    if not options.json:
-        print(f"{options.data}: valid")
     _print_remarks(found.remarks)
-    if found.truncation and not options.json:
-        print(f"{'table':11}{'tau':>6}{'persons':>15}{'left out':>13}{'share':>9}{'households':>13}")
-        for row in found.truncation:
-            print(
-                f"{row.table:11}{row.tau:6}{row.persons:15,}{row.left_out:13,}"
-                f"{row.left_out / max(1, row.persons):9.3%}{row.units:13,}{'  configured' * row.configured}"
-            )
+    told = {"findings": [asdict(finding) for finding in found]}
+    told |= {"truncation": [asdict(row) for row in found.truncation]} if found.truncation else {}
+    confidential = "CONFIDENTIAL: this report is outside the privacy guarantee and must not be published."
+    lines = [confidential, *map(str, found)] if found else []
+    wrong = f"{options.data} breaks {len(broken)} rule{'s' * (len(broken) > 1)}; see the report" if broken else ""
+    lines += [] if broken else [f"{options.data}: valid"]
+    if found.truncation and not broken:
+        lines.append(f"{'table':11}{'tau':>6}{'persons':>15}{'left out':>13}{'share':>9}{'households':>13}")
+        lines += [
+            f"{row.table:11}{row.tau:6}{row.persons:15,}{row.left_out:13,}"
+            f"{row.left_out / max(1, row.persons):9.3%}{row.units:13,}{'  configured' * row.configured}"
+            for row in found.truncation
+        ]
+    return Answer({"confidential": True, "valid": not broken, **told}, lines, wrong)
 
 
-def _plan(key: str, options: argparse.Namespace) -> None:
-    from yupana.asked import ask
-
+def _plan(key: str, options: argparse.Namespace) -> Answer:
     case = ask(key, **given(yupana.plan, options))
     more: dict[str, Any] = {}
     if options.targets is not None:
@@ -347,18 +407,18 @@ def _plan(key: str, options: argparse.Namespace) -> None:
     more = case.product.promises(case.config, plan, delta) | more
     production = case.production() if getattr(options, "diff", None) else None
     differences = [] if production is None else plan.differences(production)
+    answer = plan.as_json(delta) | more
+    if production is not None:
+        rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
+        answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
     if options.json:
-        answer = plan.as_json(delta) | more
-        if production is not None:
-            rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
-            answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
-        print_json(answer)
-        return
+        return Answer(answer, ())
     from yupana.cli.plan_text import differences_text, plan_text, promises_text
 
-    print("\n".join([plan_text(plan, delta), *promises_text(plan, more)]))
+    lines = [plan_text(plan, delta), *promises_text(plan, more)]
     if production is not None:
-        print("\n".join(["", *differences_text(differences)]))
+        lines += ["", *differences_text(differences)]
+    return Answer(answer, lines)
 
 
 def _run(key: str, options: argparse.Namespace) -> None:
@@ -379,8 +439,10 @@ def _exact(key: str, options: argparse.Namespace) -> None:
 def _say(options: argparse.Namespace, release: "Release") -> None:
     """Say what has been released."""
     print_release(options, release)
-    parameters = release.manifest["parameters"]
-    _print_remarks(parameters.get("remarks", ()))
+    parts = list(release.parts.values()) or [release]
+    remarks = (text for part in parts for text in part.manifest["parameters"].get("remarks", ()))
+    _print_remarks(list(dict.fromkeys(remarks)))
+    parameters = parts[0].manifest["parameters"]
     # The list of states is public.
     absent = sorted(set(parameters.get("state_filter", ())) - set(parameters.get("states", ())))
     if absent and not options.json:
@@ -392,25 +454,23 @@ def _print_remarks(remarks: Sequence[str]) -> None:
         print(f"remark: {remark}", file=sys.stderr)
 
 
-def _accuracy(key: str, options: argparse.Namespace) -> None:
+def _accuracy(key: str, options: argparse.Namespace) -> Answer:
     observed = yupana.accuracy(key, **given(yupana.accuracy, options), progress=True).observed
     listing, rows = PRODUCTS.listing(key), [asdict(row) for row in observed.rows]
+    if not listing.estimators:
+        say_confidential(options)
     if options.json:
         if listing.estimators:
-            print_json({"product": observed.product, "trials": options.trials, "rows": rows})
-        else:
-            say_confidential(options)
-            print_json({"rows": rows, **observed.told} if observed.told else rows)
-        return
+            return Answer({"product": observed.product, "trials": options.trials, "rows": rows}, ())
+        return Answer({"rows": rows, **observed.told} if observed.told else rows, ())
     from yupana.cli.accuracy_text import cells_text, counts_text, groups_text
     from yupana.cli.plan_text import criteria_text
 
     if listing.estimators:
         lines = counts_text(observed.rows)
     else:
-        say_confidential(options)
         lines = groups_text(observed.rows) if "parameters" in listing.takes else cells_text(observed.rows)
-    print("\n".join([*lines, *criteria_text(observed.told.get("criteria", {}))]))
+    return Answer(rows, [*lines, *criteria_text(observed.told.get("criteria", {}))])
 
 
 def _compare(key: str, options: argparse.Namespace) -> None:
@@ -522,7 +582,10 @@ def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
     text = "whose loss is added up: the records' own (default), one person's, or a household's (docs/person-loss.md)"
     verb.add_argument("--unit", choices=get_args(UnitName), help=text)
     verb.add_argument("--household-cap", type=count, metavar="K", help="with --unit household: the most persons in one")
-    text = "largest loss the ledger may reach for the data: L of the plan's own, or KIND=L,... as unbounded=3,bounded=6"
+    text = (
+        "largest loss the ledger may reach for the data: L of the plan's own, or KIND=L,... as unbounded=3,bounded=6; "
+        "of a configuration of parts PART=L or PART.KIND=L"
+    )
     verb.add_argument("--limit", type=limits, metavar="L", help=text)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overlo
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.frames import FILES
 from yupana.confidential.records.reader import Source
-from yupana.confidential.request import Layout, RunRequest, charge
+from yupana.confidential.request import Layout, RunRequest, charge, check_charge
 from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -228,6 +228,21 @@ class Counter(ABC, Generic[C, R, E, M]):
         """The plan as it is measured, where that depends on public files."""
         del records, config
         return plan
+
+    def has_begun(self, records: R) -> bool:
+        """Whether an interrupted run of the same output has drawn, so that this one can go on with it."""
+        del records
+        return False
+
+    def check_charge(self, records: R, config: C, plan: Plan, request: RunRequest, before: Sequence[Plan] = ()) -> None:
+        """Refuse what can be told before the account is charged, which it is next; with some other plans before.
+
+        Raises
+        ------
+        BudgetError, ConfigError, OutputError
+        """
+        del records, config
+        check_charge(plan, request.account, before)
 
     def charge(self, records: R, config: C, plan: Plan, request: RunRequest) -> None:
         """Charge the account; nothing was drawn before.

@@ -1,7 +1,8 @@
 """What a run is asked to do, what forbids to release what it makes, and its confidential log."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,7 +15,7 @@ from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.new_file import NewFile
 from yupana.files.regular import read_regular, real
 from yupana.interruption import is_published, whole
-from yupana.plan.account import charge_account
+from yupana.plan.account import charge_account, check_account
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import NO_NOISE, Plan
@@ -94,6 +95,8 @@ class RunRequest:
         How the intervals of published counts are found; by the size of the plan if it is not said.
     replicates : int, optional
         Of Monte Carlo; `REPLICATES` if it is not said.
+    pl : Path, optional
+        Where files of P.L. 94-171 will be written of what is made.
     """
 
     accounting: Accounting = "published"
@@ -121,6 +124,7 @@ class RunRequest:
     nmf: Path | None = None
     intervals: IntervalMethod | None = None
     replicates: int | None = None
+    pl: Path | None = None
 
     @property
     def layouts(self) -> dict[Layout, Path]:
@@ -187,8 +191,16 @@ def charge(plan: Plan, account: Account | None) -> None:
         charge_account(account.path, account.data, plan, account.limits, unit=account.unit)
 
 
+def check_charge(plan: Plan, account: Account | None, before: Iterable[Plan] = ()) -> None:
+    """Refuse what `charge` would refuse after some other plans, if a ledger is named."""
+    if account is not None:
+        check_account(account.path, account.data, (*before, plan), account.limits, unit=account.unit)
+
+
 @contextmanager
-def confidential_log(data: Path, out: Path, request: RunRequest) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def confidential_log(
+    data: Iterable[Path], out: Path, request: RunRequest
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Claim the place of the confidential log before the work; it appears there if the release does.
 
     A run enters this context before that of its output folder, so that a release that fails to appear leaves no log.
@@ -208,8 +220,9 @@ def confidential_log(data: Path, out: Path, request: RunRequest) -> Iterator[Cal
             f"the ledger {request.account.path} would lie in the output folder and go with what is replaced there; "
             "move it to another place"
         )
-    if in_output(data, out):
-        raise OutputError(f"{data} lies in {out} and would go with what is replaced there; name another folder")
+    for folder in data:
+        if in_output(folder, out):
+            raise OutputError(f"{folder} lies in {out} and would go with what is replaced there; name another folder")
     if request.account is not None and real(path) == real(request.account.path):
         raise OutputError(f"the log {path} would replace the ledger; name another place")
     new = NewFile(path, "the log", _is_log)
@@ -236,8 +249,16 @@ def confidential_log(data: Path, out: Path, request: RunRequest) -> Iterator[Cal
 def in_output(path: Path, out: Path) -> bool:
     """Whether a path lies in an output folder, or in one that is renamed to it or removed on the way."""
     home = real(out)
-    homes = {home.parent / f"{home.name}{ending}" for ending in ("", ".partial", ".checkpoint")}
-    return bool(homes & {real(path), *real(path).parents})
+    return any(
+        one.parent == home.parent
+        and one.name.startswith(home.name)
+        and _BESIDE.fullmatch(one.name.removeprefix(home.name))
+        for one in (real(path), *real(path).parents)
+    )
+
+
+_BESIDE: Final = re.compile(r"|\.partial|(\.[a-z0-9_]+)?\.checkpoint")
+"""How the names of an output folder, of its draft, and of what a run or its parts have drawn go on."""
 
 
 _LOG_HEAD: Final = {"confidential": "This file depends on the records without noise. It must not be published."}

@@ -1,11 +1,12 @@
 """The one machine that makes releases: it opens, charges, counts, measures, lays out, checks and publishes."""
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import duckdb
 import numpy as np
@@ -23,21 +24,45 @@ from yupana.confidential.request import (
     reasons_against_release,
 )
 from yupana.errors import ConfigError, OutputError
+from yupana.files.regular import real
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan, number
 from yupana.products.codebook import data_package
+from yupana.products.parts import ALONE
 from yupana.products.product import Product
 from yupana.progress import Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import Recipe, check_public_inputs
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
+from yupana.release.whole import write_whole
 
 C = TypeVar("C")
 
 _DEFAULTS: Final = RunRequest()
-_OF_SOME: Final = ("totals", "estimator", "spine", "resume", "intervals", "replicates", *LAYOUTS)
+_OF_SOME: Final = (
+    "totals",
+    "estimator",
+    "spine",
+    "resume",
+    "names",
+    "microdata",
+    "pl",
+    "intervals",
+    "replicates",
+    *LAYOUTS,
+)
 """Terms of a request that only some products have."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartRun(Generic[C]):
+    """What is asked of a run: of a release by itself, or of a part of one."""
+
+    product: Product[C]
+    config: C
+    data: Path
+    request: RunRequest
 
 
 def run(product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS) -> dict[str, Any]:
@@ -66,7 +91,7 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
     InputError, OutputError, BudgetError
         If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
     """
-    return _make(product, config, data, out, request, noisy=True)
+    return _make("", {ALONE: PartRun(product, config, data, request)}, out, noisy=True)
 
 
 def exact(product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS) -> dict[str, Any]:
@@ -75,8 +100,8 @@ def exact(product: Product[C], config: C, data: Path, out: Path, request: RunReq
     Parameters and errors are those of `run`.
     """
     if request.account is not None:
-        raise ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
-    return _make(product, config, data, out, request, noisy=False)
+        raise _exact_is_not_charged()
+    return _make("", {ALONE: PartRun(product, config, data, request)}, out, noisy=False)
 
 
 def validate(product: Product[C], config: C, data: Path, request: RunRequest = _DEFAULTS) -> Validation:
@@ -114,53 +139,199 @@ def counter_of(product: Product[C], request: RunRequest) -> Counter[C, Any, Any,
     return counter
 
 
-def _make(product: Product[C], config: C, data: Path, out: Path, request: RunRequest, *, noisy: bool) -> dict[str, Any]:
-    counter = counter_of(product, request)
-    plan = product_plan(product, config, request)
-    document = product.document(config if noisy else counter.without_noise(config))
+def run_parts(
+    title: str,
+    parts: Mapping[str, PartRun[Any]],
+    out: Path,
+    then: Callable[[Path], object] | None = None,
+    *,
+    noisy: bool = True,
+) -> dict[str, Any]:
+    """Make a release of several parts, each with its own plan and account, and return its manifest.
+
+    Nothing is charged or drawn before all parts were opened and found fit. The parts appear together. A run that is
+    stopped goes on with what each part has drawn.
+
+    Parameters
+    ----------
+    title : str
+        What the whole is called.
+    parts : mapping of str to PartRun
+        By name. Where it is written and logged, and what is replaced, is the same in all requests.
+    out : Path
+        A folder that does not exist or is empty.
+    then : callable, optional
+        Called with the folder of the parts before it appears as ``out``.
+    noisy : bool
+        False makes the release without noise, as `exact`.
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError, BudgetError
+        As by `run` or `exact` of each part.
+    """
+    for part in parts.values():
+        if not noisy and part.request.account is not None:
+            raise _exact_is_not_charged()
+    return _make(title, parts, out, noisy=noisy, then=then)
+
+
+def _exact_is_not_charged() -> ConfigError:
+    return ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
+
+
+class _Work(NamedTuple):
+    """A part whose records are open and fit to be measured; ``opened`` closes them."""
+
+    part: PartRun[Any]
+    counter: Counter[Any, Any, Any, Any]
+    plan: Plan
+    document: dict[str, Any]
+    reasons: list[str]
+    clock: Stopwatch
+    opened: ExitStack
+    records: Any
+    public: dict[str, str]
+    counts: Any
+
+
+def _make(
+    title: str,
+    parts: Mapping[str, PartRun[Any]],
+    out: Path,
+    *,
+    noisy: bool,
+    then: Callable[[Path], object] | None = None,
+) -> dict[str, Any]:
+    """Make a release of parts, or of one whose name is empty, which lies in ``out`` itself."""
+    begun = {name: _planned(part, noisy=noisy) for name, part in parts.items()}
+    request = next(iter(parts.values())).request
+    counters = [counter for counter, *_ in begun.values()]
+    with ExitStack() as stack:
+        write_log = stack.enter_context(confidential_log([part.data for part in parts.values()], out, request))
+        leaves_noise = any(counter.leaves_noise for counter in counters)
+        draft = stack.enter_context(
+            new_folder(out, overwrite=request.overwrite, noisy=leaves_noise, private=request.internal)
+        )
+        folders = _noisy_folders(stack, out, request)
+        works = {}
+        for name, part in parts.items():
+            works[name] = _open(stack, part, *begun[name], _home(out, name))
+            if name != ALONE:
+                works[name].clock.stop()  # other parts come before it goes on
+        if noisy:
+            works = _resumed(works)
+            _check_charges(list(works.values()))
+            for work in works.values():
+                work.counter.charge(work.records, work.part.config, work.plan, work.part.request)
+        made = {name: _measure(work, name, draft, folders, noisy=noisy) for name, work in works.items()}
+        manifest = made[ALONE][0] if ALONE in made else {}
+        if ALONE not in made:
+            for folder in (*folders.values(), draft):
+                manifest = write_whole(folder, title, next(iter(parts.values())).product.key, tuple(parts))
+        if then is not None:
+            then(draft)
+        logs = {name: log for name, (_, log) in made.items()}
+        write_log(logs.get(ALONE, {"parts": logs}))
+    for work in works.values() if noisy else ():
+        work.counter.finish(work.records)
+    return manifest
+
+
+def _planned(part: PartRun[Any], *, noisy: bool) -> tuple[Counter[Any, Any, Any, Any], Plan, dict[str, Any], list[str]]:
+    """What the configuration alone tells: counter, plan, document, and reasons against release."""
+    counter = counter_of(part.product, part.request)
+    plan = product_plan(part.product, part.config, part.request)
+    document = part.product.document(part.config if noisy else counter.without_noise(part.config))
     if not noisy:
         plan = plan.without_noise()
-    reasons = reasons_against_release(plan, data, request)
-    clock = Stopwatch(request.announce)
-    with ExitStack() as stack:
-        write_log = stack.enter_context(confidential_log(data, out, request))
-        draft = stack.enter_context(
-            new_folder(out, overwrite=request.overwrite, noisy=counter.leaves_noise, private=request.internal)
-        )
-        measurements = _noisy_folders(stack, out, request)
-        with counter.open(config, data, request, clock, out=out) as records:
-            require_none(records.findings)
-            reasons += counter.doubts(records, config)
-            public = counter.public_inputs(records, config)
-            check_public_inputs(request.repeats, public)
-            _begin(clock, counter.stages[0])
-            counts = counter.count(records, config, plan)
-            if noisy:
-                counter.charge(records, config, plan, request)
-            _begin(clock, counter.stages[1])
-            ledger = Ledger(counter.planned(records, config, plan) if noisy else plan)
-            measured = (counter.measure if noisy else counter.exact)(counts, config, ledger, request, clock)
-            told = counter.tell(records, counts, measured, config, plan, request)
-        clock.start("writing the release")
-        recipe = Recipe(document, options_of(plan, request, told.options), public)
-        tables = counter.write(draft, records, measured, config, plan, request)
-        manifest = {
-            **manifest_of(ledger, reasons, told.parameters, told.taken_as_public, recipe),
-            **told.others,
-            "tables": tables,
-            "reports": _write_codebook(product, config, plan, draft, tables),
-        }
-        write_manifest(draft, manifest)
-        _begin(clock, counter.stages[2])
-        if counter.is_checked(config) and (wrong := product.verify(draft, manifest).wrong):
-            raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
-        if isinstance(counter, MeasurementsCounter):
-            for layout, folder in measurements.items():
-                counter.write_noisy(folder, layout, records, measured, config, manifest, clock)
-        write_log({**told.log, "seconds": clock.stop()})
-    if noisy:
-        counter.finish(records)
-    return manifest
+    return counter, plan, document, reasons_against_release(plan, part.data, part.request)
+
+
+def _home(out: Path, name: str) -> Path:
+    """The name beside which a part keeps what it has drawn: ``OUT.persons``."""
+    home = real(out)
+    return home.parent / f"{home.name}.{name}" if name else out
+
+
+def _open(
+    stack: ExitStack,
+    part: PartRun[Any],
+    counter: Counter[Any, Any, Any, Any],
+    plan: Plan,
+    document: dict[str, Any],
+    reasons: list[str],
+    home: Path,
+) -> _Work:
+    """Open the records of a part, and require that they can be measured."""
+    clock = Stopwatch(part.request.announce)
+    opened = stack.enter_context(ExitStack())
+    records = opened.enter_context(counter.open(part.config, part.data, part.request, clock, out=home))
+    require_none(records.findings)
+    reasons = reasons + counter.doubts(records, part.config)
+    public = counter.public_inputs(records, part.config)
+    check_public_inputs(part.request.repeats, public)
+    _begin(clock, counter.stages[0])
+    counts = counter.count(records, part.config, plan)
+    return _Work(part, counter, plan, document, reasons, clock, opened, records, public, counts)
+
+
+def _resumed(works: Mapping[str, _Work]) -> dict[str, _Work]:
+    """Parts that no interrupted run had begun when it ended begin now; if none had, each refuses to go on."""
+    begun = {name for name, work in works.items() if work.part.request.resume and work.counter.has_begun(work.records)}
+    if not begun:
+        return dict(works)
+    return {
+        name: work
+        if name in begun
+        else work._replace(part=replace(work.part, request=replace(work.part.request, resume=False)))
+        for name, work in works.items()
+    }
+
+
+def _check_charges(works: Sequence[_Work]) -> None:
+    """Refuse what can be told before any part is charged."""
+    for place, work in enumerate(works):
+        account = work.part.request.account
+        before = [
+            earlier.plan
+            for earlier in works[:place]
+            if account is not None and earlier.part.request.account == account and not earlier.part.request.resume
+        ]
+        work.counter.check_charge(work.records, work.part.config, work.plan, work.part.request, before)
+
+
+def _measure(
+    work: _Work, name: str, draft: Path, folders: Mapping[Layout, Path], *, noisy: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Measure a part that was charged, and write it; return its manifest, and what the confidential log says."""
+    part, counter, plan, records, clock = work.part, work.counter, work.plan, work.records, work.clock
+    config, request = part.config, part.request
+    folder = draft / name
+    folder.mkdir(exist_ok=True)
+    _begin(clock, counter.stages[1])
+    ledger = Ledger(counter.planned(records, config, plan) if noisy else plan)
+    measured = (counter.measure if noisy else counter.exact)(work.counts, config, ledger, request, clock)
+    told = counter.tell(records, work.counts, measured, config, plan, request)
+    work.opened.close()
+    clock.start("writing the release")
+    recipe = Recipe(work.document, options_of(plan, request, told.options), work.public)
+    tables = counter.write(folder, records, measured, config, plan, request)
+    manifest = {
+        **manifest_of(ledger, work.reasons, told.parameters, told.taken_as_public, recipe),
+        **told.others,
+        "tables": tables,
+        "reports": _write_codebook(part.product, config, plan, folder, tables),
+    }
+    write_manifest(folder, manifest)
+    _begin(clock, counter.stages[2])
+    if counter.is_checked(config) and (wrong := part.product.verify(folder, manifest).wrong):
+        raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
+    if isinstance(counter, MeasurementsCounter):
+        for layout, place in folders.items():
+            (place / name).mkdir(exist_ok=True)
+            counter.write_noisy(place / name, layout, records, measured, config, manifest, clock)
+    return manifest, {**told.log, "seconds": clock.stop()}
 
 
 def _write_codebook(
@@ -180,8 +351,9 @@ def _begin(clock: Stopwatch, stage: str) -> None:
 def _noisy_folders(stack: ExitStack, out: Path, request: RunRequest) -> dict[Layout, Path]:
     """The folders of all noisy measurements that were asked for, by their layout."""
     asked = request.layouts
-    for layout, folder in asked.items():
-        for other in (out, *(one for name, one in asked.items() if name != layout)):
+    beside = [*asked.values(), *([] if request.pl is None else [request.pl])]
+    for folder in beside:
+        for other in (out, *(one for one in beside if one is not folder)):
             if in_output(folder, other):
                 raise OutputError(f"{folder} would lie in {other}; name a folder of its own")
     return {

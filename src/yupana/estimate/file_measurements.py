@@ -5,7 +5,7 @@ import numpy as np
 from yupana.errors import OutputError
 from yupana.geography.published import Areas, PublishedBlocks
 from yupana.geography.spine import Spine
-from yupana.products.topdown.verify import FROM_FILES, NOISY
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.release import Release
 from yupana.release.tables import checksum
@@ -26,8 +26,8 @@ def check_same_run(files: FoundFiles, release: Release) -> None:
     OutputError
         If they are of another run, or nothing tells.
     """
-    if release.product == FROM_FILES:
-        told = release.manifest.get("measurements", {}).get("files", {})
+    if MEASUREMENTS in release.manifest:
+        told = release.manifest[MEASUREMENTS].get("files", {})
         if told != {path.relative_to(files.folder).as_posix(): checksum(path) for path in files.files()}:
             raise OutputError(f"{files.folder} does not hold the files that {release.folder} was made of")
         return

@@ -25,7 +25,7 @@ from yupana.products.topdown.codebook import described
 from yupana.products.topdown.outputs import areas_of_spine, describe_files
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import TABLES, write_tables
-from yupana.products.topdown.verify import FROM_FILES
+from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
@@ -98,8 +98,7 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
         raise OutputError(f"{request.out} holds the release to be read; name another folder")
     release = open_release(request.release)
     refuse_confidential(release.manifest, str(request.release))
-    if release.product != FROM_FILES:
-        must_be_of_topdown(release)
+    must_be_of_topdown(release)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as draft:
         clock.start("reading the release")
         made = read_counted(release)
@@ -176,7 +175,7 @@ def _from_files(
     """Least squares from noisy measurement files, on the spine that they tell."""
     if made.published is None:
         raise ConfigError("--nmf: the release has areas of its own, and such files are of the Census Bureau's blocks")
-    told = made.release.manifest.get("measurements", {})
+    told = made.release.manifest.get(MEASUREMENTS, {})
     files = find_files(nmf, told.get("dataset"), tuple(told.get("states", ())))
     check_same_run(files, made.release)
     measured = read_measurements(files, made.configuration, "full-information", None, clock, progress)

@@ -14,12 +14,20 @@ class Changes:
     ----------
     values : tuple of (str, str)
         Keys with dots between the tables they lie in, and values as JSON, or texts as they are.
+    within : tuple of str
+        The keys of the table that is meant, where a document holds several; empty for the document itself.
     """
 
     values: tuple[tuple[str, str], ...] = ()
+    within: tuple[str, ...] = ()
 
     def applied(self, document: object, faults: list[str]) -> object:
-        """The document with these values; a key that there is not yet is added, for the reader to accept or refuse."""
+        """The document, or the table meant in it, with these values; a key that there is not yet is added.
+
+        Whether it may have such a key is for the reader to say.
+        """
+        for key in self.within:
+            document = document.get(key) if isinstance(document, dict) else None
         if not isinstance(document, dict):
             return document
         places = [place for place, _ in self.values]

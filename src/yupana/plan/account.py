@@ -1,12 +1,12 @@
 """What several runs spend together on the same confidential data, and the limits they may not pass."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from yupana.errors import BudgetError
 from yupana.interruption import whole
@@ -60,24 +60,60 @@ def charge_account(
         If the file is no ledger, the terms or a limit differ from those recorded, or a limit would be passed.
     """
     with locked(path) as real:
-        accounts = read_ledger(real)
-        name = _recorded_name(path, data, accounts)
-        new = DataAccount(unit, plan.mechanism, _terms(unit, plan), {}, ())
-        account = accounts.get(name, new)
-        losses = _losses(f"ledger {path}: losses on {name!r}", account, new, plan)
-        account = replace(account, limits=_limits(path, name, account, limits))
-        made = next((earlier for earlier in account.runs if run is not None and earlier.token == run), None)
-        if made is not None:
-            if (made.product, made.losses) != (plan.product, losses):
-                raise BudgetError(f"ledger {path}: the run to go on with was charged on {name!r} with another loss")
-            return account.spent
-        spent = add(account.spent, losses)
-        _check(path, name, account.limits, spent)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        charged = replace(account, runs=(*account.runs, Run(now, plan.product, losses, run)))
-        with whole():
-            write_ledger(real, {**accounts, name: charged})
-    return spent
+        charged = _charged(path, read_ledger(real), data, plan, limits, unit, run)
+        if charged.is_new:
+            with whole():
+                write_ledger(real, charged.accounts)
+    return charged.spent
+
+
+def check_account(
+    path: Path, data: str, plans: Iterable[Plan], limits: Mapping[str, Budget] = _NO_LIMITS, *, unit: Unit = RECORD
+) -> None:
+    """Refuse what `charge_account` would refuse now, of some plans one after another; nothing is charged.
+
+    Raises
+    ------
+    BudgetError
+        As by `charge_account`.
+    """
+    accounts: Mapping[str, DataAccount] = read_ledger(path)
+    for plan in plans:
+        accounts = _charged(path, accounts, data, plan, limits, unit, None).accounts
+
+
+class _Charged(NamedTuple):
+    """The accounts after a charge, what was spent on the data by then, and whether that differs from before."""
+
+    accounts: Mapping[str, DataAccount]
+    spent: Losses
+    is_new: bool
+
+
+def _charged(
+    path: Path,
+    accounts: Mapping[str, DataAccount],
+    data: str,
+    plan: Plan,
+    limits: Mapping[str, Budget],
+    unit: Unit,
+    run: str | None,
+) -> _Charged:
+    name = _recorded_name(path, data, accounts)
+    new = DataAccount(unit, plan.mechanism, _terms(unit, plan), {}, ())
+    account = accounts.get(name, new)
+    losses = _losses(f"ledger {path}: losses on {name!r}", account, new, plan)
+    account = replace(account, limits=_limits(path, name, account, limits))
+    made = next((earlier for earlier in account.runs if run is not None and earlier.token == run), None)
+    if made is not None:
+        if (made.product, made.losses) != (plan.product, losses):
+            raise BudgetError(f"ledger {path}: the run to go on with was charged on {name!r} with another loss")
+        return _Charged(accounts, account.spent, is_new=False)
+    spent = add(account.spent, losses)
+    _check(path, name, account.limits, spent)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    charged = replace(account, runs=(*account.runs, Run(now, plan.product, losses, run)))
+    return _Charged({**accounts, name: charged}, spent, is_new=True)
 
 
 def _recorded_name(path: Path, data: str, accounts: Mapping[str, DataAccount]) -> str:

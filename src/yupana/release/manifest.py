@@ -157,6 +157,13 @@ def _file_name(place: str, value: object) -> Iterator[str]:
         yield wrong
 
 
+def _folder_name(place: str, value: object) -> Iterator[str]:
+    """A folder beside the manifest."""
+    yield from _file_name(place, value)
+    if "/" in str(value):
+        yield f"{place} must be the name of a folder"
+
+
 def _plan(place: str, value: object) -> Iterator[str]:
     """A plan; of one that lists no measurements only the kinds of its values, and whoever needs them refuses it."""
     if isinstance(value, dict) and "measurements" not in value:
@@ -202,6 +209,8 @@ _SETTINGS: Final = partial(
 )
 _SOURCE: Final = partial(_object, {"manifest_sha256": _text, "plan": _plan, "states": _TEXTS}, {"created": _text})
 
+_PART: Final = partial(_object, {"manifest_sha256": _text}, {"plan": _plan})
+
 _CRITERION: Final = partial(
     _object,
     {
@@ -229,6 +238,7 @@ _MANIFEST: Final = partial(
         "versions": partial(_table, _text),
         "postprocessing": partial(_list, _POSTPROCESSED),
         "sources": partial(_list, _SOURCE),
+        "parts": partial(_table, _PART, names=_folder_name),
         "settings": _SETTINGS,
         "geolevels": partial(_table, partial(_object, {"units": _whole, "bypassed": _whole}, {})),
     },

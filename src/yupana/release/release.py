@@ -26,6 +26,7 @@ from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_man
 from yupana.release.processing import RECORD, SINGLE_TABLE
 from yupana.release.status import refuse_confidential, status_of
 from yupana.release.tables import checksum, read_table, table_rows
+from yupana.release.whole import PARTS, part_names
 
 KINDS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
 """SQL types of the columns that hold numbers; all others are codes and stay text."""
@@ -93,6 +94,22 @@ class Release:
         if self.plan is None:
             raise OutputError(f"{self.folder}: the manifest holds no plan")
         return self.plan
+
+    @cached_property
+    def parts(self) -> "Mapping[str, Release]":
+        """The releases that it is made of, by name, such as ``persons`` and ``units``; none of most.
+
+        Raises
+        ------
+        OutputError
+            If one is missing, or its manifest is not the one that this names.
+        """
+        found = {}
+        for name in part_names(self.manifest):
+            found[name] = open_release(self.folder / name, confidential=True)
+            if found[name].sha256 != self.manifest[PARTS][name]["manifest_sha256"]:
+                raise OutputError(f"{self.folder / name} is another release than the manifest of {self.folder} names")
+        return found
 
     @property
     def confidence(self) -> Fraction | None:
@@ -224,6 +241,19 @@ class Release:
             self._checked[name] = checked_file(self.folder, self.manifest, name)
         return self._checked[name]
 
+    def alone(self) -> "Release":
+        """Return it, if it is one release and not several.
+
+        Raises
+        ------
+        OutputError
+            If it has parts.
+        """
+        if names := part_names(self.manifest):
+            folders = " or ".join(str(self.folder / name) for name in names)
+            raise OutputError(f"{self.folder} holds several releases, each with a plan of its own; name {folders}")
+        return self
+
     def rows(self, table: str, *, as_text: bool = False) -> str:
         """SQL for the rows of a table: counts, variances and margins are numbers, codes and all else text.
 
@@ -332,7 +362,7 @@ def open_release(folder: Path, *, confidential: bool = False) -> Release:
     ----------
     folder : Path
     confidential : bool
-        Whether it may be CONFIDENTIAL; only what publishes nothing says so.
+        Whether it may be CONFIDENTIAL, or hold several releases; only what makes nothing of it says so.
 
     Raises
     ------
@@ -344,7 +374,8 @@ def open_release(folder: Path, *, confidential: bool = False) -> Release:
     manifest = read_manifest(folder, confidential=confidential)
     if "tables" not in manifest:
         raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of yupana: it lists no tables")
-    return Release(folder, manifest, checksum(folder / MANIFEST))
+    release = Release(folder, manifest, checksum(folder / MANIFEST))
+    return release if confidential else release.alone()
 
 
 def open_table(path: Path) -> Release:

@@ -78,9 +78,10 @@ def refuse_unpublishable(manifest: Mapping[str, Any], name: str) -> str:
 
 
 def _plans(manifest: Mapping[str, Any]) -> Iterable[Plan]:
-    """The plan of a release, and those of the releases that estimates were made from."""
+    """The plan of a release, those of its parts, and those of the releases that estimates were made from."""
     described = [manifest["plan"]] if "plan" in manifest else []
-    described += [source["plan"] for source in manifest.get("sources", ()) if "plan" in source]
+    others = [*manifest.get("sources", ()), *manifest.get("parts", {}).values()]
+    described += [other["plan"] for other in others if "plan" in other]
     try:
         return [read_plan(plan) for plan in described]
     except ValueError as error:

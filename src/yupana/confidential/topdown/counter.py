@@ -1,7 +1,7 @@
 """TopDown's counter: from counts of blocks to noisy measurements, and to consistent counts of all geounits."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -12,7 +12,7 @@ from typing import Any, Final
 import yupana
 from yupana.confidential.counter import MeasurementsCounter, Observed, Told
 from yupana.confidential.records.findings import Finding
-from yupana.confidential.request import LAYOUTS, Layout, RunRequest, charge
+from yupana.confidential.request import LAYOUTS, Layout, RunRequest, charge, check_charge
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
@@ -28,6 +28,7 @@ from yupana.privacy.exact import INFINITE
 from yupana.products.topdown.datasets import dataset_name
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
+from yupana.products.topdown.pl.areas import check_states
 from yupana.products.topdown.product import TOPDOWN, public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
@@ -98,6 +99,21 @@ class CountedBlocks:
         by_least_squares = self.intervals(Fraction(1, 2)).method == "least-squares"
         return bool(self.request.layouts) or (by_least_squares and self.config.budget != INFINITE)
 
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """What must be the same when the run is resumed."""
+        request = self.request
+        return {
+            "configuration": json.dumps(TOPDOWN.document(self.config)),
+            "estimator": request.estimator,
+            "spine": self.world.given,
+            "noisy measurements": self.in_full,
+            "seed": "none" if request.entropy.for_release else repr(request.entropy),
+            "version": yupana.__version__,
+            **({"columns": request.columns.as_text()} if request.columns.names else {}),
+            **{f"input {name}": digest for name, digest in checksums(self.data, self.world, request).items()},
+        }
+
     @property
     def kept(self) -> Checkpoint:
         """The checkpoint of whoever measures."""
@@ -126,7 +142,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
     takes = frozenset(
-        {"estimator", "spine", "resume", "areas", "names", "microdata", "intervals", "replicates", *LAYOUTS}
+        {"estimator", "spine", "resume", "areas", "names", "microdata", "intervals", "replicates", "pl", *LAYOUTS}
     )
     stages = ("", "", "checking")
     leaves_noise = False
@@ -181,11 +197,19 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         del config
         return replace(records.spending.plan, confidence=plan.confidence, margins=plan.margins)
 
-    def charge(self, records: CountedBlocks, config: Configuration, plan: Plan, request: RunRequest) -> None:
-        """Charge the run and begin, or go on where an interrupted run ended; nothing has been drawn uncharged then.
+    def has_begun(self, records: CountedBlocks) -> bool:
+        """Whether there is a checkpoint."""
+        return records.kept.exists
 
-        The ledger is written first. A run that is killed before its checkpoint says so is charged once more: the
-        ledger may hold too much, and never too little.
+    def check_charge(
+        self,
+        records: CountedBlocks,
+        config: Configuration,
+        plan: Plan,
+        request: RunRequest,
+        before: Sequence[Plan] = (),
+    ) -> None:
+        """Refuse what cannot be estimated, written or gone on with, and what the account does not allow.
 
         Raises
         ------
@@ -196,33 +220,36 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         check_run(config, records.world, request)
         if "nmf" in request.layouts:
             check_writable(config, records.world.spine)
+        if request.pl is not None:
+            check_states(records.world.published)
         checkpoint, account = records.kept, _described(request)
-        state = {
-            "configuration": json.dumps(TOPDOWN.document(config)),
-            "estimator": request.estimator,
-            "spine": records.world.given,
-            "noisy measurements": records.in_full,
-            "seed": "none" if request.entropy.for_release else repr(request.entropy),
-            "version": yupana.__version__,
-            **({"columns": request.columns.as_text()} if request.columns.names else {}),
-            **{f"input {name}": digest for name, digest in checksums(records.data, records.world, request).items()},
-        }
-        if request.resume:
-            begun = checkpoint.resume(state)
-            if begun is None and account is not None:
-                charge(plan, request.account)
-                checkpoint.charged(state, account)
-            elif begun is not None and account is not None:
-                _require_same(checkpoint, begun, account)
+        if not request.resume:
+            if checkpoint.exists and not request.overwrite:
+                raise ConfigError(
+                    f"{checkpoint.folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw "
+                    "them and those of a new run learns more than the plan allows; if nobody did, --overwrite begins "
+                    "anew"
+                )
+            checkpoint.check_ours()
+        begun = checkpoint.resume(records.state) if request.resume else None
+        if begun is None:
+            check_charge(plan, request.account, before)
+        elif account is not None:
+            _require_same(checkpoint, begun, account)
+
+    def charge(self, records: CountedBlocks, config: Configuration, plan: Plan, request: RunRequest) -> None:
+        """Charge the run and begin, or go on where an interrupted run ended; nothing has been drawn uncharged then.
+
+        The ledger is written first. A run that is killed before its checkpoint says so is charged once more: the
+        ledger may hold too much, and never too little.
+        """
+        del config
+        checkpoint, account = records.kept, _described(request)
+        begun = checkpoint.resume(records.state) if request.resume else None
+        if begun is not None or (request.resume and account is None):
             return
-        if checkpoint.exists and not request.overwrite:
-            raise ConfigError(
-                f"{checkpoint.folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw them "
-                "and those of a new run learns more than the plan allows; if nobody did, --overwrite begins anew"
-            )
-        checkpoint.check_ours()
         charge(plan, request.account)
-        checkpoint.begin(state, account)
+        (checkpoint.charged if request.resume else checkpoint.begin)(records.state, account)
 
     def measure(
         self, exact: CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch

@@ -5,6 +5,7 @@ from typing import Any, Final
 from yupana.geography.areas import AREA_TYPES
 from yupana.geography.settings import LEVELS, PRODUCTIONS
 from yupana.products.json_schema import BUDGET, PAIRS, SHARE, Schema, root, said, table
+from yupana.products.parts import PARTS
 from yupana.topdown.reading.configuration import PRIVACY_UNITS
 
 _WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -87,7 +88,30 @@ def schema() -> Schema:
         ),
     )
     pure = {"properties": {"mechanism": {"const": "pure"}}, "required": ["mechanism"]}
-    return {**described, "if": pure, "then": {"required": ["epsilon"]}, "else": {"required": ["rho"]}}
+    one = {
+        "required": described["required"],
+        "if": pure,
+        "then": {"required": ["epsilon"]},
+        "else": {"required": ["rho"]},
+    }
+    return {
+        **described,
+        "properties": {**described["properties"], PARTS: _parts()},
+        "required": ["product"],
+        "if": {"required": [PARTS]},
+        "then": {"propertyNames": {"enum": ["product", PARTS]}},
+        "else": one,
+    }
+
+
+def _parts() -> Schema:
+    inline = {"$ref": "#", "not": {"required": [PARTS]}}
+    of_each = {"anyOf": [_TEXT, inline]}
+    return said(
+        "in place of all else but product: configurations that make one release, each with a plan of its own; of each "
+        "its built-in name, a file beside this one, or what such a file holds",
+        {"type": "object", "propertyNames": {"pattern": "^[a-z][a-z0-9_]*$"}, "additionalProperties": of_each},
+    )
 
 
 _TEXT: Final[Schema] = {"type": "string"}

@@ -16,6 +16,7 @@ from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.codebook import Described
 from yupana.products.described.lines import with_lines
 from yupana.products.described.product import TABLES
+from yupana.products.parts import PARTS
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.described import (
@@ -47,6 +48,8 @@ class TopdownProduct(Product[Configuration]):
         "h1-2020-us": BuiltIn("TopDown, housing units", "topdown-h1"),
         "h1-2020-pr": BuiltIn("Puerto Rico, housing units", "topdown-h1-pr"),
         "cook-2010": BuiltIn("one county of 2010"),
+        "pl94-2020-us-whole": BuiltIn("persons and housing units, each a configuration by itself"),
+        "pl94-2020-pr-whole": BuiltIn("Puerto Rico, persons and housing units"),
     }
 
     def locate(self, source: Path | str) -> Path:
@@ -57,6 +60,11 @@ class TopdownProduct(Product[Configuration]):
         """Read a configuration in TOML or JSON, built-in or not, a description, or the manifest of a release."""
         path = path_of(source)
         document, faults = read_configuration_in(path, SYSTEM, changes)
+        if isinstance(document, dict) and PARTS in document:
+            raise ConfigError(
+                f"config {source}: is a document of parts, each with a plan of its own; name the configuration of one "
+                "of them (yupana.parts reads them all)"
+            )
         if not is_description(document):
             return read_configuration(source, changes, renormalise=renormalise)
         found = None if faults or not isinstance(document, dict) else read_described(document, path.parent, faults)

@@ -22,6 +22,9 @@ from yupana.topdown.reading.spine import read_spine
 BUILT_IN: Final = ("pl94-2020-us", "pl94-2020-pr", "h1-2020-us", "h1-2020-pr", "cook-2010")
 """Configurations that Yupana brings along, by name."""
 
+WHOLE: Final = ("pl94-2020-us-whole", "pl94-2020-pr-whole")
+"""Documents of parts, each of which is a configuration."""
+
 PRIVACY_UNITS: Final = ("person record", "housing unit")
 
 _REQUIRED: Final = ("product", "schema", "shares", "queries")
@@ -76,7 +79,7 @@ def path_of(name: str | Path) -> Path:
     ConfigError
         If there is none.
     """
-    return located(name, "yupana.topdown", BUILT_IN)
+    return located(name, "yupana.topdown", (*BUILT_IN, *WHOLE))
 
 
 def parse_configuration(

@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from yupana.errors import InputError
+from yupana.geography.published import PublishedBlocks
 from yupana.products.topdown.pl.layout import FILES, HEADER
 from yupana.release.lines import Texts, texts
 
@@ -66,7 +67,7 @@ def record_fields(level: bytes, codes: Texts) -> dict[str, Texts]:
     """
     state = codes[0][: HEADER["STATE"]].decode()
     if state not in _OF_STATES:
-        raise InputError(f"state {state!r} has no abbreviation, by which the files of P.L. 94-171 are named")
+        raise _no_abbreviation(state)
     variant = _VARIANTS.get(level, _WHOLE)
     constant = {
         **dict(zip(("STUSAB", "REGION", "DIVISION"), map(str.encode, _OF_STATES[state]), strict=True)),
@@ -83,6 +84,27 @@ def record_fields(level: bytes, codes: Texts) -> dict[str, Texts]:
     if "BLOCK" in found:
         found["BLKGRP"] = found["BLOCK"].astype("S1")
     return found | _names(level, found)
+
+
+def check_states(published: PublishedBlocks | None) -> None:
+    """Refuse areas that no geographic header can be made of: those of a configuration, and states without a name.
+
+    Raises
+    ------
+    InputError
+    """
+    if published is None:
+        raise InputError(
+            "--pl: the configuration has areas of its own, and a geographic header is made of the Census Bureau's "
+            "blocks"
+        )
+    for state in np.unique(published.block // 10**14).tolist():
+        if f"{state:02d}" not in _OF_STATES:
+            raise _no_abbreviation(f"{state:02d}")
+
+
+def _no_abbreviation(state: str) -> InputError:
+    return InputError(f"state {state!r} has no abbreviation, by which the files of P.L. 94-171 are named")
 
 
 def _split(codes: Texts, names: tuple[str, ...]) -> dict[str, Texts]:

@@ -117,6 +117,21 @@ def _header(level: Texts, code: Texts, known: Mapping[str, Texts] | None) -> dic
 
 def _places(areas: Texts, known: Mapping[str, Texts]) -> Ints:
     """The record of each area in a geographic header, or -1."""
+    names, line = areas_in(known)
+    if not len(line):
+        return np.full(len(areas), -1)
+    at = np.minimum(np.searchsorted(names, areas), len(line) - 1)
+    return np.where(names[at] == areas, line[at], -1)
+
+
+def areas_in(known: Mapping[str, Texts]) -> tuple[Texts, Ints]:
+    """Summary level and code of the areas of a geographic header in their order, and the record of each.
+
+    Raises
+    ------
+    InputError
+        If an area is there twice.
+    """
     line = np.flatnonzero((known["GEOCOMP"] == _ONE_AREA) & np.isin(known["SUMLEV"], list(PARTS)))
     names = np.char.add(known["SUMLEV"][line], known["GEOCODE"][line])
     order = np.argsort(names, kind="stable")
@@ -127,10 +142,7 @@ def _places(areas: Texts, known: Mapping[str, Texts]) -> Ints:
             f"the header of names has area {names[order[again[0]]].decode()[3:]} of summary level "
             f"{names[order[again[0]]].decode()[:3]} twice, in lines {first} and {second}; leave one of them out"
         )
-    if not len(line):
-        return np.full(len(areas), -1)
-    at = np.minimum(np.searchsorted(names[order], areas), len(line) - 1)
-    return np.where(names[order][at] == areas, line[order[at]], -1)
+    return names[order], line[order]
 
 
 def _numbered(record: Texts, new: Flags, known: Mapping[str, Texts] | None) -> Texts:

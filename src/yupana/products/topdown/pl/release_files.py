@@ -1,17 +1,27 @@
 """The files of P.L. 94-171 as an output of their own: made of two releases that lie side by side, with a manifest."""
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import yupana
-from yupana.errors import OutputError
-from yupana.products.topdown.pl.from_release import summary_files
+from yupana.errors import ConfigError, OutputError
+from yupana.products.topdown.pl.from_release import areas_in, summary_files
 from yupana.products.topdown.pl.layout import HEADER, LINKS, segment_variables
-from yupana.products.topdown.pl.summary_file import header_in, read_geographic_header, write_summary_file
+from yupana.products.topdown.pl.summary_file import (
+    header_in,
+    is_geographic_header,
+    read_geographic_header,
+    write_summary_file,
+)
+from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.release.check import describe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.lines import Texts
 from yupana.release.release import Release, open_release
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE, refuse_confidential
+from yupana.topdown.configuration import Configuration
 
 PRODUCT: Final = "topdown, P.L. 94-171 files"
 """What the manifest calls them."""
@@ -48,24 +58,72 @@ def write_release_files(release: Path, out: Path, names: Path | None, *, overwri
         used.
     """
     parts = {part: _part(release, part) for part in _PARTS}
-    statuses = [refuse_confidential(part.manifest, str(part.folder)) for part in parts.values()]
     known = None if names is None else read_geographic_header(header_in(names))
+    with new_folder(out, overwrite=overwrite, noisy=False) as draft:
+        return _write(draft, parts, known)
+
+
+@contextmanager
+def claim_files(
+    configurations: Mapping[str, Configuration], out: Path, names: Path | None, *, overwrite: bool
+) -> Iterator[Callable[[Path], object]]:
+    """Claim the folder of the files before a run, and refuse what none could be written of.
+
+    Parameters
+    ----------
+    configurations : mapping of str to Configuration
+        Of the parts that the run makes, by name.
+    out : Path
+        A folder that does not exist or is empty; it appears whole at the end.
+    names : Path, optional
+        What areas are called: a geographic header, or a table, which the releases keep.
+    overwrite : bool
+        Replace an earlier output.
+
+    Yields
+    ------
+    callable
+        Writes the files, of the folder with the releases of the parts.
+
+    Raises
+    ------
+    ConfigError
+        If there are no persons or no housing units.
+    InputError, OutputError
+        If the header is faulty, or ``out`` cannot be used.
+    """
+    for part, counts in (("persons", counts_persons), ("units", counts_units)):
+        if part not in configurations or not counts(configurations[part].schema):
+            raise ConfigError(
+                "--pl: the files of P.L. 94-171 hold persons and housing units, and neither is left out or written as "
+                f"zero. This run has no part {part!r} with the schema of P.L. 94-171; run a document of the parts "
+                "persons and units, such as pl94-2020-us-whole"
+            )
+    known = None if names is None or not is_geographic_header(names) else read_geographic_header(names)
+    if known is not None:
+        areas_in(known)
+    with new_folder(out, overwrite=overwrite, noisy=False) as draft:
+        yield lambda release: _write(draft, {part: _part(release, part) for part in _PARTS}, known)
+
+
+def _write(draft: Path, parts: Mapping[str, Release], known: Mapping[str, Texts] | None) -> dict[str, Any]:
+    """Write the files of all states and their manifest."""
+    statuses = [refuse_confidential(part.manifest, str(part.folder)) for part in parts.values()]
     columns = [list(HEADER), *([*LINKS, *segment_variables(segment)] for segment in range(3))]
     tables: dict[str, Any] = {}
-    with new_folder(out, overwrite=overwrite, noisy=False) as draft:
-        for file in summary_files(parts["persons"], parts["units"], known):
-            for name, fields in zip(write_summary_file(draft, file), columns, strict=True):
-                tables[name] = describe(name.removesuffix(".pl"), draft / name, file.records, fields)
-        reasons = list(dict.fromkeys(why for part in parts.values() for why in part.manifest.get("reasons", ())))
-        manifest = {
-            "yupana": yupana.__version__,
-            "product": PRODUCT,
-            "status": NOT_FOR_RELEASE if {NOT_FOR_RELEASE, CONFIDENTIAL} & set(statuses) else MEASURED,
-            **({"reasons": reasons} if reasons else {}),
-            "parts": {name: {"manifest_sha256": part.sha256} for name, part in parts.items()},
-            "tables": tables,
-        }
-        write_manifest(draft, manifest)
+    for file in summary_files(parts["persons"], parts["units"], known):
+        for name, fields in zip(write_summary_file(draft, file), columns, strict=True):
+            tables[name] = describe(name.removesuffix(".pl"), draft / name, file.records, fields)
+    reasons = list(dict.fromkeys(why for part in parts.values() for why in part.manifest.get("reasons", ())))
+    manifest = {
+        "yupana": yupana.__version__,
+        "product": PRODUCT,
+        "status": NOT_FOR_RELEASE if {NOT_FOR_RELEASE, CONFIDENTIAL} & set(statuses) else MEASURED,
+        **({"reasons": reasons} if reasons else {}),
+        "parts": {name: {"manifest_sha256": part.sha256} for name, part in parts.items()},
+        "tables": tables,
+    }
+    write_manifest(draft, manifest)
     return manifest
 
 

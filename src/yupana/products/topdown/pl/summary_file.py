@@ -9,6 +9,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
+from yupana.files.regular import regular
 from yupana.products.topdown.pl.fields import Lines, read_lines
 from yupana.products.topdown.pl.layout import FILES, HEADER, LINKS, SEGMENTS, file_names, segment_variables
 from yupana.products.topdown.tables import SIZES, variables_of
@@ -107,6 +108,21 @@ def read_summary_file(place: Path) -> SummaryFile:
         ends.append(lines.end)
     _compare_totals(head, header["POP100"], tables)
     return SummaryFile(header, tables, tuple(ends))
+
+
+def is_geographic_header(path: Path) -> bool:
+    """Whether the first line of a file has the fields of a geographic header.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        with open(path, "rb", opener=regular) as file:
+            return file.readline().count(b"|") == len(HEADER) - 1
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def read_geographic_header(path: Path) -> Mapping[str, Texts]:
