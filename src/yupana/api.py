@@ -1316,6 +1316,7 @@ def estimate_measurements(
     margins: "Margins | None" = None,
     format: "Format" = "csv",  # noqa: A002 (as on the command line)
     microdata: bool = True,
+    intervals: IntervalMethod | None = None,
     overwrite: bool = False,
     progress: Listener | bool = False,
 ) -> "Release":
@@ -1346,6 +1347,8 @@ def estimate_measurements(
         The latter writes intervals, too.
     confidence, margins
         As of `plan`: of the margins of error that the plan in the manifest tells.
+    intervals : "none" or "least-squares"
+        As of `run`; for replicates the files say too little.
     format, microdata, overwrite, progress
         As of `run`.
 
@@ -1387,6 +1390,7 @@ def estimate_measurements(
         margins="exact" if margins is None else margins,
         fmt=format,
         microdata=microdata,
+        intervals=intervals,
         overwrite=overwrite,
     )
     made = path_of("out", out).absolute()

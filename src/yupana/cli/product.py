@@ -222,6 +222,11 @@ def _add_release(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_estimating(verb, listing)
 
 
+def _add_intervals(verb: argparse.ArgumentParser) -> None:
+    text = "of published counts, in tabulation and tables (least-squares up to a size: docs/topdown-intervals.md)"
+    verb.add_argument("--intervals", choices=INTERVAL_METHODS, help=text)
+
+
 def _add_form(verb: argparse.ArgumentParser, listing: Listing) -> None:
     """What a release holds beside its tables, and in which form."""
     verb.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
@@ -247,8 +252,7 @@ def _add_run(verb: argparse.ArgumentParser, listing: Listing) -> None:
         text = "draw and write all measurements, too"
         verb.add_argument("--noisy-measurements", type=Path, metavar="DIR", help=text)
     if "intervals" in listing.takes:
-        text = "of published counts, in tabulation and tables (least-squares up to a size: docs/topdown-intervals.md)"
-        verb.add_argument("--intervals", choices=INTERVAL_METHODS, help=text)
+        _add_intervals(verb)
         text = f"of --intervals monte-carlo: runs on the published counts ({REPLICATES})"
         verb.add_argument("--replicates", type=count, metavar="N", help=text)
     if "nmf" in listing.takes:
@@ -357,6 +361,7 @@ def _add_from_files(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("--totals", type=Path, metavar="FILE", help=text)
     _add_estimator(verb, listing)
     _add_areas(verb)
+    _add_intervals(verb)
     _add_planning(verb, listing)
     _add_changes(verb)
     _add_form(verb, listing)

@@ -20,7 +20,7 @@ from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference
 from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.geography.names import AreaNames, read_names
-from yupana.geography.published import PublishedBlocks, published_blocks
+from yupana.geography.published import Areas, PublishedBlocks, published_blocks
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.plan.margin import Margins
@@ -30,23 +30,27 @@ from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.product import TOPDOWN, public_areas
-from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM, verify_release
+from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import Format, checksum
+from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
 from yupana.topdown.descend import Descent
 from yupana.topdown.draws import KeepsNothing
 from yupana.topdown.estimate import estimate_counts, failsafe_told, informed
 from yupana.topdown.histogram import Histogram
+from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method
 from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
-from yupana.topdown.nmf.water import tabulated
+from yupana.topdown.nmf.water import published_in, tabulated
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
+from yupana.topdown.tree.published import least_squares_intervals
 
 SPINE: Final = "spine"
 
@@ -81,6 +85,8 @@ class MeasurementRequest:
         Of the margins of error, for the plan; the product's confidence if it is None.
     fmt : "csv" or "parquet"
     microdata : bool
+    intervals : "none", "least-squares" or None
+        Of published counts; None for the default of the size.
     overwrite : bool
     """
 
@@ -99,6 +105,7 @@ class MeasurementRequest:
     margins: Margins = "exact"
     fmt: Format = "csv"
     microdata: bool = True
+    intervals: IntervalMethod | None = None
     overwrite: bool = False
 
 
@@ -118,6 +125,11 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
     """
     if real(request.root) == real(request.out):
         raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
+    if request.intervals == "monte-carlo":
+        raise ConfigError(
+            "--intervals monte-carlo: replicates are runs on the published counts, which need the facilities of every "
+            "block, and the files do not list these; use least-squares, for which all measurements are there"
+        )
     if request.areas and request.geography is None:
         raise ConfigError("--areas: says where the blocks of a reference file lie; give that by --geography, too")
     names = None if request.names is None else read_names(request.names)
@@ -135,18 +147,20 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         spine, counts, moved = tabulated(measured.premises.spine, descent.counts[-1])
         published, told = _published(request, spine)
         plan = _plan(request, config, measured)
-        rows = _write(draft, request, spine, published, counts, names, config)
+        terms = _terms(request, plan, measured)
+        finds = None if terms.method == "none" else partial(_intervals, measured, published, terms)
+        rows = _write(draft, request, spine, published, counts, names, config, finds)
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(draft, measured.premises.spine, config.schema, config.recodes, evidence)
         tables = describe_files(draft, rows)
-        manifest = _manifest(request, files, source, measured, plan, told, descent)
+        manifest = _manifest(request, files, source, measured, plan, told, terms, descent)
         manifest |= {"moved_blocks": moved, "tables": tables}
         columns = {name: told["columns"] for name, told in tables.items()}
         package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
         manifest["reports"] = write_codebook(draft, package)
         write_manifest(draft, manifest)
         clock.start("checking")
-        if wrong := verify_release(draft, config.schema, config.levels):
+        if wrong := TOPDOWN.verify(draft, manifest).wrong:
             raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
     clock.stop()
     return manifest
@@ -213,6 +227,7 @@ def _write(
     counts: Histogram,
     names: AreaNames | None,
     config: Configuration,
+    intervals: FindsIntervals | None,
 ) -> dict[str, int]:
     """Write the spine and what is made of the counts of its blocks; return the rows of each file."""
     (draft / SPINE).mkdir()
@@ -221,8 +236,34 @@ def _write(
         f"{SPINE}/{GEOUNITS}": write_geounits(draft / SPINE, spine),
     }
     return rows | write_outputs(
-        draft, spine, published, config.schema, counts, names=names, microdata=request.microdata, fmt=request.fmt
+        draft,
+        spine,
+        published,
+        config.schema,
+        counts,
+        names=names,
+        microdata=request.microdata,
+        fmt=request.fmt,
+        intervals=intervals,
     )
+
+
+def _terms(request: MeasurementRequest, plan: Plan, measured: FileMeasurements) -> IntervalTerms:
+    """Which intervals published counts get."""
+    answers = Spending(plan, measured.once.levels).answers
+    return IntervalTerms(request.intervals or default_method(answers), plan.confidence)
+
+
+def _intervals(
+    measured: FileMeasurements, published: PublishedBlocks, terms: IntervalTerms, areas: list[Areas]
+) -> CountIntervals:
+    """Make ready what finds the intervals of published areas, whose blocks are those that were measured."""
+    del areas  # those of the blocks that are tabulated
+    premises = measured.premises
+    stored = StoredMeasurements(measured.once, measured.draws)
+    tabulated_areas = published.areas(published_in(premises.spine.blocks))
+    schema = premises.configuration.schema
+    return least_squares_intervals(stored, premises.spine, schema, premises.known, tabulated_areas, terms.confidence)
 
 
 def _published(request: MeasurementRequest, spine: Spine) -> tuple[PublishedBlocks, tuple[Assignment, ...]]:
@@ -253,6 +294,7 @@ def _manifest(
     measured: FileMeasurements,
     plan: Plan,
     told: tuple[Assignment, ...],
+    terms: IntervalTerms,
     descent: Descent,
 ) -> dict[str, Any]:
     config = measured.premises.configuration
@@ -278,6 +320,7 @@ def _manifest(
             "spine": "geocodes of the files",
             "estimator": request.estimator,
             "areas": {one.kind: {"file": one.file, "areas": one.areas} for one in told},
+            "intervals": terms.as_json(),
             **({"remarks": remarks} if remarks else {}),
         },
         "taken_as_public": list(_taken_as_public(config, request)),
@@ -288,6 +331,7 @@ def _manifest(
             "sensitivity": plan.accounting,
             "format": request.fmt,
             "estimator": request.estimator,
+            **terms.options,
         },
         "public_inputs": public,
         MEASUREMENTS: {

@@ -47,6 +47,9 @@ class FileMeasurements:
         The shares of its spine are what units lost, in parts of the configuration's budget, or of the most that a path
         lost where variances are none of the configuration's.
     spent : SpentByFiles
+        What an estimate begins with: the sum of the states may stand for the nation.
+    once : SpentByFiles
+        The same without that sum, so that every answer is there once.
     plan : Plan
         What was measured. Where states stand for the nation, of these alone.
     draws : FileDraws
@@ -57,6 +60,7 @@ class FileMeasurements:
 
     premises: Premises
     spent: SpentByFiles
+    once: SpentByFiles
     plan: Plan
     draws: FileDraws
     losses: tuple[Fraction, Fraction]
@@ -184,20 +188,24 @@ def _levels(
         draws.add(rows, level, partial(progress, f"reading {name}"))
         read.append((name, level))
     spent = spent_by(config, read)
+    once = spent
     if summing is not None:
-        top = unmeasured_level()
-        if summing == "topdown":
-            _check_proportions(*read[0], geocodes)
-            top = summed_level(read[0][1])
-        # It is made of measurements, and is none.
-        root = replace(spent_by(config, [(read[0][0], top)]).levels[0], measurements={})
-        spent = replace(spent, levels=(root, *spent.levels))
-    plan = plan_on(make_plan(config), spine.tree, spent.levels)
+        spent = once = _below(unmeasured_level(), config, read[0][0], spent)
+    if summing == "topdown":
+        _check_proportions(*read[0], geocodes)
+        spent = _below(summed_level(read[0][1]), config, read[0][0], replace(spent, levels=spent.levels[1:]))
+    plan = plan_on(make_plan(config), spine.tree, once.levels)
     least, most = losses_of(plan)
     total = Fraction(config.budget) if spent.exact and config.budget != INFINITE else most
-    refuse_missing(spine, config, spent, most if summing is not None else total, geocodes)
-    shared = replace(premises, spine=with_shares(spine, config, spent, total or Fraction(1)))
-    return FileMeasurements(shared, spent, plan, draws, (least, most))
+    refuse_missing(spine, config, once, most if summing is not None else total, geocodes)
+    shared = replace(premises, spine=with_shares(spine, config, once, total or Fraction(1)))
+    return FileMeasurements(shared, spent, once, plan, draws, (least, most))
+
+
+def _below(root: ReadLevel, config: Configuration, name: str, spent: SpentByFiles) -> SpentByFiles:
+    """What was measured below a root that is no measurement itself, and is asked what a geolevel is."""
+    top = replace(spent_by(config, [(name, root)]).levels[0], measurements={})
+    return replace(spent, levels=(top, *spent.levels))
 
 
 def _check_proportions(name: str, states: ReadLevel, geocodes: Mapping[str, Texts]) -> None:
