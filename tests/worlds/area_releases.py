@@ -21,9 +21,11 @@ NAMES = {
 }
 
 
-def make_release(folder: Path, shape: tuple[int, ...], *options: str, attributes: str = "a", seed: int = 4) -> World:
+def make_release(
+    folder: Path, shape: tuple[int, ...], *options: str, attributes: str = "a", intervals: str = "none"
+) -> World:
     """Write a release and its noisy measurements to ``folder / "out"`` and ``folder / "noisy"``."""
-    world = make_world(seed, shape)
+    world = make_world(4, shape)
     write_world(world, folder / "data")
     document = configuration(shape, rho="4")
     if attributes != "a":
@@ -34,7 +36,14 @@ def make_release(folder: Path, shape: tuple[int, ...], *options: str, attributes
     lines = ["kind|code|name", *(f"{kind}|{code}|{name}" for (kind, code), name in NAMES.items())]
     (folder / "names.csv").write_text("\n".join(lines) + "\n")
     arguments = [str(config), str(folder / "data"), str(folder / "out"), "--seed", "5"]
-    more = ["--intervals", "none", "--names", str(folder / "names.csv"), "--noisy-measurements", str(folder / "noisy")]
+    more = [
+        "--intervals",
+        intervals,
+        "--names",
+        str(folder / "names.csv"),
+        "--noisy-measurements",
+        str(folder / "noisy"),
+    ]
     assert main(["topdown", "run", *arguments, *more, *options]) == 0
     return world
 

@@ -183,7 +183,7 @@ def test_an_area_goes_by_its_code_or_name(one: Made) -> None:
         ("county=adams", "2 areas are 'county=adams'"),
         ("state_aiannh=100", "2 areas are 'state_aiannh=100': 010100, 020100"),
         ("place=Oak Prak", "no place is 'Oak Prak'"),
-        ("place=Oak Prak", "did you mean Oak Park village"),
+        ("place=Oak Prak", "did you mean Oak Park?"),
         ("place=99999", "no place is '99999'"),
         ("plaice=1", "did you mean place"),
         ("vtd=1", "does not tell which voting_district"),
@@ -240,6 +240,32 @@ def test_tables_with_intervals_suffice(one: Made, tmp_path: Path) -> None:
         yupana.interval(release, "total", area="place=Oak Park")
 
 
+def test_the_tables_of_a_release_say_what_its_measurements_say(tmp_path: Path) -> None:
+    made = make_release(tmp_path, SHAPE, intervals="least-squares")
+    out, noisy, compared = tmp_path / "out", tmp_path / "noisy", 0
+    for row in read(out / "tabulation/county.csv")[:: len(made.shape)]:
+        query = f"detailed[a0={row['a0']}, a1={row['a1']}]"
+        area = f"county={row['geounit']}"
+        (by_table,) = yupana.interval(out, query, area=area)
+        assert by_table.method == "least squares, in tabulation/county"
+        assert (by_table.lower, by_table.upper, by_table.moe) == tuple(
+            int(row[end]) for end in ("LOWER", "UPPER", "MOE")
+        )
+        # One more is no count of the tables.
+        (by_noise,) = yupana.interval(out, f"{query} + 1", area=area, noisy=noisy)
+        assert by_noise.interval.estimate is not None
+        assert by_noise.lower is not None
+        assert by_noise.upper is not None
+        if by_noise.upper - 1 > 0:
+            assert by_table.lower == max(0, math.ceil(by_noise.lower - 1))
+            assert by_table.upper == math.floor(by_noise.upper - 1)
+            compared += 1
+    assert compared > 3
+    (wider,) = yupana.interval(out, query, area=area, noisy=noisy, confidence="0.99")
+    assert wider.method == "covariance of least squares on the tree"
+    assert (wider.upper or 0) > (by_table.upper or 0)
+
+
 def test_variables_of_tables_are_read_by_name(tmp_path: Path) -> None:
     make_release(tmp_path, (2,), attributes="h1")
     release = tmp_path / "out"
@@ -260,7 +286,7 @@ def test_variables_of_tables_are_read_by_name(tmp_path: Path) -> None:
         assert [(one.lower, one.upper, one.moe) for one in found[:3]] == [ends_of(count) for count in expected]
         assert found[3].upper == found[0].upper
         assert listed.rows("tables/H1", area)["H0010001"] == [expected[0]]
-    assert listed.rows("tabulation/place", "place=Oak Park")["geounit"] == ["0100002"] * 2
+    assert listed.rows("tabulation/place", "place=Oak Park")["geounit"][0] == "0100002"
     with pytest.raises(yupana.ConfigError, match="no table of county"):
         listed.rows("tabulation/place", "county=01001")
     assert "H1" in listed.queries

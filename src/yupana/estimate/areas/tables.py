@@ -17,14 +17,12 @@ from yupana.estimate.intervals.files import cell_of, list_labels, open_file
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.released import file_of
-from yupana.products.topdown.tables import TABLES, levels_of
+from yupana.products.topdown.tables import INTERVALS_OF, TABLES, levels_of
 from yupana.release.release import Release
-from yupana.topdown.disk import COUNTS, TABULATION
+from yupana.topdown.disk import BOUNDS, COUNTS, TABULATION
 
-ENDS: Final = ("LOWER", "UPPER", "MOE")
-"""What the columns of an interval are called, in this order."""
-
-_OF_INTERVALS: Final = "_intervals"
+ENDS: Final = BOUNDS[:2]
+"""The columns of an interval; its margin follows from these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class TabulatedRows:
         By its place among those asked for.
     cell, count : ndarray of int64, shape (rows,)
         The cell of the schema in C order. Cells that are not there count 0.
-    ends : ndarray of int64, shape (rows, 3), or None
+    ends : ndarray of int64, shape (rows, 2), or None
         `ENDS`.
     """
 
@@ -190,7 +188,7 @@ class PublishedTables:
         return found
 
     def ends_of(self, kind: str, codes: Sequence[str], table: str, variables: Sequence[str]) -> Mapping[str, Ints]:
-        """The intervals of variables of a table: for each an array of shape (areas, 3), of `ENDS`.
+        """The intervals of variables of a table: for each an array of shape (areas, 2), of `ENDS`.
 
         Raises
         ------
@@ -199,7 +197,7 @@ class PublishedTables:
         """
         name = self._file(table)
         if name is None:
-            raise OutputError(f"{self.release.folder} has no {TABLES}/{table}{_OF_INTERVALS}")
+            raise OutputError(f"{self.release.folder} has no {TABLES}/{table}{INTERVALS_OF}")
         path = self.release.file(name)
         level = levels_of(self.areas.gazetteer.kinds)[kind]
         geocodes = [_short(code) if kind == "block" else code for code in codes]
@@ -226,7 +224,7 @@ class PublishedTables:
         }
 
     def _file(self, table: str) -> str | None:
-        return file_of(self.release, str(Path(TABLES) / f"{table}{_OF_INTERVALS}"))
+        return file_of(self.release, str(Path(TABLES) / f"{table}{INTERVALS_OF}"))
 
 
 def _short(block: str) -> str:
