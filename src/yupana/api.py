@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from yupana.asked import (
-    Asked,
+    AskedParts,
     Case,
     Estimator,
     Exact,
@@ -382,6 +382,7 @@ def run(
     ------
     docs/phsafe.md, docs/safetab.md, docs/topdown.md; docs/person-loss.md for units.
     """
+    from yupana.confidential.request import check_apart
     from yupana.confidential.run import run_parts as make
 
     asked = ask_parts(
@@ -408,7 +409,6 @@ def run(
     made = path_of("out", out).absolute()
     files, known = path_if_given("pl", pl), path_if_given("names", names)
     with _opened(asked, data, out, synthetic, memory, progress, "run") as parts, ExitStack() as stack:
-        then = None if files is None else _pl_files(stack, asked, files, known, overwrite=overwrite)
         requests = {
             name: replace(
                 part,
@@ -431,6 +431,10 @@ def run(
             )
             for name, part in parts.items()
         }
+        then = None
+        if files is not None:
+            check_apart(path_of("out", out), next(iter(requests.values())).request.beside)
+            then = _pl_files(stack, asked, files, known, overwrite=overwrite)
         make(asked.title, requests, path_of("out", out), then)
     release = open_release(made)
     if page is not None:
@@ -2037,7 +2041,7 @@ def synthesize(
 
 @contextmanager
 def _opened(
-    asked: Asked,
+    asked: AskedParts,
     data: "Data",
     out: Place | None,
     synthetic: bool,  # noqa: FBT001 (as users say it)
@@ -2103,7 +2107,7 @@ def _alone(
     title: str,
 ) -> "Iterator[tuple[Path, RunRequest]]":
     """The folder of the records and the request of one configuration."""
-    with _opened(Asked("", {ALONE: asked}), data, out, synthetic, memory, progress, title) as parts:
+    with _opened(AskedParts("", {ALONE: asked}), data, out, synthetic, memory, progress, title) as parts:
         yield parts[ALONE].data, parts[ALONE].request
 
 
@@ -2117,7 +2121,7 @@ def _counting(tell: Listener) -> "Progress":
 
 
 def _pl_files(
-    stack: ExitStack, asked: Asked, files: Path, names: Path | None, *, overwrite: bool
+    stack: ExitStack, asked: AskedParts, files: Path, names: Path | None, *, overwrite: bool
 ) -> Callable[[Path], object]:
     """Claim the folder of the files of P.L. 94-171; returned is what fills it from the folder of the parts."""
     if any("pl" not in case.listing.takes for case in asked.cases.values()):

@@ -100,7 +100,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedParts:
     """What a run is to make: one release, or the parts of one.
 
     Attributes
@@ -120,7 +120,7 @@ class Asked:
         return ALONE not in self.cases
 
 
-def ask_parts(product: "str | Product[Any]", config: object, *, set: Values | None = None, **more: Any) -> Asked:  # noqa: A002, ANN401
+def ask_parts(product: "str | Product[Any]", config: object, *, set: Values | None = None, **more: Any) -> AskedParts:  # noqa: A002, ANN401
     """Read a configuration, or all those of a document of parts; ``more`` is what `ask` takes.
 
     Raises
@@ -131,7 +131,7 @@ def ask_parts(product: "str | Product[Any]", config: object, *, set: Values | No
     found = config.product if isinstance(config, Case) else _product(product)
     document = None if isinstance(config, Case) else _parts_of(found, config)
     if document is None:
-        return Asked("", {ALONE: ask(found, config, set=set, **more)})
+        return AskedParts("", {ALONE: ask(found, config, set=set, **more)})
     changes = document.changes(changes_of(set))
     cases = {}
     for name, source in document.sources.items():
@@ -140,7 +140,7 @@ def ask_parts(product: "str | Product[Any]", config: object, *, set: Values | No
         except ConfigError as error:
             raise ConfigError(f"part {name}: {error}") from None
     check_units({name: case.plan() for name, case in cases.items()})
-    return Asked(document.title, cases)
+    return AskedParts(document.title, cases)
 
 
 def _parts_of(product: "Product[Any]", config: object) -> PartsDocument | None:
@@ -407,7 +407,7 @@ def account(
 
 
 def accounts(
-    asked: Asked,
+    asked: AskedParts,
     ledger: Place | None,
     dataset: str | None,
     limit: Mapping[str, Exact] | Exact | None,

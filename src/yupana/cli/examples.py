@@ -19,9 +19,7 @@ MADE_BY: Final = {
     "plan.csv": (
         """awk -F'|' '{ print $1 "," (NR == 1 ? "district" : NR % 4 + 1) }' counts/spine/blocks.csv > plan.csv"""
     ),
-    "whole": (
-        "yupana topdown run pl94-2020-us census whole/persons && yupana topdown run h1-2020-us census whole/units"
-    ),
+    "whole": "yupana topdown run pl94-2020-us-whole census whole",
     "measured": "yupana topdown run h1-2020-us census units --nmf measured",
     "spine": "yupana spine build census/GRF-C.txt spine --kind optimized",
     "targets.json": """echo '{"margins": {"PH2/usa_*": 400}, "decimals": 6}' > targets.json""",
@@ -81,7 +79,7 @@ EXAMPLES: Final = {
         "yupana topdown plan pl94-2020-us --set rho=1/2",
         "yupana topdown plan pl94-2020-us --set shares.State=1/2 --renormalise",
     ),
-    "topdown run": (MADE_BY["counts"],),
+    "topdown run": (MADE_BY["counts"], f"{MADE_BY['whole']} --pl redistricting"),
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
     "topdown estimate": ("yupana topdown estimate measured estimated --dataset US_Unit_PL_PROD",),
     "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),

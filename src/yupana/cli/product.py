@@ -21,7 +21,7 @@ from yupana.products.parts import ALONE, data_of, not_added
 from yupana.topdown.interval_terms import INTERVAL_METHODS, REPLICATES
 
 if TYPE_CHECKING:
-    from yupana.asked import Asked
+    from yupana.asked import AskedParts
     from yupana.release.release import Release
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
@@ -45,12 +45,12 @@ class Verb:
     name: str
     about: str
     add: Callable[[argparse.ArgumentParser, Listing], None]
-    do: "Callable[[str, argparse.Namespace], Answer | None]"
+    do: "Callable[[str, argparse.Namespace], VerbAnswer | None]"
     needs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VerbAnswer:
     """What a verb tells of one configuration.
 
     Attributes
@@ -95,7 +95,7 @@ _OF_EACH: Final = frozenset({"validate", "plan", "accuracy"})
 """Verbs that are done for each part of a document; others take the whole."""
 
 
-def _of_part(options: argparse.Namespace, asked: "Asked", name: str) -> argparse.Namespace:
+def _of_part(options: argparse.Namespace, asked: "AskedParts", name: str) -> argparse.Namespace:
     """The options as they are of one part: its configuration, its records, and an output folder of its own."""
     told = {**vars(options), "config": asked.cases[name]}
     if "data" in told:
@@ -105,7 +105,9 @@ def _of_part(options: argparse.Namespace, asked: "Asked", name: str) -> argparse
     return argparse.Namespace(**told)
 
 
-def _tell(asked: "Asked", answers: "Mapping[str, Answer | None]", options: argparse.Namespace, note: str) -> None:
+def _tell(
+    asked: "AskedParts", answers: "Mapping[str, VerbAnswer | None]", options: argparse.Namespace, note: str
+) -> None:
     """Print what was answered of each part, or of one configuration."""
     told = {name: answer for name, answer in answers.items() if answer is not None}
     if options.json:
@@ -377,7 +379,7 @@ def given(function: Callable[..., Any], options: argparse.Namespace) -> dict[str
     return {name: value for name, value in vars(options).items() if name in names and value is not None}
 
 
-def _validate(key: str, options: argparse.Namespace) -> Answer:
+def _validate(key: str, options: argparse.Namespace) -> VerbAnswer:
     found = yupana.validate(key, **given(yupana.validate, options), progress=True)
     if "truncation" in PRODUCTS.listing(key).takes:
         say_confidential(options)
@@ -398,10 +400,10 @@ def _validate(key: str, options: argparse.Namespace) -> Answer:
             f"{row.left_out / max(1, row.persons):9.3%}{row.units:13,}{'  configured' * row.configured}"
             for row in found.truncation
         ]
-    return Answer({"confidential": True, "valid": not broken, **told}, lines, wrong)
+    return VerbAnswer({"confidential": True, "valid": not broken, **told}, lines, wrong)
 
 
-def _plan(key: str, options: argparse.Namespace) -> Answer:
+def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
     case = ask(key, **given(yupana.plan, options))
     more: dict[str, Any] = {}
     if options.targets is not None:
@@ -417,13 +419,13 @@ def _plan(key: str, options: argparse.Namespace) -> Answer:
         rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
         answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
     if options.json:
-        return Answer(answer, ())
+        return VerbAnswer(answer, ())
     from yupana.cli.plan_text import differences_text, plan_text, promises_text
 
     lines = [plan_text(plan, delta), *promises_text(plan, more)]
     if production is not None:
         lines += ["", *differences_text(differences)]
-    return Answer(answer, lines)
+    return VerbAnswer(answer, lines)
 
 
 def _run(key: str, options: argparse.Namespace) -> None:
@@ -459,15 +461,15 @@ def _print_remarks(remarks: Sequence[str]) -> None:
         print(f"remark: {remark}", file=sys.stderr)
 
 
-def _accuracy(key: str, options: argparse.Namespace) -> Answer:
+def _accuracy(key: str, options: argparse.Namespace) -> VerbAnswer:
     observed = yupana.accuracy(key, **given(yupana.accuracy, options), progress=True).observed
     listing, rows = PRODUCTS.listing(key), [asdict(row) for row in observed.rows]
     if not listing.estimators:
         say_confidential(options)
     if options.json:
         if listing.estimators:
-            return Answer({"product": observed.product, "trials": options.trials, "rows": rows}, ())
-        return Answer({"rows": rows, **observed.told} if observed.told else rows, ())
+            return VerbAnswer({"product": observed.product, "trials": options.trials, "rows": rows}, ())
+        return VerbAnswer({"rows": rows, **observed.told} if observed.told else rows, ())
     from yupana.cli.accuracy_text import cells_text, counts_text, groups_text
     from yupana.cli.plan_text import criteria_text
 
@@ -475,7 +477,7 @@ def _accuracy(key: str, options: argparse.Namespace) -> Answer:
         lines = counts_text(observed.rows)
     else:
         lines = groups_text(observed.rows) if "parameters" in listing.takes else cells_text(observed.rows)
-    return Answer(rows, [*lines, *criteria_text(observed.told.get("criteria", {}))])
+    return VerbAnswer(rows, [*lines, *criteria_text(observed.told.get("criteria", {}))])
 
 
 def _compare(key: str, options: argparse.Namespace) -> None:

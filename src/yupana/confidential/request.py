@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -131,6 +131,11 @@ class RunRequest:
         """Where all noisy measurements are to be written, by their layout."""
         return {layout: folder for layout in LAYOUTS if (folder := getattr(self, layout)) is not None}
 
+    @property
+    def beside(self) -> tuple[Path, ...]:
+        """All folders that are written beside the release."""
+        return (*self.layouts.values(), *(() if self.pl is None else (self.pl,)))
+
 
 def reasons_against_release(plan: Plan, data: Path, request: RunRequest) -> list[str]:
     """Why the output may not be released; refused altogether on records that are not synthetic.
@@ -244,6 +249,19 @@ def confidential_log(
                 new.keep()
             elif written:
                 new.discard()
+
+
+def check_apart(out: Path, folders: Sequence[Path]) -> None:
+    """Refuse folders beside a release that lie in it, or in each other.
+
+    Raises
+    ------
+    OutputError
+    """
+    for place, folder in enumerate(folders):
+        for other in (out, *folders[:place], *folders[place + 1 :]):
+            if in_output(folder, other):
+                raise OutputError(f"{folder} would lie in {other}; name a folder of its own")
 
 
 def in_output(path: Path, out: Path) -> bool:

@@ -19,11 +19,11 @@ from yupana.confidential.request import (
     LAYOUTS,
     Layout,
     RunRequest,
+    check_apart,
     confidential_log,
-    in_output,
     reasons_against_release,
 )
-from yupana.errors import ConfigError, OutputError
+from yupana.errors import ConfigError
 from yupana.files.regular import real
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan, number
@@ -351,11 +351,7 @@ def _begin(clock: Stopwatch, stage: str) -> None:
 def _noisy_folders(stack: ExitStack, out: Path, request: RunRequest) -> dict[Layout, Path]:
     """The folders of all noisy measurements that were asked for, by their layout."""
     asked = request.layouts
-    beside = [*asked.values(), *([] if request.pl is None else [request.pl])]
-    for folder in beside:
-        for other in (out, *(one for one in beside if one is not folder)):
-            if in_output(folder, other):
-                raise OutputError(f"{folder} would lie in {other}; name a folder of its own")
+    check_apart(out, request.beside)
     return {
         layout: stack.enter_context(new_folder(folder, overwrite=request.overwrite, noisy=False))
         for layout, folder in asked.items()

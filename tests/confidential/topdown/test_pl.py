@@ -154,3 +154,125 @@ def test_files_are_written_of_both_releases_or_not_at_all(made: tuple[Release, R
     with pytest.raises(OutputError, match="has no table H1"):
         yupana.write_pl(half, tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+AREAS = ("VTD", "CD116", "SLDU18", "SLDL18", "SDELM", "SDSEC", "SDUNI")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Path]:
+    """Both parts in one release, with names and areas as the published header has them, and its files."""
+    folder = tmp_path_factory.mktemp("whole")
+    program().convert_whole(RHODE_ISLAND, folder / "data")
+    header = read_geographic_header(RHODE_ISLAND / file_names("ri", REST)[0])
+    blocks = np.flatnonzero(header["SUMLEV"] == b"750")
+    columns = [header[name][blocks] for name in ("GEOCODE", *AREAS)]
+    rows = [b"|".join(row) for row in zip(*columns, strict=True)]
+    names = "|".join(["block", *(name.removesuffix("18") for name in AREAS)])
+    (folder / "areas.csv").write_bytes(b"\n".join([names.encode(), *rows, b""]))
+    geographic = RHODE_ISLAND / file_names("ri", REST)[0]
+    made = yupana.run(
+        "topdown",
+        "pl94-2020-us-whole",
+        folder / "data",
+        folder / "out",
+        seed=1,
+        areas=folder / "areas.csv",
+        names=geographic,
+        pl=folder / "pl",
+        microdata=False,
+    )
+    return made, folder
+
+
+def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[Release, Path], tmp_path: Path) -> None:
+    made, folder = whole
+    assert yupana.check(made).wrong == ()
+    assert yupana.check(folder / "pl").wrong == ()
+    assert yupana.open_release(folder / "pl").status == made.status == "NOT FOR RELEASE"
+    yupana.write_pl(folder / "out", tmp_path / "again", names=RHODE_ISLAND / file_names("ri", REST)[0])
+    for name in file_names("ri", "2020.pl"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / "pl" / name).read_bytes()
+    found = read_summary_file(folder / "pl")
+    published = within(read_summary_file(RHODE_ISLAND))
+    for name in set(HEADER) - {"POP100", "HU100"}:
+        assert (within(found).header[name] == published.header[name]).all(), name
+    # Noise, and so another release than the published one; blocks add up to their state.
+    assert (within(found).header["POP100"] != published.header["POP100"]).any()
+    levels = {level: found.keep(found.header["SUMLEV"] == level) for level in (b"040", b"750")}
+    for table in ("P1", "P2", "P3", "P4", "P5", "H1"):
+        assert (levels[b"750"].tables[table].sum(axis=0) == levels[b"040"].tables[table][0]).all()
+
+
+def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[Release, Path]) -> None:
+    made, _ = whole
+    (found,) = summary_files(made.parts["persons"], made.parts["units"], None)
+    published = within(read_summary_file(RHODE_ISLAND))
+    here = within(found).header
+    told = {name for name in HEADER if (here[name] != b"").any()} - {"LOGRECNO", "POP100", "HU100"}
+    for name in told:
+        assert (here[name] == published.header[name]).all(), name
+    assert {"NAME", "AREALAND", "AREAWATR", "INTPTLAT", "INTPTLON", "COUSUB", "PLACE", "AIANHH", *AREAS} < told
+    districts = found.keep(np.isin(found.header["SUMLEV"], [b"700", b"610"])).header
+    assert (districts["VTD"] != b"").sum() == len(set(published.header["VTD"][published.header["SUMLEV"] == b"750"]))
+
+
+def test_a_table_of_names_gives_what_it_has(whole: tuple[Release, Path], tmp_path: Path) -> None:
+    _, folder = whole
+    table = "kind,code,name,land,water,latitude,longitude\nplace,4459000,Cañon city,1e3,,41.5,-71.25\nstate,44,,,,,\n"
+    (tmp_path / "names.csv").write_text(table)
+    made = yupana.run(
+        "topdown",
+        "pl94-2020-us-whole",
+        folder / "data",
+        tmp_path / "out",
+        names=tmp_path / "names.csv",
+        pl=tmp_path / "pl",
+        seed=1,
+    )
+    assert made.status == "NOT FOR RELEASE"
+    found = read_summary_file(tmp_path / "pl")
+    (place,) = np.flatnonzero(found.header["SUMLEV"] == b"160").tolist()
+    fields = ("NAME", "AREALAND", "AREAWATR", "INTPTLAT", "INTPTLON", "BASENAME")
+    assert [found.header[name][place] for name in fields] == [
+        "Cañon city".encode("latin-1"),
+        b"1000",
+        b"",
+        b"+41.5000000",
+        b"-071.2500000",
+        b"",
+    ]
+    for name, wrong in (("Łódź", "has a character that latin-1 has not"), ("x" * 126, "has more than 125 characters")):
+        (tmp_path / "names.csv").write_text(f"kind,code,name\nplace,4459000,{name}\n")
+        with pytest.raises(InputError, match=wrong):
+            yupana.run(
+                "topdown",
+                "pl94-2020-us-whole",
+                folder / "data",
+                tmp_path / "wrong",
+                names=tmp_path / "names.csv",
+                pl=tmp_path / "wrong-pl",
+            )
+        assert not list(tmp_path.glob("wrong*"))
+
+
+def test_files_are_refused_before_anything_is_drawn(tmp_path: Path) -> None:
+    program().convert_whole(RHODE_ISLAND, tmp_path / "data")
+    twice = (RHODE_ISLAND / file_names("ri", REST)[0]).read_bytes()
+    (tmp_path / "twice.pl").write_bytes(twice + twice.splitlines(keepends=True)[-1])
+    units = {"product": "x", "parts": {"homes": "h1-2020-us", "persons": "pl94-2020-us"}}
+    for config, data, more, wrong in (
+        ("pl94-2020-us", "data/persons", {}, "neither is left out or written as zero. This run has no part 'persons'"),
+        ("h1-2020-us", "data/units", {}, "This run has no part 'persons'"),
+        (units, "data", {}, "This run has no part 'units'"),
+        ("pl94-2020-us-whole", "data", {"names": tmp_path / "twice.pl"}, "twice, in lines"),
+        ("pl94-2020-us-whole", "data", {"pl": tmp_path / "out" / "pl"}, "name a folder of its own"),
+        ("pl94-2020-us-whole", "data", {"pl": tmp_path / "data"}, "is not empty"),
+        ("pl94-2020-us-whole", "data", {"pl": tmp_path / "pl", "nmf": tmp_path / "pl"}, "name a folder of its own"),
+    ):
+        given = {"pl": tmp_path / "pl", **more}
+        with pytest.raises(yupana.YupanaError, match=wrong):
+            yupana.run("topdown", config, tmp_path / data, tmp_path / "out", **given)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "twice.pl"]
+    with pytest.raises(yupana.ConfigError, match="phsafe takes no pl"):
+        yupana.run("phsafe", "s-dhc-2020-us", tmp_path / "data", tmp_path / "out", pl=tmp_path / "pl")

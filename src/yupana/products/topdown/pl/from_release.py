@@ -12,6 +12,7 @@ from yupana.files.delimited import csv_rows, read_header
 from yupana.products.topdown.pl.areas import PARTS, record_fields
 from yupana.products.topdown.pl.layout import HEADER, SEGMENTS
 from yupana.products.topdown.pl.summary_file import SummaryFile
+from yupana.products.topdown.pl.told import ToldAreas, told_areas
 from yupana.products.topdown.tables import TABLES, variables_of
 from yupana.release.lines import Texts, digits, whole
 from yupana.release.release import Release
@@ -35,7 +36,7 @@ def summary_files(persons: Release, units: Release, known: Mapping[str, Texts] |
         Of P1 to P5, and of H1, for the same areas.
     known : mapping of str to ndarray of bytes, shape (records,), optional
         A geographic header (`read_geographic_header`). The areas that it holds have all its fields but the counts;
-        others have what their codes tell, and numbers of records after the last of the header.
+        others have what their codes and the release of persons tell, and numbers of records after its last.
 
     Raises
     ------
@@ -45,6 +46,7 @@ def summary_files(persons: Release, units: Release, known: Mapping[str, Texts] |
         If a table is missing, or persons and units are of different areas.
     """
     areas, tables = _tables(persons, units)
+    told = told_areas(persons)
     level = areas.astype(f"S{HEADER['SUMLEV']}")
     code = _without_level(areas)
     here = np.isin(level, list(PARTS))
@@ -52,7 +54,7 @@ def summary_files(persons: Release, units: Release, known: Mapping[str, Texts] |
     for one in np.unique(state[here]):
         chosen = np.flatnonzero(here & (state == one))
         chosen = chosen[np.argsort(areas[chosen], kind="stable")]
-        header = _header(level[chosen], code[chosen], known)
+        header = _header(level[chosen], code[chosen], told, known)
         header["POP100"] = whole(tables["P1"][chosen, 0])
         header["HU100"] = whole(tables[_HOUSING][chosen, 0])
         yield SummaryFile(header, {name: values[chosen] for name, values in tables.items()})
@@ -97,7 +99,7 @@ def _without_level(areas: Texts) -> Texts:
     return found
 
 
-def _header(level: Texts, code: Texts, known: Mapping[str, Texts] | None) -> dict[str, Texts]:
+def _header(level: Texts, code: Texts, told: ToldAreas, known: Mapping[str, Texts] | None) -> dict[str, Texts]:
     """The geographic header of the areas of a state, of which the header may hold some."""
     parts = []
     for one in np.unique(level):
@@ -105,6 +107,8 @@ def _header(level: Texts, code: Texts, known: Mapping[str, Texts] | None) -> dic
         longest = int(np.char.str_len(codes).max())
         empty = np.zeros(len(codes), dtype="S1")
         fields = record_fields(one, codes.astype(f"S{longest}"))
+        for name, values in told.fields(one, codes).items():
+            fields[name] = np.where(values == b"", fields.get(name, empty), values)
         parts.append({name: fields.get(name, empty) for name in HEADER})
     header = {name: np.concatenate([part[name] for part in parts]) for name in HEADER}
     at = np.full(len(level), -1) if known is None else _places(np.char.add(level, code), known)

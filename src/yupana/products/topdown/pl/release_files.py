@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yupana
 from yupana.errors import ConfigError, OutputError
+from yupana.geography.names import read_names
 from yupana.products.topdown.pl.from_release import areas_in, summary_files
 from yupana.products.topdown.pl.layout import HEADER, LINKS, segment_variables
 from yupana.products.topdown.pl.summary_file import (
@@ -15,6 +16,7 @@ from yupana.products.topdown.pl.summary_file import (
     read_geographic_header,
     write_summary_file,
 )
+from yupana.products.topdown.pl.told import check_names
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.release.check import describe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
@@ -99,9 +101,12 @@ def claim_files(
                 f"zero. This run has no part {part!r} with the schema of P.L. 94-171; run a document of the parts "
                 "persons and units, such as pl94-2020-us-whole"
             )
-    known = None if names is None or not is_geographic_header(names) else read_geographic_header(names)
-    if known is not None:
+    known = None
+    if names is not None and is_geographic_header(names):
+        known = read_geographic_header(names)
         areas_in(known)
+    elif names is not None:
+        check_names(read_names(names))
     with new_folder(out, overwrite=overwrite, noisy=False) as draft:
         yield lambda release: _write(draft, {part: _part(release, part) for part in _PARTS}, known)
 
