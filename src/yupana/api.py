@@ -105,7 +105,8 @@ def plan(
         Of SafeTab and descriptions: the folder with the public files of codes and groups, if it is not that of the
         configuration.
     spine : str or Path, optional
-        Of TopDown: "conventional", "aian" or "optimized" in place of the configuration's, or the folder of a spine.
+        Of TopDown: "conventional", "aian", "optimized" or "pieces" in place of the configuration's, or the folder of a
+        spine.
 
     Returns
     -------
@@ -1888,7 +1889,7 @@ def build_spine(
     out : str or Path
         A folder that does not exist or is empty.
     settings : str or SpineSettings
-        "conventional", "aian" or "optimized", or `yupana.geography.settings.SpineSettings`.
+        "conventional", "aian", "optimized" or "pieces", or `yupana.geography.settings.SpineSettings`.
     blocks : str or Path, optional
         Block attributes, which the classes "gq" and ``live`` need.
     areas : str or Path, or several

@@ -164,7 +164,7 @@ def _add_data(verb: argparse.ArgumentParser, listing: Listing) -> None:
 
 def _add_estimating(verb: argparse.ArgumentParser, listing: Listing) -> None:
     if "spine" in listing.takes:
-        text = "instead of CONFIG's: conventional, aian, optimized, or a folder that spine build made"
+        text = "instead of CONFIG's: conventional, aian, optimized, pieces, or a folder that spine build made"
         verb.add_argument("--spine", metavar="KIND|FOLDER", help=text)
     if "areas" in listing.takes:
         _add_areas(verb)
@@ -224,7 +224,7 @@ def _add_release(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_estimating(verb, listing)
 
 
-def _add_intervals(verb: argparse.ArgumentParser) -> None:
+def _add_interval_method(verb: argparse.ArgumentParser) -> None:
     text = "of published counts, in tabulation and tables (least-squares up to a size: docs/topdown-intervals.md)"
     verb.add_argument("--intervals", choices=INTERVAL_METHODS, help=text)
 
@@ -254,7 +254,7 @@ def _add_run(verb: argparse.ArgumentParser, listing: Listing) -> None:
         text = "draw and write all measurements, too"
         verb.add_argument("--noisy-measurements", type=Path, metavar="DIR", help=text)
     if "intervals" in listing.takes:
-        _add_intervals(verb)
+        _add_interval_method(verb)
         text = f"of --intervals monte-carlo: runs on the published counts ({REPLICATES})"
         verb.add_argument("--replicates", type=count, metavar="N", help=text)
     if "nmf" in listing.takes:
@@ -363,7 +363,7 @@ def _add_from_files(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("--totals", type=Path, metavar="FILE", help=text)
     _add_estimator(verb, listing)
     _add_areas(verb)
-    _add_intervals(verb)
+    _add_interval_method(verb)
     _add_planning(verb, listing)
     _add_changes(verb)
     _add_form(verb, listing)

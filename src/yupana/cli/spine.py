@@ -1,6 +1,7 @@
 """`yupana spine build|distance|report`: hierarchies of geounits over census blocks."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,16 @@ def add(commands: Commands) -> None:
     build.set_defaults(command=_build)
     build.add_argument("grfc", type=Path, metavar="GRFC", help="the reference file, separated by | or ,")
     build.add_argument("out", type=Path, metavar="OUT", help="a folder that does not exist or is empty")
-    build.add_argument("--kind", choices=("conventional", "aian", "optimized"))
+    build.add_argument("--kind", choices=("conventional", "aian", "optimized", "pieces"))
     build.add_argument("--production", choices=PRODUCTIONS, help="settings of 2020; an option beside it goes before")
     build.add_argument("--mechanism", choices=("zcdp", "pure"), help="decides what is bypassed (zcdp)")
     build.add_argument("--levels", metavar="US,State,...", help="geolevels from the root down (all but Tract_Group)")
     build.add_argument("--shares", metavar="us=1/10,...", help="starting shares, one for each geolevel (equal)")
     build.add_argument(
-        "--fanout-cutoff", type=_whole, metavar="F", help="groups hold int(sqrt(n) + F) + 1 at most (12)"
+        "--fanout-cutoff",
+        type=_whole,
+        metavar="F",
+        help="groups hold int(sqrt(n) + F) + 1 at most (12; pieces are whole)",
     )
     build.add_argument("--entity-threshold", type=_whole, metavar="T", help="farther entities shape tract groups (9)")
     build.add_argument("--bypass-cutoff", type=_whole, metavar="C", help="most children after a bypass, pure DP (150)")
@@ -88,7 +92,7 @@ def _settings(options: argparse.Namespace) -> "SpineSettings":
     from yupana.geography.settings import SpineSettings, equal_shares, production_settings, read_levels, read_shares
 
     if options.kind is None and options.production is None:
-        raise ConfigError("--kind is missing: conventional, aian or optimized")
+        raise ConfigError("--kind is missing: conventional, aian, optimized or pieces")
     settings = SpineSettings(options.kind or "optimized")
     if options.production is not None:
         settings = production_settings(puerto_rico=_is_puerto_rico(options.grfc))
@@ -158,6 +162,8 @@ def _build(options: argparse.Namespace) -> None:
     if options.json:
         print_json(manifest)
         return
+    for remark in manifest.get("remarks", ()):
+        print(f"remark: {remark}", file=sys.stderr)
     levels = ", ".join(f"{level['units']:,} {name}" for name, level in manifest["geolevels"].items())
     print(f"{options.out}: {settings.kind} spine of {levels}; shares sum to 1 along every path")
 

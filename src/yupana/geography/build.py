@@ -19,8 +19,8 @@ from yupana.geography.attributes import check_counties, read_attributes
 from yupana.geography.blocks import Reference
 from yupana.geography.disk import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
 from yupana.geography.entities import listed, targets
-from yupana.geography.optimized import optimized_spine
-from yupana.geography.settings import DIGITS, QUARTERS, SCHOOLS, SpineSettings
+from yupana.geography.optimized import cut_pieces, optimized_spine
+from yupana.geography.settings import DIGITS, PIECES, QUARTERS, REMADE, SCHOOLS, SpineSettings
 from yupana.geography.spine import Spine, check_spine, make_spine
 from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
@@ -87,6 +87,7 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
         clock.start("reading the reference file")
         reference, quarters = read_blocks(settings, request, announce)
         spine = make(settings, reference, quarters, clock)
+        remarks = remarks_on(settings, reference, quarters)
         clock.start("checking")
         if spine.tree.units(0) != 1:
             raise ConfigError(
@@ -107,6 +108,7 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
             "status": "public: made of geography, housing units and facilities alone",
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "settings": as_json(settings),
+            **({"remarks": list(remarks)} if remarks else {}),
             "geolevels": {
                 level.name: {"units": len(level.code), "bypassed": int(level.bypassed.sum())} for level in spine.levels
             },
@@ -150,10 +152,28 @@ def read_blocks(settings: SpineSettings, request: SpineRequest, announce: Announ
 
 def make(settings: SpineSettings, reference: Reference, quarters: Indices | None, clock: Stopwatch) -> Spine:
     """Make a spine of any kind."""
-    if settings.kind == "optimized":
+    if settings.kind in REMADE:
         return optimized_spine(reference, targets(reference, quarters, settings), settings, clock)
     clock.start("making the spine")
     return (conventional_spine if settings.kind == "conventional" else aian_spine)(reference, settings)
+
+
+def remarks_on(settings: SpineSettings, reference: Reference, quarters: Indices | None) -> tuple[str, ...]:
+    """What whoever builds a spine should know of it: that a cut-off cuts pieces, if it does."""
+    if not settings.may_cut_pieces:
+        return ()
+    cut, pieces = cut_pieces(reference, targets(reference, quarters, settings), settings)
+    if not cut:
+        return ()
+    advice = (
+        "leave the cut-off out"
+        if settings.kind == PIECES
+        else "use the kind pieces, which has no cut-off unless one is given, or a larger one"
+    )
+    return (
+        f"the fan-out cut-off {settings.block_cutoff} cuts {cut:,} of {pieces:,} pieces of block groups into several "
+        f"geounits, so that block groups, places and tracts are sums of more noisy counts; {advice}",
+    )
 
 
 def as_json(settings: SpineSettings) -> Mapping[str, object]:
@@ -163,7 +183,7 @@ def as_json(settings: SpineSettings) -> Mapping[str, object]:
         "mechanism": settings.mechanism,
         "levels": list(settings.levels),
         "shares": {level: show_exact(share) for level, share in zip(settings.levels, settings.shares, strict=True)},
-        "fanout_cutoff": settings.fanout_cutoff,
+        "fanout_cutoff": settings.block_cutoff,
         "entity_threshold": settings.entity_threshold,
         "bypass_cutoff": settings.bypass_cutoff,
         "grouping": settings.grouping,

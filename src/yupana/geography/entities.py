@@ -1,6 +1,7 @@
 """Off-spine entities: areas that a spine should be near to, or whose distance from it is asked."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
 from yupana.files.delimited import first_repeated, open_delimited, positions
 from yupana.geography.aian import sides
-from yupana.geography.areas import NO_AREA
+from yupana.geography.areas import NO_AREA, on_spine
 from yupana.geography.blocks import NO_ENTITY, SCHOOL_COLUMNS, Reference
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, SpineSettings
 
@@ -96,6 +97,28 @@ def listed(reference: Reference, quarters: Indices | None, settings: SpineSettin
     """Those of `published`, and what else the spine considers; parameters as of `targets`."""
     considered = targets(reference, quarters, settings)
     return [*published(reference), *(kind for kind in considered if kind.column in {PLACES, QUARTERS})]
+
+
+def considered(areas: Sequence[Entities], settings: SpineSettings) -> list[Entities]:
+    """Those of `targets`, of the areas that are `listed` with a spine of any kind.
+
+    Raises
+    ------
+    InputError
+        If one is not among them.
+    """
+    named = {kind.column: kind for kind in areas}
+    found = []
+    for name in settings.classes:
+        for column in SCHOOL_COLUMNS if name == SCHOOLS else ("aiannh",) if name == AREAS else (name,):
+            if column not in named:
+                raise InputError(f"the areas of the spine have no column {column}, which its class {name} is made of")
+            kind = named[column]
+            if name == AREAS:
+                codes = np.array([*map(int, kind.labels), NO_AREA], dtype=np.int32)[kind.index]
+                kind = replace(kind, index=np.where(on_spine(codes, settings.aian_areas), kind.index, np.int32(-1)))
+            found.append(kind)
+    return found
 
 
 def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:

@@ -120,15 +120,25 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
-Kind = Literal["conventional", "aian", "optimized"]
+Kind = Literal["conventional", "aian", "optimized", "pieces"]
 Mechanism = Literal["zcdp", "pure"]
 Grouping = Literal["orig", "even"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
 
+PIECES: Final = "pieces"
+REMADE: Final[tuple[Kind, ...]] = ("optimized", PIECES)
+"""Kinds whose block groups are made of classes of blocks, and whose geounits are bypassed."""
+
+_CUTOFF: Final = 12
+
+GROUP_COLUMN: Final = "TABBLKGRPCE"
+"""The column of a reference file that tells the block group of a block: as a class it makes pieces, too."""
+
 PLACES: Final = "pme"
 AREAS: Final = "aian"
+DEFAULT_CLASSES: Final = (PLACES, AREAS)
 QUARTERS: Final = "gq"
 SCHOOLS: Final = "school"
 
@@ -139,15 +149,16 @@ class SpineSettings:
 
     Attributes
     ----------
-    kind : "conventional", "aian" or "optimized"
+    kind : "conventional", "aian", "optimized" or "pieces"
     mechanism : "zcdp" or "pure"
         Decides which parents are bypassed.
     levels : tuple of str
         Geolevels from the root down.
     shares : tuple of Fraction
         The share of the budget each starts with; they sum to 1.
-    fanout_cutoff : int
-        F in the caps int(sqrt(n) + F) + 1 of an optimized block group's blocks and a tract group's tracts.
+    fanout_cutoff : int, optional
+        F in the caps int(sqrt(n) + F) + 1 of a block group's blocks and a tract group's tracts. If it is not given it
+        is 12, and pieces have no cap.
     entity_threshold : int
         Only entities farther than this are considered when tracts are grouped.
     bypass_cutoff : int
@@ -155,7 +166,8 @@ class SpineSettings:
     grouping : "orig" or "even"
         How what exceeds a cap is cut: full chunks, or chunks of nearly equal size.
     classes : tuple of str
-        Which entities block groups do not cross: "pme", "aian", "gq", "school" or a column of the reference file.
+        Which entities block groups that are made anew do not cross: "pme", "aian", "gq", "school" or a column of the
+        reference file. Pieces do not cross tabulation block groups either.
     aian_areas : tuple of str
         Types of areas on the spine, keys of `AREA_TYPES`.
     strong_mcd_states : tuple of int
@@ -170,15 +182,31 @@ class SpineSettings:
     mechanism: Mechanism = "zcdp"
     levels: tuple[str, ...] = DEFAULT_LEVELS
     shares: tuple[Fraction, ...] = equal_shares(DEFAULT_LEVELS)
-    fanout_cutoff: int = 12
+    fanout_cutoff: int | None = None
     entity_threshold: int = 9
     bypass_cutoff: int = 150
     grouping: Grouping = "orig"
-    classes: tuple[str, ...] = (PLACES, AREAS)
+    classes: tuple[str, ...] = DEFAULT_CLASSES
     aian_areas: tuple[str, ...] = PRODUCTION_AREAS
     strong_mcd_states: tuple[int, ...] = STRONG_MCD_STATES
     live: bool = False
     unbypassed: tuple[str, ...] = ()
+
+    @property
+    def block_cutoff(self) -> int | None:
+        """F in the cap of a block group's blocks; None where there is no cap."""
+        return self.tract_cutoff if self.fanout_cutoff is not None or self.kind != PIECES else None
+
+    @property
+    def may_cut_pieces(self) -> bool:
+        """Whether block groups are made within those of tabulation geography, and a cap may cut them."""
+        within = self.kind == PIECES or GROUP_COLUMN in map(str.upper, self.classes)
+        return self.kind in REMADE and within and self.block_cutoff is not None
+
+    @property
+    def tract_cutoff(self) -> int:
+        """F in the cap of a tract group's tracts."""
+        return _CUTOFF if self.fanout_cutoff is None else self.fanout_cutoff
 
 
 PRODUCTIONS: Final = ("pl94-2020",)

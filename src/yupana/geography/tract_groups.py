@@ -66,7 +66,7 @@ def group_tracts(tree: Tree, members: Members, settings: SpineSettings) -> Ints:
     county_level = tree.names.index("County")
     tracts = tree.children(county_level).astype(np.int64)
     first = np.cumsum(tracts) - tracts
-    largest = cap(tracts, settings.fanout_cutoff)
+    largest = cap(tracts, settings.tract_cutoff)
     county = tree.parents[county_level + 1]
     at = np.arange(len(county)) - first[county]
     group = chunks(at, tracts[county], largest[county], settings.grouping) + 1

@@ -79,6 +79,12 @@ def _natural(place: str, value: object) -> Iterator[str]:
         yield f"{place} must be a whole number, 0 or more"
 
 
+def _cutoff(place: str, value: object) -> Iterator[str]:
+    """A cut-off, or null for none."""
+    if value is not None:
+        yield from _natural(place, value)
+
+
 def _whole(place: str, value: object) -> Iterator[str]:
     if type(value) is not int or not 0 <= value < 1 << 63:
         yield f"{place} must be a whole number, 0 or more"
@@ -201,7 +207,8 @@ _SETTINGS: Final = partial(
     {},
     {
         **dict.fromkeys(("kind", "mechanism", "grouping"), _text),
-        **dict.fromkeys(("fanout_cutoff", "entity_threshold", "bypass_cutoff"), _natural),
+        "fanout_cutoff": _cutoff,
+        **dict.fromkeys(("entity_threshold", "bypass_cutoff"), _natural),
         **dict.fromkeys(("levels", "classes", "aian_areas", "strong_mcd_states"), _TEXTS),
         "shares": partial(_table, _text),
         "live": _flag,
@@ -225,7 +232,7 @@ _MANIFEST: Final = partial(
     {"yupana": _text},
     {
         **dict.fromkeys(("product", "status", "system", "created", "confidence", "method", "combination"), _text),
-        **dict.fromkeys(("reasons", "taken_as_public"), _TEXTS),
+        **dict.fromkeys(("reasons", "remarks", "taken_as_public"), _TEXTS),
         "tables": partial(_table, _DESCRIBED, names=_file_name),
         "reports": partial(_table, _DESCRIBED, names=_file_name),
         "plan": _plan,

@@ -1,4 +1,4 @@
-"""A spine in words and pictures, beside the spines of tabulation geography over the same blocks."""
+"""A spine in words and pictures, beside those of the other kinds over the same blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +16,13 @@ from yupana.geography.blocks import Reference
 from yupana.geography.build import REPORT, conventional_spine
 from yupana.geography.disk import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
 from yupana.geography.distance import distances
-from yupana.geography.entities import Entities
-from yupana.geography.settings import Kind, SpineSettings
+from yupana.geography.entities import Entities, considered
+from yupana.geography.optimized import optimized_spine
+from yupana.geography.settings import DIGITS, REMADE, Kind, SpineSettings
 from yupana.geography.spine import Spine, precisions
 from yupana.geography.tree import Tree, partition
 from yupana.geography.variance import entity_variances, unit_variances
-from yupana.progress import Announce
+from yupana.progress import Announce, Stopwatch, silent
 from yupana.release.check import describe_reports
 from yupana.release.folder import write_manifest
 from yupana.report.boundaries import Boundary, read_boundaries
@@ -36,6 +37,7 @@ SPINES: Final[Mapping[Kind, Mark]] = {
     "conventional": Mark("conventional", "#8a939c", "circle"),
     "aian": Mark("AIAN", "#3d86c6", "diamond"),
     "optimized": Mark("optimized", "#e07b28", "triangle-up"),
+    "pieces": Mark("pieces", "#4b9b6b", "square"),
 }
 """Spines as they are called and drawn."""
 
@@ -43,6 +45,7 @@ _KINDS: Final = {
     "place": Mark("places", "#3d86c6", "circle"),
     "county_subdivision": Mark("county subdivisions", "#e07b28", "triangle-up"),
     "aiannh": Mark("AIANNH areas", "#4b9b6b", "diamond"),
+    "block_group": Mark("block groups", "#8a939c", "square"),
 }
 """Kinds of areas as they are called and drawn."""
 
@@ -129,11 +132,11 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     written = read_spine(folder, settings.levels)
     areas = read_areas(folder, written)
     announce("measuring")
-    spines = [*_tabulation_spines(written, areas, settings), _own(folder, written, settings)]
-    spines = [spine for spine in spines if spine.kind != settings.kind or spine.block is written.block]
+    spines = [*_other_spines(written, areas, settings), _own(folder, written, settings)]
     compared = [_compare(kind, written, spines) for kind in areas if kind.labels]
+    groups = _compare(_block_groups(written), written, spines)
     announce("drawing")
-    write_page(place, render(_page(settings, manifest, spines, compared, shapes)))
+    write_page(place, render(_page(settings, manifest, spines, compared, groups, shapes)))
     if place.path.resolve() == (folder / REPORT).resolve():
         write_manifest(folder, {**manifest, "reports": describe_reports(folder, [REPORT])})
     return place.path
@@ -145,22 +148,33 @@ def _own(folder: Path, written: WrittenSpine, settings: SpineSettings) -> Measur
     return MeasuredSpine(settings.kind, written.tree, written.block, tuple(values[index] for index in told.index))
 
 
-def _tabulation_spines(written: WrittenSpine, areas: list[Entities], settings: SpineSettings) -> list[MeasuredSpine]:
-    """The conventional and the AIAN spine of the same blocks."""
+def _other_spines(written: WrittenSpine, areas: list[Entities], settings: SpineSettings) -> list[MeasuredSpine]:
+    """The spines of the other kinds over the same blocks, of the same classes and with the cut-offs of their kinds."""
     order = np.argsort(written.block)
-    tribal = next(kind for kind in areas if kind.column == "aiannh")
+    in_order = [Entities(kind.column, kind.index[order], kind.labels) for kind in areas]
+    tribal = next(kind for kind in in_order if kind.column == "aiannh")
     codes = np.array([*map(int, tribal.labels), 9999], dtype=np.int32)
     none = np.full(len(order), 99999, dtype=np.int32)
-    reference = Reference(written.block[order], codes[tribal.index][order], none, none, MappingProxyType({}))
-    spines: dict[Kind, Callable[[Reference, SpineSettings], Spine]] = {
-        "conventional": conventional_spine,
-        "aian": aian_spine,
-    }
-    found = []
-    for kind, make in spines.items():
-        spine = make(reference, replace(settings, kind=kind))
-        found.append(MeasuredSpine(kind, spine.tree, spine.blocks, precisions(spine, settings.mechanism)))
-    return [spine for spine in found if spine.tree.units(0) == 1]
+    reference = Reference(written.block[order], codes[tribal.index], none, none, MappingProxyType({}))
+
+    def make(settings: SpineSettings) -> Spine:
+        if settings.kind in REMADE:
+            return optimized_spine(reference, considered(in_order, settings), settings, Stopwatch(silent))
+        return (conventional_spine if settings.kind == "conventional" else aian_spine)(reference, settings)
+
+    kinds = [kind for kind in SPINES if kind != settings.kind]
+    spines = {kind: make(replace(settings, kind=kind, fanout_cutoff=None)) for kind in kinds}
+    return [
+        MeasuredSpine(kind, spine.tree, spine.blocks, precisions(spine, settings.mechanism))
+        for kind, spine in spines.items()
+        if spine.tree.units(0) == 1
+    ]
+
+
+def _block_groups(written: WrittenSpine) -> Entities:
+    """Those of tabulation geography."""
+    codes, index = np.unique(written.block // 10 ** (16 - DIGITS["Block_Group"]), return_inverse=True)
+    return Entities("block_group", index.astype(np.int32), tuple(f"{code:012d}" for code in codes.tolist()))
 
 
 def _compare(kind: Entities, written: WrittenSpine, spines: Sequence[MeasuredSpine]) -> Comparison:
@@ -182,6 +196,7 @@ def _page(
     manifest: Mapping[str, Any],
     spines: Sequence[MeasuredSpine],
     compared: Sequence[Comparison],
+    groups: Comparison,
     shapes: Sequence[Boundary],
 ) -> Page:
     own, first = spines[-1], spines[0]
@@ -215,8 +230,8 @@ def _page(
         },
         fanouts=_fanouts(spines),
         compared=compared,
-        distances=_summary(spines, compared, _distances),
-        variances=_summary(spines, compared, _variances),
+        distances=_summary(spines, [*compared, groups], _distances),
+        variances=_summary(spines, [*compared, groups], _variances),
         changes={
             what: _before_after(compared, first, own, pick, what)
             for what, pick in (("distance", _distances), ("variance", _variances))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from yupana.errors import ConfigError
 from yupana.geography.hierarchy import Hierarchy
-from yupana.geography.settings import Kind, SpineSettings
+from yupana.geography.settings import DEFAULT_CLASSES, PIECES, REMADE, Kind, SpineSettings
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget, show_exact
@@ -159,6 +159,9 @@ class Configuration:
     def on_spine(self, kind: Kind) -> "Configuration":
         """The same on a spine of another kind.
 
+        Pieces are those of block groups, places and AIAN areas, whole: classes and a cut-off that a configuration has
+        for a spine of another kind do not cut them.
+
         Raises
         ------
         ConfigError
@@ -171,18 +174,22 @@ class Configuration:
             )
         if faults := unfit_for(kind, self.queries):
             raise ConfigError("\n".join(faults))
-        return replace(self, spine=replace(self.spine, kind=kind))
+        spine = replace(self.spine, kind=kind)
+        if kind == PIECES != self.spine.kind:
+            spine = replace(spine, classes=DEFAULT_CLASSES, fanout_cutoff=None)
+        return replace(self, spine=spine)
 
 
 def unfit_for(kind: Kind, queries: Mapping[str, tuple[Shared, ...]]) -> list[str]:
     """Say why geolevels with these queries cannot be those of a spine of a kind; empty if they can."""
-    if kind != "optimized":
+    if kind not in REMADE:
         return []
+    called = "a spine of pieces" if kind == PIECES else "an optimized spine"
     missing = [level for level in ("County", "Tract", "Block_Group") if level not in queries]
     return [
-        *([f"shares: {', '.join(missing)} is missing; an optimized spine needs it"] if missing else []),
+        *([f"shares: {', '.join(missing)} is missing; {called} needs it"] if missing else []),
         *(
-            f"queries.{level}: is missing; on an optimized spine a geounit may be given the share of its child"
+            f"queries.{level}: is missing; on {called} a geounit may be given the share of its child"
             for level, of_level in queries.items()
             if not of_level
         ),

@@ -125,7 +125,7 @@ def test_records_of_unknown_blocks_are_refused_and_not_shown(
     assert "SECRET" not in told
 
 
-@pytest.mark.parametrize("option", [("--spine", "optimized"), ("--spine", "aian")])
+@pytest.mark.parametrize("option", [("--spine", "optimized"), ("--spine", "aian"), ("--spine", "pieces")])
 def test_spines_of_the_bureaus_blocks_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, str]
 ) -> None:

@@ -291,7 +291,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             "intervals": terms.as_json(),
             "areas": {one.kind: {"file": one.file, "areas": one.areas} for one in world.assignments},
         }
-        remarks = [one.remark for one in world.assignments if one.remark]
+        remarks = list(world.remarks)
         if measured.estimated is not None and request.intervals is None and terms.method == "none":
             remarks.append(no_intervals(records.spending.answers))
         if remarks:

@@ -21,7 +21,7 @@ from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
 from yupana.geography.attributes import FACILITIES, attributes_of, read_facilities
 from yupana.geography.blocks import Reference
-from yupana.geography.build import make
+from yupana.geography.build import make, remarks_on
 from yupana.geography.given import read_given
 from yupana.geography.hierarchy import Hierarchy, spine_of
 from yupana.geography.published import PublishedBlocks, published_blocks
@@ -64,6 +64,8 @@ class World(Sealed):
         In the order of the spine.
     exact : tuple of Histogram
         Counts of each geolevel.
+    of_spine : tuple of str
+        Remarks on the spine that the run built.
     """
 
     reference: Reference | None
@@ -74,6 +76,12 @@ class World(Sealed):
     facilities: Ints | None
     counts: BlockCounts
     exact: tuple[Histogram, ...]
+    of_spine: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What whoever runs should know of the areas and of the spine."""
+        return (*(one.remark for one in self.assignments if one.remark), *self.of_spine)
 
     @property
     def published(self) -> PublishedBlocks | None:
@@ -105,7 +113,7 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     if facilities is not None and settings.live:
         live = np.asarray(facilities.any(axis=1))
         counted, facilities = reference.keep(live), facilities[live]
-    spine, given = _spine(configuration, counted, facilities, request, clock)
+    spine, given, remarks = _spine(configuration, counted, facilities, request, clock)
     _require_root(spine, reference)
     if wrong := check_spine(spine, counted.block):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
@@ -118,7 +126,8 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     check_structural_zeros(counts, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
         check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)
-    return World(reference, assignments, spine, given, kept, facilities, counts, _summed(spine, counts.histogram))
+    exact = _summed(spine, counts.histogram)
+    return World(reference, assignments, spine, given, kept, facilities, counts, exact, remarks)
 
 
 def _of_areas(
@@ -174,8 +183,8 @@ def _facilities(configuration: Configuration, data: Path, reference: Reference, 
 
 def _spine(
     configuration: Configuration, counted: Reference, facilities: Ints | None, request: RunRequest, clock: Stopwatch
-) -> tuple[Spine, dict[str, str]]:
-    """The spine of the blocks that are counted, built or read, and the checksums of the files it was read from.
+) -> tuple[Spine, dict[str, str], tuple[str, ...]]:
+    """The spine of the blocks that are counted, built or read, the checksums of its files, and remarks on it.
 
     Raises
     ------
@@ -184,11 +193,12 @@ def _spine(
     """
     if request.spine is None:
         quarters = None if facilities is None else attributes_of(facilities).quarters
-        return make(configuration.spine_for(request.estimator), counted, quarters, clock), {}
+        settings = configuration.spine_for(request.estimator)
+        return make(settings, counted, quarters, clock), {}, remarks_on(settings, counted, quarters)
     clock.start("reading the spine")
     read = read_given(request.spine)
     check_given(configuration, read.spine, counted.block, request.estimator, request.spine)
-    return read.spine, read.checksums
+    return read.spine, read.checksums, ()
 
 
 def _require_root(spine: Spine, reference: Reference) -> None:

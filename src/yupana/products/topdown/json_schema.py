@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from yupana.geography.areas import AREA_TYPES
-from yupana.geography.settings import LEVELS, PRODUCTIONS
+from yupana.geography.settings import KINDS, LEVELS, PRODUCTIONS
 from yupana.products.json_schema import BUDGET, PAIRS, SHARE, Schema, root, said, table
 from yupana.products.parts import PARTS
 from yupana.topdown.reading.configuration import PRIVACY_UNITS
@@ -120,7 +120,7 @@ _TEXT: Final[Schema] = {"type": "string"}
 def _spine() -> Schema:
     options: dict[str, Any] = {
         "production": {"enum": list(PRODUCTIONS)},
-        "kind": {"enum": ["conventional", "aian", "optimized"]},
+        "kind": {"enum": list(KINDS)},
         "fanout_cutoff": _WHOLE,
         "entity_threshold": _WHOLE,
         "bypass_cutoff": _WHOLE,

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from yupana.files.document import Number, check_keys
 from yupana.geography.areas import AREA_TYPES
-from yupana.geography.settings import AREAS, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS, SpineSettings
+from yupana.geography.settings import AREAS, KINDS, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS, SpineSettings
 from yupana.plan.measurement import Mechanism
 
-_KINDS: Final = ("conventional", "aian", "optimized")
 _CLASSES: Final = (PLACES, AREAS, QUARTERS, SCHOOLS)
 
 
@@ -48,7 +47,8 @@ def read_spine(
         return None
     kind = changes.pop("kind", "conventional")
     settings = SpineSettings(kind, mechanism.value, tuple(shares), tuple(shares.values()))
-    return replace(settings, **changes)
+    # The cut-off of the kind is told, so that a document of the configuration tells it too.
+    return replace(settings, **{"fanout_cutoff": settings.block_cutoff, **changes})
 
 
 def _choice(*choices: str) -> Callable[[str, object, list[str]], str]:
@@ -106,7 +106,7 @@ def _states(place: str, value: object, faults: list[str]) -> tuple[int, ...]:
 
 
 _READERS: Final[Mapping[str, Callable[[str, object, list[str]], object]]] = {
-    "kind": _choice(*_KINDS),
+    "kind": _choice(*KINDS),
     "fanout_cutoff": _whole,
     "entity_threshold": _whole,
     "bypass_cutoff": _whole,
