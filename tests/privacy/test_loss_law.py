@@ -7,8 +7,9 @@ from composed_losses import composed, delta_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from yupana.privacy.difference import Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from yupana.privacy.loss_law import WIDTH, Difference, Shift, delta_at, epsilon_at
+from yupana.privacy.loss_law import WIDTH, delta_at, epsilon_at
 
 gaussians = st.builds(
     DiscreteGaussian, st.sampled_from([Fraction(1, 5), Fraction(2, 3), Fraction(1), Fraction(7, 3), Fraction(9)])

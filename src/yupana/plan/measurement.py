@@ -156,6 +156,9 @@ class Measurement:
         its own.
     person : PersonSensitivity or None
         The same as seen from one person; None where nothing is stated.
+    by_one : bool
+        Whether neighbours move no answer by more than one, so that `proven` counts the answers that move, and a bounded
+        change is an unbounded one twice (docs/exact-accounting.md).
     """
 
     name: str
@@ -169,6 +172,7 @@ class Measurement:
     budget: Budget
     composition: str = ""
     person: PersonSensitivity | None = None
+    by_one: bool = False
 
     def __post_init__(self) -> None:
         if not self.budget > 0:

@@ -341,24 +341,24 @@ def margin_from_json(plan: Mapping[str, Any], measurement: Mapping[str, Any], ce
 def compose(measurements: Iterable[Measurement], distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
     """Total loss of measurements: see `Plan.loss`."""
     return _in_series(
-        [(_path(m, number), m.loss(distance(m)) if distance else m.budget) for number, m in enumerate(measurements)]
+        [(place_in(m, number), m.loss(distance(m)) if distance else m.budget) for number, m in enumerate(measurements)]
     )
 
 
-Path = tuple[tuple[str, str], ...]
+Place = tuple[tuple[str, str], ...]
 
 
-def _path(m: Measurement, number: int) -> Path:
-    """The groups and branches a measurement stands in, outermost first."""
+def place_in(m: Measurement, number: int) -> Place:
+    """The groups and branches a measurement stands in, outermost first; ``number`` tells it from others."""
     parts = (part.partition(":") for part in m.composition.split("/") if part)
     # NUL cannot collide with a branch somebody names.
     return tuple((group, branch if colon else f"\0{number}") for group, colon, branch in parts)
 
 
-def _in_series(terms: list[tuple[Path, Budget]]) -> Budget:
+def _in_series(terms: list[tuple[Place, Budget]]) -> Budget:
     """Add losses; of the branches of a group only the largest counts."""
     total: Budget = Fraction(0)
-    groups: dict[str, dict[str, list[tuple[Path, Budget]]]] = {}
+    groups: dict[str, dict[str, list[tuple[Place, Budget]]]] = {}
     for path, loss in terms:
         if path:
             (group, branch), *rest = path

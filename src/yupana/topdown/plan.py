@@ -102,6 +102,7 @@ def measurement_with(configuration: Configuration, level: str, query: Query, nam
         proven=SENSITIVITY,
         budget=budget,
         person=_person_sensitivity(configuration),
+        by_one=True,
     )
 
 

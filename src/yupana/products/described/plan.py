@@ -10,7 +10,7 @@ from yupana.plan.measurement import Accounting, Measurement, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.products.described.stability import derive
+from yupana.products.described.stability import derive, moves_by_one
 from yupana.products.described.tables import coarsest_name, families_of, groups_of, total_name
 
 
@@ -118,6 +118,7 @@ def _measurements(
     """One measurement; of a table with detail the totals that decide it, and the counts of groups that have none."""
     derived = proven(description, table, level)
     scale = scales(table, level, derived, accounting)
+    by_one = moves_by_one(description, table, level)
 
     def measure(what: str, cells: int, part: Budget, branch: str = "") -> Measurement:
         return Measurement(
@@ -131,6 +132,7 @@ def _measurements(
             proven=derived,
             budget=part,
             composition=f"{table.name} {level.name}:{branch}" if branch else "",
+            by_one=by_one,
         )
 
     if table.detail is None:

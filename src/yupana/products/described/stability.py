@@ -152,6 +152,18 @@ def stability(description: Description, table: DescribedTable, level: DescribedL
     return Stability((Move(most, shared, attained, alone, both_ways=bool(sifting)),), because)
 
 
+def moves_by_one(description: Description, table: DescribedTable, level: DescribedLevel) -> bool:
+    """Whether neighbours move no count by more than one: one footprint comes or goes, or one of each.
+
+    Raises
+    ------
+    ConfigError
+        As `stability`.
+    """
+    moves = stability(description, table, level).moves
+    return all(move.records == 1 and move.shared is None and not move.both_ways for move in moves)
+
+
 def _of_one_record(
     description: Description, table: DescribedTable, sorting: Collection[str], sifting: Collection[str], because: str
 ) -> Stability:

@@ -67,6 +67,7 @@ class LevelPlan:
             budget=budget,
             composition=f"pass:{self.level.region.run}" + (f"/{branch}" if branch else ""),
             person=person,
+            by_one=True,
         )
 
 

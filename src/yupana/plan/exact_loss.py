@@ -1,0 +1,258 @@
+"""The exact law of the loss of a plan: epsilon at a delta and delta at an epsilon, for all that neighbours can do.
+
+docs/exact-accounting.md says how far neighbours move which answers, and proves it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from typing import Any, Final, Literal
+
+from yupana.plan.measurement import Measurement, Mechanism
+from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
+from yupana.privacy.difference import Choice, Difference, Shift
+from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
+from yupana.privacy.loss_law import Bounds, delta_at, epsilon_at
+from yupana.privacy.zcdp import epsilon_tight
+
+Change = Literal["unbounded", "bounded"]
+
+CHANGES: Final[tuple[Change, ...]] = ("unbounded", "bounded")
+
+_MOST_DIFFERENCES: Final = 400
+"""More ways in which the records of neighbours can lie are not gone through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untold(Exception):  # noqa: N818 (it never leaves this file)
+    """Why there is no exact law."""
+
+    reason: str
+
+
+def own_change(plan: Plan) -> Change:
+    """The neighbours that a plan's own loss compares."""
+    return "unbounded" if plan.neighbours is Neighbours.UNBOUNDED else "bounded"
+
+
+def epsilon_exact(plan: Plan, delta: float = DEFAULT_DELTA, change: Change | None = None) -> float | None:
+    """The least epsilon proven at ``delta``, from the exact law of the loss; rounded up.
+
+    Parameters
+    ----------
+    plan : Plan
+    delta : float
+        Between 1e-290 and 1; or 0 under pure differential privacy.
+    change : "unbounded" or "bounded", optional
+        The neighbours; those of the plan if not given.
+
+    Returns
+    -------
+    float or None
+        None where there are no such neighbours, noise is missing, or the law gives no bound within its width: then the
+        conversion of the plan's loss is what is proven.
+
+    Raises
+    ------
+    ValueError
+        If delta is not in that range.
+
+    Source
+    ------
+    docs/exact-accounting.md.
+    """
+    change = change or own_change(plan)
+    if delta == 0 and plan.mechanism is Mechanism.PURE:
+        loss = _proven_loss(plan, change)
+        return None if loss is None else float(loss)
+    found = _epsilon(plan, delta, change)
+    if found is None:
+        return None
+    if plan.mechanism is Mechanism.ZCDP and (loss := _proven_loss(plan, change)) is not None:
+        return min(found.upper, epsilon_tight(loss, delta))
+    return found.upper
+
+
+def delta_exact(plan: Plan, epsilon: float, change: Change | None = None) -> float | None:
+    """The least delta proven at ``epsilon``, from the exact law of the loss; rounded up.
+
+    Parameters
+    ----------
+    plan : Plan
+    epsilon : float
+        Zero or more, finite.
+    change : "unbounded" or "bounded", optional
+        The neighbours; those of the plan if not given.
+
+    Returns
+    -------
+    float or None
+        None as of `epsilon_exact`, and where delta is below what a double holds.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not in that range.
+    """
+    try:
+        found = [delta_at(difference, epsilon) for difference in differences(plan, change or own_change(plan))]
+    except Untold:
+        return None
+    known = [bounds.upper for bounds in found if bounds is not None]
+    return max(known, default=0.0) if len(known) == len(found) else None
+
+
+def exact_totals(plan: Plan, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
+    """Describe the exact epsilons of a plan for its totals; under pure differential privacy at delta 0."""
+    at = 0.0 if plan.mechanism is Mechanism.PURE else delta
+    told: dict[str, Any] = {"epsilon_exact": epsilon_exact(plan, at)}
+    told["bounded_epsilon_exact"] = epsilon_exact(plan, at, "bounded")
+    if plan.mechanism is Mechanism.PURE:
+        told["exact_at_delta"] = {
+            "delta": delta,
+            "epsilon_exact": epsilon_exact(plan, delta),
+            "bounded_epsilon_exact": epsilon_exact(plan, delta, "bounded"),
+        }
+    return told
+
+
+def exact_of_part(plan: Plan, part: tuple[Measurement, ...], delta: float = DEFAULT_DELTA) -> float | None:
+    """The exact epsilon of some measurements of a plan alone, under its own neighbours and without its paths."""
+    if not part:
+        return 0.0
+    return epsilon_exact(replace(plan, measurements=part, paths=()), 0.0 if plan.mechanism is Mechanism.PURE else delta)
+
+
+def differences(plan: Plan, change: Change) -> tuple[Difference, ...]:
+    """What the answers of neighbours may differ in: no neighbours are easier to tell apart than by one of these.
+
+    Raises
+    ------
+    Untold
+        If that is not known.
+    """
+    if not plan.is_finite:
+        raise Untold("a budget is infinite")
+    if change == "unbounded" and plan.fixed_total:
+        raise Untold("invariants leave no neighbours that differ by a record more")
+    ways = _ways(plan)
+    if change == "unbounded":
+        return tuple(_of_way(way, "unbounded") for way in ways)
+    if len(ways) * (len(ways) + 1) // 2 > _MOST_DIFFERENCES:
+        raise Untold("records can lie in too many ways")
+    # A record that changes leaves one way and enters another, or the same.
+    one = {way: _of_way(way, "unbounded") for way in ways}
+    return tuple(
+        _of_way(way, "bounded") if way is other else one[way] + one[other]
+        for way, other in combinations_with_replacement(ways, 2)
+    )
+
+
+Placed = tuple[tuple[Measurement, Place], ...]
+"""Measurements that count one record together, each with the groups and branches it stands in."""
+
+
+def _ways(plan: Plan) -> tuple[Placed, ...]:
+    """The paths of a plan, or its passes over disjoint populations, or all of it."""
+    if plan.paths:
+        return tuple(_placed(tuple(plan.measurements[i] for i in path)) for path in plan.paths)
+    if passes := plan.passes:
+        if sum(map(len, passes.values())) != len(plan.measurements):
+            raise Untold("some measurements are of a pass, and others are not")
+        return tuple(tuple((m, place[1:]) for m, place in _placed(of)) for of in passes.values())
+    return (_placed(plan.measurements),)
+
+
+def _placed(measurements: tuple[Measurement, ...]) -> Placed:
+    return tuple((m, place_in(m, number)) for number, m in enumerate(measurements))
+
+
+def _of_way(way: Placed, change: Change) -> Difference:
+    """What one record (unbounded), or two (bounded), can move in the measurements of a way."""
+    total = Difference()
+    groups: dict[str, dict[str, list[Measurement]]] = {}
+    for m, place in way:
+        if not place:
+            total += _of_measurement(m, getattr(m.proven, change))
+            continue
+        (group, branch), *deeper = place
+        if deeper:
+            raise Untold("groups of parallel composition stand within each other")
+        groups.setdefault(group, {}).setdefault(branch, []).append(m)
+    for branches in groups.values():
+        total += _of_group(tuple(map(tuple, branches.values())), change)
+    return total
+
+
+def _of_measurement(m: Measurement, distance: Fraction) -> Difference:
+    law = m.law
+    if not distance:
+        return Difference()
+    if isinstance(law, TwoSidedGeometric):
+        if m.by_one:
+            return Difference((Shift(law, 1, _whole(m, distance)),))
+        # Whatever moves, it is differentially private at this loss, and nothing is worse than randomised response.
+        return Difference((Shift(TwoSidedGeometric(law.scale / distance)),))
+    if m.by_one:
+        return Difference((Shift(_gaussian(law), 1, _whole(m, distance)),))
+    try:
+        return Difference.of_distance(_gaussian(law), distance)
+    except ValueError:
+        raise Untold(f"the noise of {m.name} is small, and which neighbours are worst is not known") from None
+
+
+def _of_group(branches: tuple[tuple[Measurement, ...], ...], change: Change) -> Difference:
+    """Of a group of parallel composition: each part of a record that counts is in one of the branches."""
+    members = [m for branch in branches for m in branch]
+    distances = {getattr(m.proven, change) for m in members}
+    if len(distances) > 1:
+        raise Untold("the branches of a group move by distances of their own")
+    (distance,) = distances
+    if all(m.by_one for m in members):
+        options = tuple(tuple(_shift(m) for m in branch) for branch in branches)
+        return Difference(choices=(Choice(_whole(members[0], distance), options),))
+    if any(isinstance(m.law, TwoSidedGeometric) for m in members):
+        loss = max(sum((Fraction(m.loss(distance)) for m in branch), Fraction(0)) for branch in branches)
+        return Difference((Shift(TwoSidedGeometric(1 / loss)),))
+    sums = [sum((_of_measurement(m, distance) for m in branch), Difference()) for branch in branches]
+    return Difference(squared=max(of.squared for of in sums), slack=max(of.slack for of in sums))
+
+
+def _shift(m: Measurement) -> Shift:
+    law = m.law
+    return Shift(law if isinstance(law, TwoSidedGeometric) else _gaussian(law))
+
+
+def _gaussian(law: Law) -> DiscreteGaussian:
+    if not isinstance(law, DiscreteGaussian):
+        raise Untold("noise is missing")
+    return law
+
+
+def _whole(m: Measurement, distance: Fraction) -> int:
+    if distance.denominator != 1:
+        raise Untold(f"{m.name} moves by no whole number of counts")
+    return int(distance)
+
+
+@lru_cache(maxsize=256)
+def _epsilon(plan: Plan, delta: float, change: Change) -> Bounds | None:
+    try:
+        found = [epsilon_at(difference, delta) for difference in differences(plan, change)]
+    except Untold:
+        return None
+    known = [bounds for bounds in found if bounds is not None]
+    if len(known) < len(found):
+        return None
+    return Bounds(max(b.lower for b in known), max(b.upper for b in known))
+
+
+def _proven_loss(plan: Plan, change: Change) -> Fraction | None:
+    """The loss by the smallest distances that are proven; None where there are no such neighbours or no noise."""
+    if change == "unbounded" and plan.fixed_total:
+        return None
+    distances: Mapping[str, Fraction] = {m.name: getattr(m.proven, change) for m in plan.measurements}
+    loss = plan.loss(lambda m: distances[m.name])
+    return loss if isinstance(loss, Fraction) else None
