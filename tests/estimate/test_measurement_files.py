@@ -145,6 +145,41 @@ def test_areas_need_the_reference_file_that_they_go_with(
     assert "give that by --geography" in capsys.readouterr().err
 
 
+def test_intervals_and_districts_take_the_files_as_they_take_the_measurements_of_the_run(
+    made: tuple[Path, World], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, world = made
+    totals = totals_of(world, tmp_path / "totals.csv")
+    # The same seed draws the same, whichever layout it is written in.
+    data = [str(place / "config.json"), str(place / "data"), str(tmp_path / "out"), "--seed", "3"]
+    assert main(["topdown", "run", *data, "--noisy-measurements", str(tmp_path / "texts")]) == 0
+    assert estimate(place, "--totals", str(totals), out="by files") == 0
+    blocks = sorted(world.blocks)
+    plan = tmp_path / "plan.csv"
+    plan.write_text("block,district\n" + "".join(f"{block},{i % 3}\n" for i, block in enumerate(blocks)))
+    found = []
+    capsys.readouterr()
+    for release, noisy in (
+        (tmp_path / "out", tmp_path / "texts"),
+        (place / "out", place / "nmf"),
+        (place / "by files", place / "nmf"),
+    ):
+        given = [str(release), "--noisy-measurements", str(noisy), "--json"]
+        queries = ["sum(Block/a0*a2[a0=1])", "US/total", "sum(Tract/a1[a1=0]) % sum(Tract/total)"]
+        assert main(["interval", *given, *(word for query in queries for word in ("--query", query))]) == 0
+        assert main(["districts", given[0], str(plan), *given[1:]]) == 0
+        told = json.loads("[" + capsys.readouterr().out.replace("\n}\n{", "\n},{") + "]")
+        found.append([{key: value for key, value in one.items() if key not in {"release", "notes"}} for one in told])
+    for others in found[1:]:
+        assert others == found[0]
+    other = json.loads((place / "by files" / "manifest.json").read_text())
+    other["measurements"]["files"]["US.parquet/DPQuery/part-00000.parquet"] = "0" * 64
+    (place / "by files" / "manifest.json").write_text(json.dumps(other))
+    given = ["--noisy-measurements", str(place / "nmf"), "--query", "US/total"]
+    assert main(["interval", str(place / "by files"), *given]) == 2
+    assert "were changed, such as US.parquet" in capsys.readouterr().err
+
+
 def test_a_plan_that_the_files_do_not_tell_is_found(made: tuple[Path, World]) -> None:
     place, _ = made
     assert estimate(place, out="changed") == 0

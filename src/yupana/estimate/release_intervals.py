@@ -13,7 +13,7 @@ import numpy as np
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.counted_release import CountedRelease, read_counted
 from yupana.estimate.file_measurements import areas_of_measured, check_same_run
-from yupana.estimate.intervals.tree import must_be_of_topdown, open_tree
+from yupana.estimate.intervals.tree import measurements_of, must_be_of_topdown
 from yupana.estimate.measured_tables import read_measured
 from yupana.files.delimited import positions
 from yupana.files.regular import real
@@ -162,7 +162,7 @@ def _intervals(
         drawn = replicates(published, terms.replicates, request.entropy, progress)
         return MonteCarloIntervals.of(made.counts, drawn, areas, terms.confidence)
     clock.start("reading the measurements")
-    noisy = open_tree(made.release, request.noisy_measurements).noisy
+    noisy = measurements_of(made.release, request.noisy_measurements)
     measured = read_measured(noisy, config, made.spine, spend(config, made.spine))
     kept = kept_areas(config, made.spine)
     known = {} if kept is None else known_totals(kept, made.counts)

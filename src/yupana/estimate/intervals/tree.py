@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,10 +19,12 @@ from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.counted import chosen_places, kept_by
 from yupana.estimate.intervals.files import cell_of, list_labels, open_file
 from yupana.estimate.intervals.forms import Linear
+from yupana.estimate.intervals.noisy_files import is_of_bureau, read_files
+from yupana.estimate.intervals.noisy_texts import NoisyAnswers, NoisyTexts
 from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine, read_spine
-from yupana.products.topdown.verify import NOISY, SYSTEM
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY, SYSTEM
 from yupana.release.release import Release, open_release
 from yupana.topdown.configuration import OF_AREAS
 from yupana.topdown.queries import TOTAL, Attribute, Schema, margin
@@ -63,7 +64,8 @@ class TreeMeasurements:
 
     Attributes
     ----------
-    release, noisy : Release
+    release : Release
+    noisy : NoisyAnswers
     schema : Schema
     levels : tuple of str
         Geolevels from the root down.
@@ -73,7 +75,7 @@ class TreeMeasurements:
     """
 
     release: Release
-    noisy: Release
+    noisy: NoisyAnswers
     schema: Schema
     levels: tuple[str, ...]
     spine: WrittenSpine
@@ -90,7 +92,7 @@ class TreeMeasurements:
     @property
     def notes(self) -> tuple[str, ...]:
         """What an interval covers and what not."""
-        left_out = sorted({name for name, kept in self._measurements() if kept is None})
+        left_out = self.noisy.left_out
         return (
             *COVERED,
             *([f"measurements of recodes are not used: {', '.join(left_out)}"] if left_out else []),
@@ -171,65 +173,13 @@ class TreeMeasurements:
             known[level] = down(basis, upward[level], tree.parents[level], known[level - 1])
         return upward, known
 
-    def _measurements(self) -> list[tuple[str, tuple[int, ...] | None]]:
-        """The files of measurements, and which attributes each keeps; None for a recode."""
-        names = [name for name in self.noisy.files.values() if name.endswith(".csv") and name.count("/") == 1]
-        return [(name, kept_by(Path(name).stem.replace(".", "*"), self.schema)) for name in names]
-
     def _measured(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        found = []
-        for name, of_file in self._measurements():
-            if name.split("/")[0] == self.levels[level] and of_file is not None:
-                found.append(self._read(name, level, of_file, kept, basis))
+        found = self.noisy.of_level(level, kept, basis)
         total = self._exact(level)
         if total is not None:
             query = margin(TOTAL, basis.shape, [False] * len(basis.shape))
             found.append(TreeAnswers(query, total[:, None], np.full(len(total), np.inf)))
         return found
-
-    def _read(
-        self, name: str, level: int, of_file: tuple[int, ...], kept: tuple[int, ...], basis: Basis
-    ) -> TreeAnswers:
-        """A measurement summed over the attributes that are not kept."""
-        path = self.noisy.file(name)
-        left = [i for i in of_file if i in kept]
-        summed_up = prod(self.schema.shape[i] for i in of_file if i not in kept)
-        query = margin(name, basis.shape, [i in left for i in kept] or [False])
-        answers, units = np.zeros((len(self.labels[level]), query.size)), len(self.labels[level])
-        with open_database() as db:
-            cell = cell_of(db, [(self.schema.names[i], self.schema.attributes[i].labels) for i in left])
-            columns = open_file(db, "measured", path)
-            wanted = [GEOUNIT, *(self.schema.names[i] for i in of_file), "value", "variance"]
-            if columns != wanted:
-                raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
-            list_labels(db, "units", self.labels[level])
-            joins = "".join(f" JOIN l{k} ON l{k}.label = {named(self.schema.names[i])}" for k, i in enumerate(left))
-            with unreadable(OutputError(f"{path} is not readable as noisy measurements")):
-                rows = db.execute(
-                    f"SELECT units.place AS unit, {cell} AS cell, sum(value::BIGINT)::DOUBLE AS value, "
-                    f"min(variance::DOUBLE) AS least, max(variance::DOUBLE) AS most, count(*) AS n FROM measured "
-                    f"JOIN units ON units.label = geounit{joins} GROUP BY 1, 2"
-                ).fetchnumpy()
-                (lines,) = db.execute("SELECT count(*) FROM measured").fetchall()[0]
-        unit, most = rows["unit"].astype(np.int64), np.asarray(rows["most"], dtype=np.float64)
-        measured = np.bincount(unit, minlength=units)
-        alike = np.full(units, np.nan)
-        alike[unit] = most
-        if (
-            int(rows["n"].sum()) != lines
-            or (rows["n"] != summed_up).any()
-            or not np.isin(measured, (0, query.size)).all()
-            or (rows["least"] != most).any()
-            or (alike[unit] != most).any()
-        ):
-            raise OutputError(f"{path} does not hold each answer of a geounit once, with one variance for all of them")
-        if not (np.isfinite(most) & (most >= 0)).all():
-            raise OutputError(f"{path} has a variance that is no number above 0")
-        if (most == 0).any():
-            raise ConfigError(f"{path}: variance is 0, so there was no noise, and the counts need no interval")
-        answers[unit, rows["cell"].astype(np.int64)] = rows["value"]
-        precision = np.where(measured > 0, 1.0 / np.where(measured > 0, alike * summed_up, 1.0), 0.0)
-        return TreeAnswers(query, answers, precision)
 
     def _exact(self, level: int) -> NDArray[np.int64] | None:
         """Totals that invariants make known of every unit of a geolevel, from the released counts; None if not."""
@@ -292,15 +242,15 @@ def open_tree(release: Release, noisy: Path) -> TreeMeasurements:
         something else.
     """
     must_be_of_topdown(release)
-    measurements = open_release(noisy)
-    if measurements.product != NOISY:
-        raise OutputError(f"{noisy} does not hold noisy measurements; name the folder that topdown run wrote them to")
-    if _run_of(measurements) != _run_of(release):
-        raise OutputError(f"{noisy} holds the measurements of another run than {release.folder}")
+    measurements = None if MEASUREMENTS in release.manifest else measurements_of(release, noisy)
     schema, levels = schema_of(release)
     spine = spine_of(release)
     labels = (*spine.labels, spine.block_labels())
-    return TreeMeasurements(release, measurements, schema, levels, spine, labels)
+    if measurements is None or is_of_bureau(measurements):
+        answers: NoisyAnswers = read_files(release, noisy, measurements, spine)
+    else:
+        answers = NoisyTexts(measurements, schema, levels, labels)
+    return TreeMeasurements(release, answers, schema, levels, spine, labels)
 
 
 def spine_of(release: Release) -> WrittenSpine:
@@ -320,7 +270,17 @@ def spine_of(release: Release) -> WrittenSpine:
     return read_spine(release.folder / SPINE, levels, any_codes=any_codes)
 
 
-def _run_of(release: Release) -> list[Any]:
+def measurements_of(release: Release, noisy: Path) -> Release:
+    """The measurements of a run, which the folder must hold."""
+    measurements = open_release(noisy)
+    if measurements.product != NOISY:
+        raise OutputError(f"{noisy} does not hold noisy measurements; name the folder that topdown run wrote them to")
+    if _told_of_run(measurements) != _told_of_run(release):
+        raise OutputError(f"{noisy} holds the measurements of another run than {release.folder}")
+    return measurements
+
+
+def _told_of_run(release: Release) -> list[Any]:
     """What tells runs apart; intervals may have been added to a release afterwards."""
     told = dict(release.manifest)
     parameters = {name: value for name, value in told.get("parameters", {}).items() if name not in _MAY_CHANGE}
