@@ -17,6 +17,7 @@ NAMES = {
     ("place", "0200002"): "Kansas City city",
     ("county", "01001"): "Adams County",
     ("county", "02001"): "ADAMS COUNTY",
+    ("tract", "01001000001"): "Census Tract 1.01",
     ("aiannh", "0100"): "Two Rivers Reservation",
 }
 

@@ -20,6 +20,7 @@ MADE_BY: Final = {
         """awk -F'|' '{ print $1 "," (NR == 1 ? "district" : NR % 4 + 1) }' counts/spine/blocks.csv > plan.csv"""
     ),
     "whole": "yupana topdown run pl94-2020-us-whole census whole",
+    "queries.csv": """printf 'area,query\\ncounty=1,P0010001\\ntract=44001000100,P1\\n' > queries.csv""",
     "measured": "yupana topdown run h1-2020-us census units --nmf measured",
     "spine": "yupana spine build census/GRF-C.txt spine --kind optimized",
     "targets.json": """echo '{"margins": {"PH2/usa_*": 400}, "decimals": 6}' > targets.json""",
@@ -107,6 +108,11 @@ EXAMPLES: Final = {
     "interval": (
         """yupana interval release --query 'PH1_num[REGION_ID=44, ITERATION_CODE="*", PH1_NUM_DATA_CELL=2]'""",
         """yupana interval release --query 'sum(PH7[REGION_ID=44, ITERATION_CODE="*"])'""",
+        "yupana interval counts --list",
+        "yupana interval counts --area county=1 --query P0030001 --query P5",
+        """yupana interval counts --area county=1 --query 'hispanic[hispanic=Hispanic] % total' """
+        "--noisy-measurements measurements",
+        "yupana interval counts --queries queries.csv --out answers.csv",
     ),
     "districts": (
         "yupana districts counts plan.csv --noisy-measurements measurements",

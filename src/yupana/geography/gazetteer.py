@@ -57,9 +57,14 @@ _DESCRIPTIONS: Final = (
     "ANVSA",
     "School District",
 )
-"""Legal and statistical descriptions at the end of the Bureau's names, longer ones before their ends."""
+"""Legal and statistical descriptions at the end of the Bureau's names; of two the longer one goes before."""
 
 _SUFFIX: Final = re.compile(rf"\s+(?:{'|'.join(map(re.escape, _DESCRIPTIONS))})$", re.IGNORECASE)
+_PREFIX: Final = re.compile(
+    r"^(?:Census Tract|Tract|Block Group|Block|Voting District|Congressional District|State Senate District|"
+    r"State House District|State Legislative District)\s+",
+    re.IGNORECASE,
+)
 _BALANCE: Final = re.compile(r"\s+\(balance\)$")
 
 
@@ -170,7 +175,8 @@ class Gazetteer:
 
         Codes are whole identifiers or, of kinds within a state or county, what stands after it, with leading zeros or
         without. Names are taken as the release writes them, then in any case, then without a description such as
-        "city" at their end. Codes go before names; the first of these rules that an area meets decides.
+        "city" at their end or "Census Tract" before them. Codes go before names; the first of these rules that an area
+        meets decides.
 
         Raises
         ------
@@ -245,7 +251,7 @@ def _folded(name: str) -> str:
 
 
 def _without_description(name: str) -> str:
-    return _SUFFIX.sub("", _BALANCE.sub("", name))
+    return _SUFFIX.sub("", _BALANCE.sub("", _PREFIX.sub("", name)))
 
 
 def _parts(kind: str) -> str:

@@ -171,6 +171,7 @@ def test_an_area_goes_by_its_code_or_name(one: Made) -> None:
         ("state=1", "01"),
         ("state aiannh=10100", "010100"),
         ("us=US", "US"),
+        ("tract=1.01", "01001000001"),
     ):
         assert listed.find(text).code == code, text
     assert listed.find("place=Oak Park") == yupana.NamedArea("place", "0100002", "Oak Park village")
@@ -223,7 +224,7 @@ def test_tables_with_intervals_suffice(one: Made, tmp_path: Path) -> None:
     for area, query, more, words in (
         ("place=Oak Park", "total", {}, "several, whose errors depend on each other; give the noisy measurements"),
         ("place=Oak Park", "detailed[a0=0, a1=0] % total", {}, "several, whose errors"),
-        ("place=Oak Park", "detailed[a0=0, a1=0]", {"confidence": "0.95"}, "of 90 percent, and 95 percent needs"),
+        ("place=Oak Park", "detailed[a0=0, a1=0]", {"confidence": "0.95"}, "OUT --confidence 95% makes others"),
         (f"block={zero}", "detailed[a0=0, a1=0]", {}, "leave out counts of 0"),
         ("ward=A", "detailed[a0=0, a1=0]", {"areas": one.wards}, "does not tabulate ward"),
     ):
@@ -241,29 +242,25 @@ def test_tables_with_intervals_suffice(one: Made, tmp_path: Path) -> None:
 
 
 def test_the_tables_of_a_release_say_what_its_measurements_say(tmp_path: Path) -> None:
-    made = make_release(tmp_path, SHAPE, intervals="least-squares")
+    make_release(tmp_path, SHAPE, intervals="least-squares")
     out, noisy, compared = tmp_path / "out", tmp_path / "noisy", 0
-    for row in read(out / "tabulation/county.csv")[:: len(made.shape)]:
-        query = f"detailed[a0={row['a0']}, a1={row['a1']}]"
-        area = f"county={row['geounit']}"
-        (by_table,) = yupana.interval(out, query, area=area)
-        assert by_table.method == "least squares, in tabulation/county"
-        assert (by_table.lower, by_table.upper, by_table.moe) == tuple(
-            int(row[end]) for end in ("LOWER", "UPPER", "MOE")
-        )
-        # One more is no count of the tables.
-        (by_noise,) = yupana.interval(out, f"{query} + 1", area=area, noisy=noisy)
-        assert by_noise.interval.estimate is not None
-        assert by_noise.lower is not None
-        assert by_noise.upper is not None
-        if by_noise.upper - 1 > 0:
-            assert by_table.lower == max(0, math.ceil(by_noise.lower - 1))
-            assert by_table.upper == math.floor(by_noise.upper - 1)
+    rows = read(out / "tabulation/county.csv")
+    asked = [(f"county={row['geounit']}", f"detailed[a0={row['a0']}, a1={row['a1']}]") for row in rows]
+    # One more is no count of the tables.
+    by_noise = yupana.intervals(out, [(area, f"{query} + 1") for area, query in asked], noisy=noisy)
+    for row, table, noise in zip(rows, yupana.intervals(out, asked), by_noise, strict=True):
+        assert table.method == "least squares, in tabulation/county"
+        assert (table.lower, table.upper, table.moe) == tuple(int(row[end]) for end in ("LOWER", "UPPER", "MOE"))
+        assert noise.lower is not None
+        assert noise.upper is not None
+        if noise.upper - 1 > 0:
+            assert table.lower == max(0, math.ceil(noise.lower - 1))
+            assert table.upper == math.floor(noise.upper - 1)
             compared += 1
     assert compared > 3
-    (wider,) = yupana.interval(out, query, area=area, noisy=noisy, confidence="0.99")
+    (wider,) = yupana.intervals(out, asked[-1:], noisy=noisy, confidence="0.99")
     assert wider.method == "covariance of least squares on the tree"
-    assert (wider.upper or 0) > (by_table.upper or 0)
+    assert (wider.upper or 0) > int(rows[-1]["UPPER"])
 
 
 def test_variables_of_tables_are_read_by_name(tmp_path: Path) -> None:

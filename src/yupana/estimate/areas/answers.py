@@ -23,7 +23,7 @@ from yupana.estimate.intervals.tree import TreeMeasurements, open_tree, schema_o
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import KINDS, NONE, TOLD
 from yupana.geography.tree import Members
-from yupana.products.topdown.tables import TABLES
+from yupana.products.topdown.tables import INTERVALS_OF, TABLES
 from yupana.release.release import open_release
 from yupana.topdown.disk import TABULATION
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
@@ -77,7 +77,7 @@ def area_intervals(
     InputError, OutputError
         If a file, the release or the measurements are not what they should be.
     """
-    opened = open_release(release)
+    opened = open_release(release).alone()
     areas = released_areas(opened, files)
     tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), published_intervals(opened))
     asked, codes = _understood(questions, areas, tables.words)
@@ -86,7 +86,7 @@ def area_intervals(
     rows = {kind: tables.rows(kind, tuple(places)) for kind, places in codes.items()}
     published = _Published(rows, codes, tables.words.schema.shape)
     found = _from_tables(asked, tables, rows, codes, level)
-    notes = [_NOTE.format(told.words)] if told and found else []
+    notes = list(_NOTES.get(told.method, ())) if told and found else []
     if open_ := [number for number in range(len(asked)) if number not in found]:
         if noisy is None:
             raise ConfigError(_missing(asked[open_[0]], len(open_), tables, level, published))
@@ -180,7 +180,7 @@ def _from_tables(
         for variable_name, numbers in by_variable.items():
             for number in numbers:
                 ends = ends_of[variable_name][asked[number].place]
-                found[number] = _read(asked[number], ends, f"{variable_name} of {TABLES}", told.words)
+                found[number] = _read(asked[number], ends, f"{TABLES}/{table}{INTERVALS_OF}", told.words)
     return found
 
 
@@ -270,7 +270,10 @@ def _missing(asked: _AreaAsked, number: int, tables: PublishedTables, level: Fra
     if told is None:
         why = f"the tables have no intervals. yupana topdown intervals {folder} OUT adds them to every count; or give"
     elif told.confidence != level:
-        why = f"the intervals of the tables are of {_percent(told.confidence)}, and {_percent(level)} needs"
+        why = (
+            f"the intervals of the tables are of {_percent(told.confidence)}. yupana topdown intervals {folder} OUT "
+            f"--confidence {float(100 * level):g}% makes others; or give"
+        )
     elif not tables.has(asked.area.kind):
         why = (
             f"the release does not tabulate {asked.area.kind}, so its tables have no interval of it: make it with "
@@ -302,5 +305,14 @@ def _on_areas(asked: Sequence[_AreaAsked], areas: ReleasedAreas) -> list[str]:
     return notes
 
 
-_NOTE = "intervals of the tables are of the true count, each by itself, over the draw of the noise: {}"
+_NOTES = {
+    "least-squares": (
+        "intervals of the tables are of the true count, each by itself, over the draw of the noise: of least-squares "
+        "estimates from all noisy measurements, about which the published count need not lie",
+    ),
+    "monte-carlo": (
+        "intervals of the tables are of the true count, each by itself, and approximate: they stand for the errors of "
+        "the published counts by those of replicates",
+    ),
+}
 _RULE = "covariance of least squares on the tree"

@@ -122,4 +122,4 @@ class AreaList:
 
 def listed_areas(release: Path, files: Sequence[Path] = ()) -> AreaList:
     """Open the list of the areas of a release; parameters and errors as of `released_areas`."""
-    return AreaList(released_areas(open_release(release), files))
+    return AreaList(released_areas(open_release(release).alone(), files))
