@@ -181,6 +181,8 @@ def test_a_part_may_stand_in_the_document(here: Path) -> None:
         (["--pl", "pl"], "no part 'persons' with the schema of P.L. 94-171"),
         (["--resume"], "there is no interrupted run to resume"),
         (["--nmf", "out/nmf"], "name a folder of its own"),
+        (["--log", "out.units.checkpoint/log"], "would lie in the release"),
+        (["--ledger", "out.units.checkpoint/ledger", "--dataset", "D"], "would lie in the output folder"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_drawn(

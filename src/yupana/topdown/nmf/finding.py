@@ -1,7 +1,7 @@
 """Find noisy measurement files in a folder: datasets, geolevels, partitions of states. Public."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -43,7 +43,7 @@ def find_files(root: Path, dataset: str | None, states: Collection[str] = ()) ->
     Parameters
     ----------
     root : Path
-        The folder that holds datasets, or one dataset.
+        The folder that holds datasets, by themselves or each in a folder of a part, or one dataset.
     dataset : str or None
         Its name; may be left out where there is one.
     states : collection of str
@@ -82,9 +82,9 @@ def _dataset(root: Path, name: str | None) -> Path:
         raise InputError(f"{root} is no folder")
     if name is None and _levels(root):
         return root
-    known = sorted(path.name for path in root.iterdir() if path.is_dir() and _levels(path))
+    known = {path.name: path for path in sorted(_datasets(root))}
     if name is None and len(known) == 1:
-        return root / known[0]
+        return next(iter(known.values()))
     if not known:
         raise InputError(f"{root} holds no noisy measurement files: no dataset with a folder such as Block.parquet")
     listed = ", ".join(known)
@@ -94,7 +94,16 @@ def _dataset(root: Path, name: str | None) -> Path:
         raise InputError(
             f"{root} holds no dataset {name!r}: a folder with folders such as County.parquet; there is {listed}"
         )
-    return root / name
+    return known[name]
+
+
+def _datasets(root: Path) -> Iterator[Path]:
+    """The datasets in a folder, or in those of the parts of a release."""
+    for path in root.iterdir():
+        if path.is_dir() and _levels(path):
+            yield path
+        elif path.is_dir():
+            yield from (one for one in path.iterdir() if one.is_dir() and _levels(one))
 
 
 def _levels(folder: Path) -> list[Path]:
