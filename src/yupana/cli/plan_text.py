@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from yupana.plan.exact_loss import own_change, plan_as_json
 from yupana.plan.margin import z_value
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import Plan, PlanDifference
@@ -39,7 +40,7 @@ def plan_text(plan: Plan, delta: float) -> str:
         for m in plan.measurements
     ]
     lines += ["", f"MOE of one cell: {_definition(plan)};", "before clamping, suppression and truncation."]
-    totals = plan.as_json(delta)["totals"]
+    totals = plan_as_json(plan, delta)["totals"]
     lines += ["", f"{'total ' + loss:{_WIDTH}} {'promised':>12} {'proven at most':>15}"]
     for key, words in _CHANGES.items():
         promised, proven = totals[f"{key}_{loss}"], totals["proven"][f"{key}_{loss}"]
@@ -54,6 +55,7 @@ def plan_text(plan: Plan, delta: float) -> str:
             for key in ("unbounded", "bounded")
             if totals[f"{key}_epsilon"] is not None
         ]
+    lines += _exact_lines(plan, totals, delta)
     if set(plan.person_losses().values()) == {None}:
         return "\n".join([*lines, "", f"of the {loss} of one person nothing is known (docs/person-loss.md)"])
     lines += ["", f"total {loss} of one person, whatever the records count (docs/person-loss.md)"]
@@ -61,6 +63,19 @@ def plan_text(plan: Plan, delta: float) -> str:
         of_person = totals["person"][f"{key}_{loss}"]
         lines.append(f"{words.format(unit='person'):{_WIDTH}} {'none' if of_person is None else _total(of_person):>12}")
     return "\n".join(lines)
+
+
+def _exact_lines(plan: Plan, totals: Mapping[str, Any], delta: float) -> list[str]:
+    """Epsilons by the exact law of the loss, or that it gives none."""
+    at = totals.get("exact_at_delta", totals)
+    exact = {own_change(plan): at["epsilon_exact"], "bounded": at["bounded_epsilon_exact"]}
+    if all(epsilon is None for epsilon in exact.values()):
+        return ["the exact law of the loss gives no bound here; the promised loss is what is proven"] * plan.is_finite
+    return [
+        f"{f'epsilon at delta {delta:g} (exact law, {change})':{_WIDTH}} "
+        + (f"{'none':>12}" if epsilon is None else f"{epsilon:12.6f}")
+        for change, epsilon in exact.items()
+    ]
 
 
 def _definition(plan: Plan) -> str:
@@ -89,6 +104,13 @@ def _total(value: str) -> str:
 def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
     """What a product promises beside its plan (`Product.promises`), line by line."""
     lines = []
+    if scaled := more.get("scaled"):
+        by = "exact law" if scaled["by"] == "exact" else "conversion of the loss, as the exact law gives no bound"
+        lines += [
+            "",
+            f"budgets are those of the configuration times {float(read_exact(scaled['factor'])):.9g}, for "
+            f"epsilon {scaled['epsilon']:.6f} at delta {scaled['delta']:g} by the {by}; --json has them",
+        ]
     if kept := ", ".join(more.get("invariants", {})):
         lines += ["", f"kept exactly, outside the guarantee: the totals of {kept}"]
     if semantics := more.get("semantics"):
@@ -100,7 +122,11 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
             ),
         ]
         lines += ["", f"epsilon where one {plan.privacy_unit} changes less:"]
-        lines += [f"{words:52} {_epsilon(loss):>12}" for words, loss in losses]
+        lines += [
+            f"{words:52} {_epsilon(loss):>12}"
+            + (f"   exact {loss['epsilon_exact']:.6f}" if loss.get("epsilon_exact") is not None else "")
+            for words, loss in losses
+        ]
     if derived := more.get("derived"):
         lines += [
             "",

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import yupana
 from yupana.asked import TERMS, ask, ask_parts
-from yupana.cli.arguments import Commands, confidence_level, count, limits, print_json, seed, setting, share, size
+from yupana.cli.arguments import (
+    Commands,
+    confidence_level,
+    count,
+    limits,
+    positive,
+    print_json,
+    seed,
+    setting,
+    share,
+    size,
+)
 from yupana.errors import ConfigError, InputError
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
@@ -21,7 +32,7 @@ from yupana.products.parts import ALONE, data_of, not_added
 from yupana.topdown.interval_terms import INTERVAL_METHODS, REPLICATES
 
 if TYPE_CHECKING:
-    from yupana.asked import AskedParts
+    from yupana.asked import AskedParts, Case
     from yupana.release.release import Release
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
@@ -204,6 +215,8 @@ def _add_plan(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_source(verb, listing)
     text = "delta of the epsilon stated (default 1e-10)"
     verb.add_argument("--delta", type=share, default=None, metavar="D", help=text)
+    text = "scale all budgets to the largest that have this epsilon at --delta (docs/exact-accounting.md)"
+    verb.add_argument("--epsilon", type=positive, default=None, metavar="E", help=text)
     text = "solve for budgets: margins of error, or a total (docs/targets.md)"
     verb.add_argument("--targets", type=Path, metavar="FILE", help=text)
     if "production" in listing.takes:
@@ -404,8 +417,16 @@ def _validate(key: str, options: argparse.Namespace) -> VerbAnswer:
 
 
 def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
+    from yupana.plan.exact_loss import plan_as_json
+
     case = ask(key, **given(yupana.plan, options))
     more: dict[str, Any] = {}
+    if options.epsilon is not None:
+        if options.targets is not None:
+            raise ConfigError("plan takes --targets or --epsilon, not both: each asks for other budgets")
+        config, more["scaled"] = _scaled(case, options)
+        case = replace(case, config=config)
+        more["configuration"] = case.product.document(case.config)
     if options.targets is not None:
         case = replace(case, config=yupana.solve(key, case, targets=options.targets))
         more = {"configuration": case.product.document(case.config)}
@@ -414,7 +435,7 @@ def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
     more = case.product.promises(case.config, plan, delta) | more
     production = case.production() if getattr(options, "diff", None) else None
     differences = [] if production is None else plan.differences(production)
-    answer = plan.as_json(delta) | more
+    answer = plan_as_json(plan, delta) | more
     if production is not None:
         rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
         answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
@@ -426,6 +447,16 @@ def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
     if production is not None:
         lines += ["", *differences_text(differences)]
     return VerbAnswer(answer, lines)
+
+
+def _scaled(case: "Case", options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """The configuration with all budgets scaled to --epsilon at --delta, and how."""
+    from yupana.plan.exact_budget import scale_to
+
+    found = scale_to(case.plan(), float(options.epsilon), float(options.delta or DEFAULT_DELTA))
+    entries = case.product.entries(case.config, case.accounting)
+    budgets = {name: entry.budget * found.factor for name, entry in entries.items()}
+    return case.product.with_budgets(case.config, budgets), found.as_json()
 
 
 def _run(key: str, options: argparse.Namespace) -> None:

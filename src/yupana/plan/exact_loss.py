@@ -14,7 +14,7 @@ from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
 from yupana.privacy.difference import Choice, Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
-from yupana.privacy.loss_law import Bounds, delta_at, epsilon_at
+from yupana.privacy.loss_law import SMALLEST_DELTA, Bounds, delta_at, epsilon_at
 from yupana.privacy.zcdp import epsilon_tight
 
 Change = Literal["unbounded", "bounded"]
@@ -44,15 +44,15 @@ def epsilon_exact(plan: Plan, delta: float = DEFAULT_DELTA, change: Change | Non
     ----------
     plan : Plan
     delta : float
-        Between 1e-290 and 1; or 0 under pure differential privacy.
+        Strictly between 0 and 1; or 0 under pure differential privacy.
     change : "unbounded" or "bounded", optional
         The neighbours; those of the plan if not given.
 
     Returns
     -------
     float or None
-        None where there are no such neighbours, noise is missing, or the law gives no bound within its width: then the
-        conversion of the plan's loss is what is proven.
+        None where there are no such neighbours, noise is missing, delta is below 1e-290, which double precision cannot
+        certify, or the law gives no bound within its width: then the conversion of the plan's loss is what is proven.
 
     Raises
     ------
@@ -67,7 +67,9 @@ def epsilon_exact(plan: Plan, delta: float = DEFAULT_DELTA, change: Change | Non
     if delta == 0 and plan.mechanism is Mechanism.PURE:
         loss = _proven_loss(plan, change)
         return None if loss is None else float(loss)
-    found = _epsilon(plan, delta, change)
+    if not 0 < delta < 1:
+        raise ValueError("delta must lie strictly between 0 and 1")
+    found = _epsilon(plan, delta, change) if delta >= SMALLEST_DELTA else None
     if found is None:
         return None
     if plan.mechanism is Mechanism.ZCDP and (loss := _proven_loss(plan, change)) is not None:
@@ -116,6 +118,12 @@ def exact_totals(plan: Plan, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
             "bounded_epsilon_exact": epsilon_exact(plan, delta, "bounded"),
         }
     return told
+
+
+def plan_as_json(plan: Plan, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
+    """Describe a plan as `Plan.as_json`, with the exact epsilons in its totals."""
+    told = plan.as_json(delta)
+    return told | {"totals": told["totals"] | exact_totals(plan, delta)}
 
 
 def exact_of_part(plan: Plan, part: tuple[Measurement, ...], delta: float = DEFAULT_DELTA) -> float | None:

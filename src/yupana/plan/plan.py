@@ -24,6 +24,9 @@ NO_NOISE: Final = "a budget is infinite, so counts without noise are in it"
 LARGEST_LOSS: Final = 100
 """The largest rho (epsilon under pure DP) of a plan that may be released: far above what any census has spent."""
 
+_MOVES: Final = "moves"
+"""The key of how far neighbours move a measurement, as it is proven; exact accounting reads it."""
+
 POPULATIONS: Final = "pass"
 """The group of `Measurement.composition` whose branches are passes over disjoint populations."""
 
@@ -214,7 +217,7 @@ class Plan:
         ``_float``; ``moe`` is the margin of error of one cell, in records, at the plan's confidence.
         """
         rows = [self._measurement_as_json(m) for m in self.measurements]
-        names = rows[0] if rows else ("name",)
+        names = [name for name in rows[0] if name != _MOVES] if rows else ["name"]
         return ArrowTable.of({name: (_column_type(name), [row[name] for row in rows]) for name in names})
 
     def __repr__(self) -> str:
@@ -267,6 +270,11 @@ class Plan:
             "sigma": m.sigma,
             "moe": self.margin(m),
             "composition": m.composition,
+            _MOVES: {
+                "by_one": m.by_one,
+                "unbounded": str(m.proven.unbounded),
+                "bounded": str(m.proven.bounded),
+            },
         }
 
     def _totals(self, delta: float) -> dict[str, Any]:

@@ -23,8 +23,8 @@ _DEEPEST: Final = 8
 def read_plan(described: object) -> Plan:
     """Read a plan: its measurements, laws and composition.
 
-    Sensitivities are all the calibration; those of other neighbours are in the totals alone. Variances, standard
-    deviations and the total must be those that follow from the budgets.
+    Sensitivities are all the calibration, and what is proven is what "moves" says; losses for other neighbours are in
+    the totals alone. Variances, standard deviations and the total must be those that follow from the budgets.
 
     Parameters
     ----------
@@ -56,6 +56,7 @@ def _read(described: Any) -> Plan:  # noqa: ANN401 (JSON)
         mechanism,
         tuple(_measurement(m, mechanism) for m in described["measurements"]),
         tuple(tuple(map(_place, path)) for path in described.get("paths", ())),
+        fixed_total=described["totals"][f"unbounded_{mechanism.budget_name}"] is None,
         margins=_margins(described.get("margins", "bureau")),
     )
     if not plan.measurements:
@@ -80,6 +81,7 @@ def _measurement(m: Any, mechanism: Mechanism) -> Measurement:  # noqa: ANN401 (
     if composition.count("/") > _DEEPEST:
         raise ValueError("a composition is nested too deeply")
     sensitivity = Sensitivity(calibration, calibration)
+    proven, by_one = _moves(m["moves"]) if "moves" in m else (sensitivity, False)
     found = Measurement(
         _text(m["name"]),
         _text(m["table"]),
@@ -88,15 +90,27 @@ def _measurement(m: Any, mechanism: Mechanism) -> Measurement:  # noqa: ANN401 (
         mechanism,
         calibration,
         sensitivity,
-        sensitivity,
+        proven,
         spent,
         composition,
+        by_one=by_one,
     )
     written = (_exact(m["sigma2"]), m["sigma2_float"], m["sigma"])
     due = (found.variance, found.variance, found.sigma)
     if not all(math.isclose(value, other, rel_tol=_TOLERANCE) for value, other in zip(written, due, strict=True)):
         raise ValueError(f"the variance of {found.name} does not follow from its budget")
     return found
+
+
+def _moves(described: Any) -> tuple[Sensitivity, bool]:  # noqa: ANN401 (JSON)
+    """How far neighbours move a measurement, and whether by one each; plans made before do not tell."""
+    unbounded, bounded = (_exact(described[change]) for change in ("unbounded", "bounded"))
+    by_one = described["by_one"]
+    if not isinstance(unbounded, Fraction) or not isinstance(bounded, Fraction) or not isinstance(by_one, bool):
+        raise TypeError
+    if not 0 <= unbounded <= bounded <= _LARGEST:
+        raise ValueError("neighbours move a measurement by no distance that a plan can have")
+    return Sensitivity(unbounded, bounded), by_one
 
 
 def _margins(value: object) -> Margins:

@@ -29,7 +29,8 @@ from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import OF_AREAS, Configuration
-from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, semantics_of, with_budgets
+from yupana.topdown.exact_semantics import semantics_as_json
+from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, with_budgets
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.reading.configuration import path_of, production_configuration, read_configuration
 from yupana.topdown.reading.document import configuration_document
@@ -143,7 +144,7 @@ class TopdownProduct(Product[Configuration]):
         del plan
         return {
             "invariants": {level: [query.name for query in queries] for level, queries in config.invariants.items()},
-            "semantics": semantics_of(config).as_json(config.mechanism, delta),
+            "semantics": semantics_as_json(config, delta),
         }
 
     def taken_as_public(self, config: Configuration) -> tuple[str, ...]:

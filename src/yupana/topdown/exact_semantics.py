@@ -1,0 +1,35 @@
+"""What single attributes and moves within a geounit cost, by the exact law of the loss (docs/exact-accounting.md)."""
+
+from typing import Any
+
+from yupana.plan.exact_loss import exact_of_part
+from yupana.plan.plan import DEFAULT_DELTA
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.plan import make_plan, measurement_name, semantics_of
+
+
+def semantics_as_json(configuration: Configuration, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
+    """Describe `semantics_of` with the exact epsilon of each loss beside its conversion.
+
+    Either change moves two answers of each measurement that can tell by one: two answers of one geounit where an
+    attribute changes, one answer of each of two geounits where a record moves. As there, geounits are taken to have the
+    share that their geolevel starts with.
+    """
+    told = semantics_of(configuration).as_json(configuration.mechanism, delta)
+    plan = make_plan(configuration)
+    levels = [level for level in configuration.levels if configuration.shares[level] > 0]
+    measured = {
+        plan[measurement_name(level, query)]: (level, query)
+        for level in levels
+        for query, _ in configuration.measured(level)
+    }
+
+    def exact(chosen: tuple[Any, ...]) -> dict[str, float | None]:
+        return {"epsilon_exact": exact_of_part(plan, chosen, delta)}
+
+    for axis, name in enumerate(configuration.schema.names):
+        told["attributes"][name] |= exact(tuple(m for m, (_, query) in measured.items() if query.shape[axis] > 1))
+    for depth, level in enumerate(configuration.levels[:-1]):
+        below = configuration.levels[depth + 1 :]
+        told["geolevels"][f"Block in {level}"] |= exact(tuple(m for m, (of, _) in measured.items() if of in below))
+    return told
