@@ -20,7 +20,7 @@ from yupana.privacy.exact import Budget, read_exact
 from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import ALONE, PartsDocument, check_units, read_parts
 from yupana.release.recipe import Recipe, read_recipe
-from yupana.topdown.interval_terms import INTERVAL_METHODS, IntervalMethod, check_replicates
+from yupana.topdown.interval_terms import INTERVAL_METHODS, IntervalMethod, check_terms
 
 if TYPE_CHECKING:
     from yupana.confidential.request import Account
@@ -235,7 +235,7 @@ def _intervals(
             if not (number.isascii() and number.isdigit() and len(number) < 10):
                 raise ConfigError(f"{place}replicates: must be a whole number")
             replicates = int(number)
-    check_replicates(method, replicates)
+    check_terms(method, replicates)
     return method, replicates
 
 

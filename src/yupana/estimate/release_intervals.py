@@ -36,7 +36,7 @@ from yupana.topdown.budget import spend
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.disk import TABULATION, write_tabulation
 from yupana.topdown.exact_intervals import ExactIntervals
-from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_replicates
+from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
 from yupana.topdown.invariants import kept_areas, known_totals
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
@@ -125,7 +125,7 @@ def _method(request: IntervalRequest) -> IntervalMethod:
     if len(given) > 1:
         raise ConfigError("--noisy-measurements and --nmf hold the same measurements; give one of them")
     method = request.method or ("least-squares" if given else "monte-carlo")
-    check_replicates(method, request.replicates)
+    check_terms(method, request.replicates)
     if method == "none":
         raise ConfigError("--method none: intervals are made by least-squares or monte-carlo")
     if method == "least-squares" and not given:

@@ -61,14 +61,16 @@ def no_intervals(answers: int) -> str:
     )
 
 
-def check_replicates(method: IntervalMethod | None, replicates: int | None) -> None:
-    """Refuse numbers of replicates that mean nothing.
+def check_terms(method: IntervalMethod | None, replicates: int | None) -> None:
+    """Refuse methods that there are not, and numbers of replicates that mean nothing.
 
     Raises
     ------
     ConfigError
-        If there are fewer than two, or the intervals are not those of Monte Carlo.
+        If there are fewer than two replicates, or the intervals are not those of Monte Carlo.
     """
+    if method is not None and method not in INTERVAL_METHODS:
+        raise ConfigError(f"intervals: must be {' or '.join(map(repr, INTERVAL_METHODS))}")
     if replicates is None:
         return
     if method != "monte-carlo":

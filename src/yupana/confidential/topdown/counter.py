@@ -40,7 +40,7 @@ from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
 from yupana.topdown.exact_intervals import ExactIntervals
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_replicates, default_method, no_intervals
+from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_terms, default_method, no_intervals
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
@@ -171,7 +171,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         """Read geography and records, and build the spine or read it."""
         del to_count
         check_labels(config.schema)
-        check_replicates(request.intervals, request.replicates)
+        check_terms(request.intervals, request.replicates)
         checkpoint = None
         if out is not None:
             # By the folder itself, as one that has two names must not be drawn for twice.

@@ -1,0 +1,247 @@
+"""Intervals of what a run publishes: by default, by either method, afterwards, and what of them is refused."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dense_release import dense, read
+from topdown_worlds import configuration, make_world, write_configuration, write_world
+
+import yupana
+from yupana.cli.main import main
+from yupana.confidential.topdown import counter as run_module
+from yupana.products.topdown.verify import verify_release
+from yupana.topdown.interval_terms import MOST_ANSWERS, default_method
+from yupana.topdown.queries import Attribute, Schema
+
+SHAPE = (3, 2)
+LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
+ENDS = ["LOWER", "UPPER", "MOE"]
+
+
+def begin(folder: Path, *, seed: int = 6, quarters: bool = False, rho: str = "1/2", **more: object) -> list[str]:
+    """A small world and its configuration; the arguments they make."""
+    shape = (8, 2) if quarters else SHAPE
+    write_world(make_world(seed, shape, quarters=quarters), folder / "data", quarters=quarters)
+    document = configuration(shape, rho=rho, **more)
+    return [str(write_configuration(document, folder / "config.json")), str(folder / "data")]
+
+
+def go(arguments: list[str], out: Path, *options: str) -> Path:
+    assert main(["topdown", "run", *arguments, str(out), "--seed", "5", *options]) == 0
+    return out
+
+
+def told(out: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((out / "manifest.json").read_text())["parameters"]["intervals"]
+    return found
+
+
+def rows(path: Path) -> list[list[int]]:
+    return [[int(row[name]) for name in ("count", *ENDS)] for row in read(path)]
+
+
+def check_bounds(found: list[list[int]]) -> None:
+    for count, lower, upper, margin in found:
+        assert 0 <= lower <= upper
+        assert margin == max(upper - count, count - lower)
+
+
+def test_every_tabulated_count_has_an_interval_by_default(tmp_path: Path) -> None:
+    out = go(begin(tmp_path), tmp_path / "out")
+    assert told(out) == {"method": "least-squares", "confidence": "9/10"}
+    kinds = sorted(path.name for path in (out / "tabulation").iterdir())
+    assert len(kinds) == 11
+    for name in kinds:
+        found = rows(out / "tabulation" / name)
+        assert found
+        check_bounds(found)
+    assert all("LOWER" not in row for row in read(out / "counts" / "Tract.csv"))
+    plain = go(begin(tmp_path / "other"), tmp_path / "plain", "--intervals", "none")
+    assert told(plain) == {"method": "none"}
+    assert list(read(plain / "tabulation/county.csv")[0]) == ["geounit", "a0", "a1", "count"]
+    assert main(["check", str(out)]) == 0 == main(["check", str(plain)])
+
+
+@pytest.mark.parametrize("estimator", ["topdown", "full-information"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_least_squares_intervals_are_those_of_one_dense_system(tmp_path: Path, seed: int, estimator: str) -> None:
+    """Of every cell of every county and place: the least-squares estimate less and plus z standard deviations."""
+    noisy = tmp_path / "noisy"
+    arguments = begin(tmp_path, seed=seed)
+    out = go(
+        arguments, tmp_path / "out", "--noisy-measurements", str(noisy), "--estimator", estimator, "--spine",
+        "conventional", "--confidence", "4/5",
+    )  # fmt: skip
+    _, estimate, covariance, names = dense(out, noisy, SHAPE)
+    areas = {row["block"]: row["place"] for row in read(out / "areas/blocks.csv")}
+    z, compared = 1.2815515655446004, 0
+    for kind, of in (("county", {name: name[:5] for name in names}), ("place", areas)):
+        for row in read(out / f"tabulation/{kind}.csv"):
+            cells = np.zeros((len(names), *SHAPE))
+            cells[[of[name] == row["geounit"] for name in names], int(row["a0"]), int(row["a1"])] = 1.0
+            weight = cells.reshape(-1)
+            middle, deviation = weight @ estimate, np.sqrt(max(weight @ covariance @ weight, 0.0))
+            ends = np.ceil(middle - z * deviation - 1e-6), np.floor(middle + z * deviation + 1e-6)
+            nearest = max(round(middle), 0)
+            lower, upper = (nearest, nearest) if ends[0] > ends[1] else (max(int(end), 0) for end in ends)
+            assert (int(row["LOWER"]), int(row["UPPER"])) == (lower, upper)
+            compared += 1
+    assert compared > 20
+
+
+def test_replicates_are_named_and_a_seed_repeats_them(tmp_path: Path) -> None:
+    arguments = begin(tmp_path)
+    asked = ("--intervals", "monte-carlo", "--replicates", "3", "--confidence", "0.8")
+    out = go(arguments, tmp_path / "out", *asked)
+    assert told(out) == {"method": "monte-carlo", "confidence": "4/5", "replicates": 3}
+    check_bounds(rows(out / "tabulation/block.csv"))
+    again = go([str(out / "manifest.json"), arguments[1]], tmp_path / "again")
+    for path in (out / "tabulation").iterdir():
+        assert path.read_bytes() == (again / "tabulation" / path.name).read_bytes()
+    assert main(["check", str(again)]) == 0
+
+
+@pytest.mark.parametrize("method", ["least-squares", "monte-carlo"])
+def test_without_noise_intervals_are_the_counts(tmp_path: Path, method: str) -> None:
+    out = go(begin(tmp_path, rho="inf"), tmp_path / "out", "--intervals", method)
+    assert all(row == [row[0]] * 3 + [0] for row in rows(out / "tabulation/tract.csv"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--intervals", "monte-carlo", "--replicates", "1"], "2 replicates or more"),
+        (["--replicates", "30"], "only intervals by Monte Carlo have replicates"),
+        (["--intervals", "least-squares", "--replicates", "30"], "only intervals by Monte Carlo have replicates"),
+    ],
+)
+def test_replicates_that_mean_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    assert main(["topdown", "run", *begin(tmp_path), str(tmp_path / "out"), *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_products_have_no_intervals(tmp_path: Path) -> None:
+    with pytest.raises(yupana.ConfigError, match="phsafe takes no intervals"):
+        yupana.run("phsafe", "s-dhc-2020-us", tmp_path, tmp_path / "out", intervals="none")
+    with pytest.raises(yupana.ConfigError, match="intervals: must be"):
+        yupana.run("topdown", "cook-2010", tmp_path, tmp_path / "out", intervals="gaussian")  # type: ignore[arg-type]
+
+
+def test_above_a_size_they_are_made_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (default_method(MOST_ANSWERS), default_method(MOST_ANSWERS + 1)) == ("least-squares", "none")
+    monkeypatch.setattr(run_module, "default_method", lambda _: "none")
+    out = go(begin(tmp_path), tmp_path / "out")
+    (remark,) = json.loads((out / "manifest.json").read_text())["parameters"]["remarks"]
+    assert "yupana topdown intervals RELEASE OUT" in remark
+    assert told(out) == {"method": "none"}
+    made = yupana.topdown_intervals(out, tmp_path / "made", replicates=2)
+    assert "remarks" not in made.manifest["parameters"]
+    assert main(["check", str(tmp_path / "made")]) == 0
+
+
+def test_measurements_afterwards_give_the_intervals_of_the_run(tmp_path: Path) -> None:
+    arguments, noisy, nmf = begin(tmp_path), tmp_path / "noisy", tmp_path / "nmf"
+    out = go(arguments, tmp_path / "out", "--noisy-measurements", str(noisy), "--nmf", str(nmf), "--spine", "aian")
+    bare = go(arguments, tmp_path / "bare", "--intervals", "none", "--noisy-measurements", str(tmp_path / "n"),
+              "--nmf", str(tmp_path / "f"), "--spine", "aian")  # fmt: skip
+    for name, option in (("n", "--noisy-measurements"), ("f", "--nmf")):
+        made = tmp_path / f"made {name}"
+        assert main(["topdown", "intervals", str(bare), str(made), option, str(tmp_path / name)]) == 0
+        for path in (out / "tabulation").iterdir():
+            assert path.read_bytes() == (made / "tabulation" / path.name).read_bytes()
+        assert told(made)["method"] == "least-squares"
+        assert main(["check", str(made)]) == 0
+        # The measurements are still those of the release.
+        query = ["interval", str(made), "--noisy-measurements", str(tmp_path / "n")]
+        assert main([*query, "--query", "US/total[geounit=US]"]) == 0
+
+
+@pytest.mark.parametrize("quarters", [False, True])
+def test_replicates_afterwards_need_the_release_alone(tmp_path: Path, quarters: bool) -> None:  # noqa: FBT001
+    more = {"constraints": {"group_quarters": "a0"}} if quarters else {}
+    arguments = begin(tmp_path, quarters=quarters, **more)
+    out = go(arguments, tmp_path / "out", "--intervals", "none")
+    assert (out / "spine/group_quarters.csv").exists() == quarters
+    shutil.rmtree(arguments[1])
+    made = tmp_path / "made"
+    assert main(["topdown", "intervals", str(out), str(made), "--replicates", "4", "--confidence", "95%"]) == 0
+    assert told(made).items() >= {"method": "monte-carlo", "confidence": "19/20", "replicates": 4}.items()
+    check_bounds(rows(made / "tabulation/block_group.csv"))
+    for path in (*(out / "counts").iterdir(), out / "microdata.csv"):
+        assert path.read_bytes() == (made / path.relative_to(out)).read_bytes()
+    assert main(["check", str(made)]) == 0
+
+
+def test_what_does_not_belong_together_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, noisy = begin(tmp_path), tmp_path / "noisy"
+    out = go(arguments, tmp_path / "out", "--intervals", "none", "--noisy-measurements", str(noisy))
+    other = tmp_path / "elsewhere"
+    assert main(["topdown", "run", *arguments, str(tmp_path / "o"), "--noisy-measurements", str(other)]) == 0
+
+    def refused(*options: str) -> str:
+        capsys.readouterr()
+        assert main(["topdown", "intervals", str(out), str(tmp_path / "made"), *options]) == 2
+        assert not (tmp_path / "made").exists()
+        return capsys.readouterr().err
+
+    assert "another run" in refused("--noisy-measurements", str(other))
+    assert "takes the noisy measurements" in refused("--method", "least-squares")
+    assert "takes the release alone" in refused("--method", "monte-carlo", "--noisy-measurements", str(noisy))
+    assert "give one of them" in refused("--nmf", str(noisy), "--noisy-measurements", str(noisy))
+    assert "2 replicates or more" in refused("--replicates", "1")
+    with (noisy / "State/total.csv").open("a") as file:
+        file.write("01|3|1.0\n")
+    assert "was changed" in refused("--noisy-measurements", str(noisy))
+    with (out / "counts/State.csv").open("a") as file:
+        file.write("99|0|0|3\n")
+    assert "counts/State.csv was changed" in refused()
+
+
+def _swap(cells: list[str]) -> None:
+    cells[-3], cells[-2] = str(int(cells[-2]) + 1), cells[-3]
+
+
+def _negative(cells: list[str]) -> None:
+    cells[-3] = "-1"
+
+
+def _margin(cells: list[str]) -> None:
+    cells[-1] = str(int(cells[-1]) + 1)
+
+
+@pytest.mark.parametrize("fault", [_swap, _negative, _margin])
+def test_bounds_that_cannot_be_are_found(tmp_path: Path, fault: Callable[[list[str]], None]) -> None:
+    out = go(begin(tmp_path), tmp_path / "out")
+    schema = Schema(tuple(Attribute(f"a{i}", tuple(map(str, range(size)))) for i, size in enumerate(SHAPE)))
+    assert verify_release(out, schema, LEVELS, intervals=True) == []
+    path = out / "tabulation/tract.csv"
+    lines = path.read_text().splitlines()
+    cells = lines[-1].split("|")
+    fault(cells)
+    path.write_text("\n".join([*lines[:-1], "|".join(cells)]) + "\n")
+    (wrong,) = verify_release(out, schema, LEVELS, intervals=True)
+    assert wrong.startswith("tabulation/tract has intervals")
+
+
+def test_a_run_that_was_to_have_others_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is drawn differs: everything for least squares, else what the estimate asks for."""
+    arguments = [*begin(tmp_path), str(tmp_path / "out"), "--seed", "5"]
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "write_outputs", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert main(["topdown", "run", *arguments]) == 2
+    capsys.readouterr()
+    assert main(["topdown", "run", *arguments, "--resume", "--intervals", "none"]) == 2
+    assert "changed: noisy measurements" in capsys.readouterr().err
+    assert main(["topdown", "run", *arguments, "--resume"]) == 0
+    whole = go(arguments[:2], tmp_path / "whole")
+    for path in (whole / "tabulation").iterdir():
+        assert path.read_bytes() == (tmp_path / "out/tabulation" / path.name).read_bytes()
