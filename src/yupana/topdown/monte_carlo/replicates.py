@@ -1,6 +1,6 @@
 """Replicates: the estimate made again, of published counts in place of the records. Public.
 
-It reads what a release and the public lists hold, and coins of its own (docs/topdown-privacy.md, theorem 6).
+It reads what a release and the public lists hold, and coins of its own (docs/topdown-privacy.md, theorem 5).
 """
 
 from collections.abc import Iterator
