@@ -118,15 +118,31 @@ class Descent:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Level:
-    """A geolevel under way: its rules, with what they need looked up once."""
+class DividedLevel:
+    """A geolevel under way: its rules, with what they need looked up once.
+
+    Attributes
+    ----------
+    number : int
+    starts : ndarray of int64, shape (parents + 1,)
+        The children of parent p are those from ``starts[p]`` up to ``starts[p + 1]``.
+    rules : Rules
+    rounding : tuple of tuple of (ndarray of int32, shape (cells,), or None)
+        The queries of each rounding pass; None is the detailed one.
+    groups : ndarray of int32, shape (cells,)
+        The level of the first attribute, where counts are bounded by it.
+    possible : ndarray of int32
+        Cells that can hold someone.
+    joint : mapping of int to tuple of Joint
+        By parent.
+    """
 
     number: int
-    starts: Ints  # children of parent p: from starts[p] up to starts[p + 1]
+    starts: Ints
     rules: Rules
     rounding: tuple[tuple[NDArray[np.int32] | None, ...], ...]
     groups: NDArray[np.int32]
-    possible: NDArray[np.int32]  # cells that can hold someone
+    possible: NDArray[np.int32]
     joint: Mapping[int, tuple[Joint, ...]]
 
 
@@ -136,7 +152,7 @@ class Batch:
 
     Attributes
     ----------
-    level : _Level
+    level : DividedLevel
         Of the children.
     first : int
         The first parent.
@@ -148,7 +164,7 @@ class Batch:
         Those whose children cannot sum to them.
     """
 
-    level: _Level
+    level: DividedLevel
     first: int
     parents: Histogram
     families: SiblingBatch
@@ -188,10 +204,10 @@ def descend(
     solvers = [root.solvers]
     with ThreadPoolExecutor(workers) as pool:
         for number in range(1, len(tree.names)):
-            level = _prepare(tree, number, rules[number], possible)
+            level = prepare_level(tree, number, rules[number], possible)
             pieces: list[Piece] = []
             done = 0
-            for batch, (first, last) in enumerate(_batches(found[-1], level.starts)):
+            for batch, (first, last) in enumerate(batches_of(found[-1], level.starts)):
                 piece = keeper.load(number, batch)
                 if piece is None:
                     work = prepare(found[-1], level, first, last)
@@ -201,14 +217,15 @@ def descend(
                 pieces.append(piece)
                 done += piece.counts.units
                 progress(tree.names[number], done, tree.units(number))
-            found.append(_join([piece.counts for piece in pieces]))
+            found.append(joined([piece.counts for piece in pieces]))
             solvers.append(sum((Counter(piece.solvers) for piece in pieces), Counter()))
             if odd := tuple(one for piece in pieces for one in piece.failsafe):
                 failsafe[tree.names[number]] = odd
     return Descent(tuple(found), failsafe, dict(zip(tree.names, solvers, strict=True)))
 
 
-def _prepare(tree: Tree, number: int, rules: Rules, possible: NDArray[np.bool_]) -> _Level:
+def prepare_level(tree: Tree, number: int, rules: Rules, possible: NDArray[np.bool_]) -> DividedLevel:
+    """Look up once what the families of a geolevel need."""
     parents = tree.parents[number]
     starts = np.searchsorted(parents, np.arange(tree.units(number - 1) + 1)).astype(np.int64)
     rounding = tuple(
@@ -218,10 +235,10 @@ def _prepare(tree: Tree, number: int, rules: Rules, possible: NDArray[np.bool_])
     sizes = len(query.factors[0]) if rules.limits else 1
     groups = np.repeat(np.arange(sizes, dtype=np.int32), query.cells // sizes)
     joint = joint_by_parent(rules.joint, parents.astype(np.int64))
-    return _Level(number, starts, rules, rounding, groups, np.flatnonzero(possible).astype(np.int32), joint)
+    return DividedLevel(number, starts, rules, rounding, groups, np.flatnonzero(possible).astype(np.int32), joint)
 
 
-def _batches(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
+def batches_of(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
     """Cut the parents into runs that fit into memory; the same parents are always cut the same way."""
     work = np.cumsum(np.diff(starts) * (1 + np.diff(parents.starts)))
     first = 0
@@ -234,7 +251,7 @@ def _batches(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def prepare(parents: Histogram, level: _Level, first: int, last: int) -> Batch:
+def prepare(parents: Histogram, level: DividedLevel, first: int, last: int) -> Batch:
     """Say what the children of the parents from ``first`` up to ``last`` are asked; nothing is measured for that."""
     failing = _failing(parents, level, first, last)
     families = _families(parents, level, first, last, failing)
@@ -272,19 +289,28 @@ def solve(batch: Batch, gathered: Gathered, pool: Executor) -> Piece:
 
 
 def _divide_one(batch: Batch, gathered: Gathered, position: int) -> Divided:
+    families, parents = batch.families, batch.parents
+    live = families.starts[position + 1] - families.starts[position]
+    number = int(families.children[position + 1] - families.children[position])
+    failing = position in batch.failing
+    if not failing and (number == 1 or not live):
+        entries = slice(parents.starts[position], parents.starts[position + 1])
+        return Divided(np.repeat(parents.counts[None, entries], number, axis=0), ())
+    return (divide_failsafe if failing else divide)(siblings_of(batch, position), gathered.passes(position))
+
+
+def siblings_of(batch: Batch, position: int) -> Siblings:
+    """One of the parents of a batch with its children, on its live cells."""
     level, families, parents = batch.level, batch.families, batch.parents
     live = families.live[families.starts[position] : families.starts[position + 1]]
     begin, end = families.children[position : position + 2].tolist()
     entries = slice(parents.starts[position], parents.starts[position + 1])
-    failing = position in batch.failing
-    if not failing and (end - begin == 1 or not len(live)):
-        return Divided(np.repeat(parents.counts[None, entries], end - begin, axis=0), ())
     counts = np.zeros(len(live), dtype=np.int64)
     counts[np.searchsorted(live, parents.cells[entries])] = parents.counts[entries]
     rules, here = level.rules, slice(begin, end)
     bounded = rules.limits is not None
     joint = level.joint.get(batch.first + position, ())
-    family = Siblings(
+    return Siblings(
         counts,
         end - begin,
         tuple(tuple(None if q is None else q[live] for q in queries) for queries in level.rounding),
@@ -294,10 +320,9 @@ def _divide_one(batch: Batch, gathered: Gathered, position: int) -> Divided:
         None if rules.totals is None else rules.totals[here],
         tuple((tuple(u - begin for u in one.units), one.total) for one in joint),
     )
-    return (divide_failsafe if failing else divide)(family, gathered.passes(position))
 
 
-def _failing(parents: Histogram, level: _Level, first: int, last: int) -> frozenset[int]:
+def _failing(parents: Histogram, level: DividedLevel, first: int, last: int) -> frozenset[int]:
     """Positions of the parents whose children cannot sum to them, known before anything is measured."""
     rules = level.rules
     if rules.limits is None and rules.totals is None and not level.joint:
@@ -320,7 +345,7 @@ def _failing(parents: Histogram, level: _Level, first: int, last: int) -> frozen
     )
 
 
-def _families(parents: Histogram, level: _Level, first: int, last: int, failing: frozenset[int]) -> SiblingBatch:
+def _families(parents: Histogram, level: DividedLevel, first: int, last: int, failing: frozenset[int]) -> SiblingBatch:
     """The live cells of parents: those that hold someone; under the failsafe, all that can."""
     begin, end = parents.starts[first], parents.starts[last]
     live, starts = parents.cells[begin:end], parents.starts[first : last + 1] - begin
@@ -336,7 +361,7 @@ def _families(parents: Histogram, level: _Level, first: int, last: int, failing:
     return SiblingBatch(level.starts[first : last + 1], starts, live)
 
 
-def _join(pieces: Sequence[Histogram]) -> Histogram:
+def joined(pieces: Sequence[Histogram]) -> Histogram:
     """Put the counts of consecutive units behind one another."""
     offsets = np.cumsum([0, *(len(piece.cells) for piece in pieces)])
     starts = [piece.starts[:-1] + offset for piece, offset in zip(pieces, offsets[:-1], strict=True)]

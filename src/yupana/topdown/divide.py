@@ -103,7 +103,7 @@ def divide(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
         If no counts of the children satisfy the parent and the constraints.
     """
     estimate, solvers = estimate_in_passes(family, passes)
-    return Divided(round_counts(estimate, _rounding(family)), solvers)
+    return Divided(round_counts(estimate, rounding_of(family)), solvers)
 
 
 def estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
@@ -174,7 +174,7 @@ def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> 
             break
     # What cannot be met in fractions cannot be met in whole persons; the least departure is a whole number or above.
     missed = int(np.ceil((least or 0.0) - _NOISE))
-    return Divided(round_failsafe(counts, _rounding(family), missed), tuple(solvers), missed)
+    return Divided(round_failsafe(counts, rounding_of(family), missed), tuple(solvers), missed)
 
 
 def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:
@@ -218,7 +218,8 @@ def _known_totals(family: Siblings) -> list[Floats]:
     return [] if family.totals is None else [family.totals.astype(np.float64)[:, None]]
 
 
-def _rounding(family: Siblings) -> Rounding:
+def rounding_of(family: Siblings) -> Rounding:
+    """What a rounding of the children goes by."""
     whole = np.zeros(len(family.parent), dtype=np.int32)
     fixed = tuple((whole, np.rint(totals).astype(np.int64)) for totals in _known_totals(family))
     passes, joint = family.rounding, family.joint

@@ -1,0 +1,329 @@
+"""The posterior of the blocks, after full information: learn the prior from noisy answers, draw, round. Public.
+
+Nothing is read but noisy answers, public lists, counts that were made of these, and coins of its own; so it is
+post-processing (docs/topdown-privacy.md). The model and its measured errors are told in docs/topdown-posterior.md.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats, Indices, Ints
+from yupana.topdown.descend import Batch, DividedLevel, batches_of, joined, prepare, prepare_level, siblings_of
+from yupana.topdown.divide import rounding_of
+from yupana.topdown.estimate import Premises
+from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.posterior.diagnostics import Chains, PriorFit
+from yupana.topdown.posterior.draw import Draws, Sweeps, draw
+from yupana.topdown.posterior.moments import Restricted, concentrations, moments, restricted
+from yupana.topdown.posterior.prior import Prior, flat, smoothed
+from yupana.topdown.posterior.siblings import Places, Posed, classes, pose
+from yupana.topdown.rounding.rounding import round_counts
+from yupana.topdown.tree.basis import Basis
+from yupana.topdown.tree.full_information import FullInformation, TreeFamilies
+from yupana.topdown.tree.least_squares import Quadratic
+
+_SWEEPS: Final[Sweeps] = (25, 150)
+
+_ROUNDS: Final[tuple[Sweeps, ...]] = ((25, 20), *((5, 20),) * 4)
+"""Sweeps of each round in which densities are learned; a round goes on where the one before ended."""
+
+_FOR_MOMENTS: Final = 4000
+"""Parents that tell the concentrations, at most about twice as many."""
+
+_FOR_DENSITIES: Final = 200
+"""Parents that tell the densities: at least so many, if there are, and else one of six of those above."""
+
+_FOR_FIT: Final = 300
+"""Parents whose draws are compared with what was measured, at most about twice as many."""
+
+_NEGLIGIBLE: Final = 0.02
+"""A query that has less of the information on every part of a histogram than this is left out of the moves."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicLists:
+    """What is known of every block beside what was measured.
+
+    Attributes
+    ----------
+    units : ndarray of int64, shape (blocks,), or None
+        Housing units, where they are used.
+    facilities : ndarray of int64, shape (blocks, types), or None
+        Group-quarters facilities by type, where the schema bounds people by them.
+    """
+
+    units: Ints | None
+    facilities: Ints | None
+
+    def of(self, first: int, last: int) -> Places:
+        """Of the blocks from ``first`` up to ``last``."""
+        return Places(*(None if of is None else of[first:last] for of in (self.units, self.facilities)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PosteriorCounts:
+    """What was made of the blocks.
+
+    Attributes
+    ----------
+    counts : Histogram
+    mean, spread : ndarray of float64, shape (blocks,)
+        Posterior mean and standard deviation of the total of each block.
+    prior : Prior
+        As learned.
+    chains : Chains
+    fit : PriorFit
+    seed : int
+        Of all draws. It is no secret: with it the estimate can be made again from the measurements.
+    """
+
+    counts: Histogram
+    mean: Floats
+    spread: Floats
+    prior: Prior
+    chains: Chains
+    fit: PriorFit
+    seed: int
+
+    def told(self) -> dict[str, Any]:
+        """For a manifest."""
+        return {
+            "concentration_between": round(self.prior.between, 2),
+            "concentration_within": round(self.prior.within, 2),
+            "chains": self.chains.told(),
+            "fit": self.fit.told(),
+            "sweeps": list(_SWEEPS),
+            "seed": str(self.seed),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BlocksAsked:
+    """The last geolevel, with all that its posterior is made of."""
+
+    number: int
+    level: DividedLevel
+    groups: Indices
+    above: Histogram
+    start: Histogram
+    evidence: FullInformation
+    lists: PublicLists
+    cells: int
+    kinds: int
+    seed: int
+
+    def batches(self) -> Iterator["_Pieces"]:
+        """All parents, in pieces."""
+        for first, last in batches_of(self.above, self.level.starts):
+            batch = prepare(self.above, self.level, first, last)
+            gathered = self.evidence.gather(self.number, batch.families)
+            yield _Pieces(self, batch, gathered, used_queries(self.evidence.basis, gathered.fitted[-1].target))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pieces:
+    """Consecutive parents."""
+
+    question: _BlocksAsked
+    batch: Batch
+    gathered: TreeFamilies
+    used: tuple[int, ...]
+
+    def free(self, position: int) -> bool:
+        """Whether there is anything to draw: a parent of several children with people, whom these can sum to."""
+        families = self.batch.families
+        several = families.children[position + 1] - families.children[position] > 1
+        people = families.starts[position + 1] > families.starts[position]
+        return bool(several and people and position not in self.batch.failing)
+
+    def pose(self, position: int) -> "_Parent":
+        """One of the parents."""
+        question, families = self.question, self.batch.families
+        live = families.live[families.starts[position] : families.starts[position + 1]]
+        first, last = families.children[position : position + 2].tolist()
+        family = siblings_of(self.batch, position)
+        terms = self.gathered.passes(position)[-1]()
+        posed = pose(family, terms, self.used, question.groups[live], question.lists.of(first, last))
+        start = np.ascontiguousarray(question.start.dense(first, last, question.cells)[:, live])
+        return _Parent(self.batch.first + position, first, live, posed, start, partial(restricted, terms))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parent:
+    """One parent, posed to the chain."""
+
+    number: int
+    first: int
+    live: NDArray[np.int32]
+    posed: Posed
+    start: Ints
+    measured: Callable[[], Restricted]
+
+
+def estimate_posterior(
+    premises: Premises,
+    evidence: FullInformation,
+    counts: tuple[Histogram, ...],
+    lists: PublicLists,
+    seed: int,
+    workers: int,
+    progress: Callable[[str, int, int], None],
+) -> PosteriorCounts:
+    """Estimate the blocks of every parent given the parent's counts.
+
+    Parameters
+    ----------
+    premises : Premises
+    evidence : FullInformation
+    counts : tuple of Histogram
+        Of every geolevel, by full information; those of the last are where the chains begin.
+    lists : PublicLists
+    seed : int
+    workers : int
+        Threads; the counts do not depend on how many.
+    progress : callable
+        Called with what is done, how many parents are done, and how many there are.
+
+    Raises
+    ------
+    InputError
+        If the chains have not settled, or the prior and the data contradict each other.
+    """
+    question = _question(premises, evidence, counts, lists, seed)
+    with ThreadPoolExecutor(workers) as pool:
+        prior, fit = _learn(question, pool, progress)
+        fit.check()
+        return _estimate(question, prior, fit, pool, progress)
+
+
+def _question(
+    premises: Premises, evidence: FullInformation, counts: tuple[Histogram, ...], lists: PublicLists, seed: int
+) -> _BlocksAsked:
+    tree = premises.spine.tree
+    number = len(tree.names) - 1
+    level = prepare_level(tree, number, premises.rules()[number], ~premises.configuration.impossible())
+    asked = [labels for queries in level.rounding for labels in queries if labels is not None]
+    cells = premises.configuration.schema.cells
+    finest = max(asked, key=lambda labels: int(labels.max(initial=0)), default=np.zeros(cells, dtype=np.int32))
+    kinds = 1 if level.rules.limits is None else level.rules.limits.lower.shape[1]
+    return _BlocksAsked(number, level, finest, counts[-2], counts[-1], evidence, lists, cells, kinds, seed)
+
+
+def used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
+    """The queries, by position, that have a share of the information worth a place in every move.
+
+    Answers are least squares of all that was measured, so what is left out is the precision it adds.
+    """
+    subsets = {kept: at for at, kept in enumerate(basis.subsets)}
+    rows = np.unique(target.weights, axis=0)
+    kept = [basis.kept(query) for query in target.queries]
+    weights = np.zeros((len(rows), len(subsets)))
+    weights[:, [subsets[of] for of in kept]] = rows
+    precision = basis.precision(weights)
+    used = []
+    for at, of in enumerate(kept):
+        whole = np.maximum(precision[:, subsets[of]], 1e-300)
+        if (np.abs(rows[:, at]) * basis.summed(of) > _NEGLIGIBLE * whole).any():
+            used.append(at)
+    return tuple(used)
+
+
+def _learn(question: _BlocksAsked, pool: Executor, progress: Callable[[str, int, int], None]) -> tuple[Prior, PriorFit]:
+    """Learn the prior: concentrations by moments of many parents, densities in rounds of sweeps over some of them."""
+    number = question.above.units
+    every = max(1, number // _FOR_MOMENTS)
+    some = every * int(np.clip(number // (every * _FOR_DENSITIES), 1, 6))
+    sums = np.zeros((2, 3))
+    chosen: list[_Parent] = []
+    for pieces in question.batches():
+        first = pieces.batch.first
+        positions = [at for at in range(pieces.batch.parents.units) if (first + at) % every == 0 and pieces.free(at)]
+        for parent, told in pool.map(partial(_moments_of, pieces), positions):
+            sums += told
+            if parent.number % some == 0:
+                chosen.append(parent)
+        progress("learning the prior", first + pieces.batch.parents.units, number)
+    between, within = concentrations(sums)
+    prior = Prior(flat(classes(question.kinds)), between, within)
+    starts = [parent.start for parent in chosen]
+    found: list[Draws] = []
+    for stage, sweeps in enumerate(_ROUNDS):
+        held = np.zeros(prior.density.shape)
+        tasks = zip(chosen, starts, strict=True)
+        found = []
+        for draws in pool.map(partial(_draw_to_learn, question.seed, stage, prior, sweeps), tasks):
+            held += draws.held / sweeps[1]
+            found.append(draws)
+        starts = [draws.last for draws in found]
+        prior = Prior(smoothed(held), between, within)
+    fit = PriorFit()
+    step = max(1, len(chosen) // _FOR_FIT)
+    for parent, draws in list(zip(chosen, found, strict=True))[::step]:
+        fit.add(draws.last, parent.measured())
+    return prior, fit
+
+
+def _moments_of(pieces: _Pieces, position: int) -> tuple[_Parent, Floats]:
+    parent = pieces.pose(position)
+    return parent, moments(parent.posed, parent.measured())
+
+
+def _draw_to_learn(seed: int, stage: int, prior: Prior, sweeps: Sweeps, task: tuple[_Parent, Ints]) -> Draws:
+    parent, start = task
+    return draw(parent.posed, prior, start, sweeps, (seed, stage, parent.number), learning=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Done:
+    """The children of one parent, rounded, with the draws they were made of, if any were."""
+
+    unit: Ints
+    cell: NDArray[np.int32]
+    count: Ints
+    draws: Draws | None
+
+
+def _estimate(
+    question: _BlocksAsked, prior: Prior, fit: PriorFit, pool: Executor, progress: Callable[[str, int, int], None]
+) -> PosteriorCounts:
+    found: list[Histogram] = []
+    chains = Chains()
+    mean = question.start.totals().astype(np.float64)
+    spread = np.zeros(len(mean))
+    for pieces in question.batches():
+        families = pieces.batch.families
+        done = list(pool.map(partial(_finish, pieces, prior), range(pieces.batch.parents.units)))
+        for position, one in enumerate(done):
+            if one.draws is not None:
+                chains.add(one.draws)
+                here = slice(*families.children[position : position + 2])
+                mean[here] = one.draws.totals.mean(axis=0)
+                spread[here] = one.draws.totals.std(axis=0)
+        unit, cell, count = (np.concatenate([getattr(one, name) for one in done]) for name in ("unit", "cell", "count"))
+        found.append(count_entries(unit, cell, count, families.last - families.first))
+        progress("posterior", pieces.batch.first + pieces.batch.parents.units, question.above.units)
+    chains.check()
+    return PosteriorCounts(joined(found), mean, spread, prior, chains, fit, question.seed)
+
+
+def _finish(pieces: _Pieces, prior: Prior, position: int) -> _Done:
+    """Draw and round the children of one parent; where nothing is free they are left as they are."""
+    question, families = pieces.question, pieces.batch.families
+    first = families.first
+    if not pieces.free(position):
+        begin, end = families.children[position : position + 2].tolist()
+        kept = question.start.part(begin, end)
+        return _Done(kept.owners() + (begin - first), kept.cells, kept.counts, None)
+    parent = pieces.pose(position)
+    draws = draw(
+        parent.posed, prior, parent.start, _SWEEPS, (question.seed, len(_ROUNDS), parent.number), learning=False
+    )
+    counts = round_counts(draws.means, rounding_of(siblings_of(pieces.batch, position)))
+    unit, cell = np.nonzero(counts)
+    return _Done(unit + (parent.first - first), parent.live[cell], counts[unit, cell], draws)

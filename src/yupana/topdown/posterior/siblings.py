@@ -1,0 +1,180 @@
+"""One parent as the chain takes it: what is asked of its children, and what is believed of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats, Indices, Ints
+from yupana.topdown.divide import Siblings, Terms
+from yupana.topdown.posterior.kernels import Believed, ChildrenAsked
+from yupana.topdown.posterior.prior import QUARTERS, THETA, UNITS, Prior
+
+_NEVER = np.int64(1) << 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """What public lists tell of children of one parent.
+
+    Attributes
+    ----------
+    units : ndarray of int64, shape (k,), or None
+        Housing units, where they are used.
+    facilities : ndarray of int64, shape (k, kinds - 1), or None
+        Group-quarters facilities by type, where the schema bounds people by them.
+    """
+
+    units: Ints | None
+    facilities: Ints | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posed:
+    """What is asked of the children of one parent, on the parent's live cells.
+
+    Attributes
+    ----------
+    parent : ndarray of int64, shape (m,)
+    asked : ChildrenAsked
+    answers : ndarray of float64, shape (k, answers)
+        Noisy ones, query after query.
+    base : ndarray of float64, shape (k, kinds)
+    klass : ndarray of int64, shape (k, kinds)
+    swaps : int
+        Of so many proposals one is that two people change places.
+    """
+
+    parent: Ints
+    asked: ChildrenAsked
+    answers: Floats
+    base: Floats
+    klass: Ints
+    swaps: int
+
+    def residual(self, counts: Ints) -> Floats:
+        """Answers of counts of shape (k, m), less the noisy ones."""
+        found = -self.answers
+        for place in self.asked.place.T:
+            np.add.at(found.T, place, counts.T)
+        return found
+
+    def believed(self, prior: Prior) -> Believed:
+        """The prior of these children."""
+        kind, group = self.asked.kind, self.asked.group
+        of_kind = np.bincount(kind, self.parent)
+        of_group = np.bincount(group, self.parent)
+        kind_of = np.zeros(len(of_group), dtype=np.int64)
+        kind_of[group] = kind
+        return Believed(
+            THETA,
+            np.log(THETA),
+            prior.density,
+            self.base,
+            self.klass,
+            prior.between * of_group / of_kind[kind_of],
+            prior.within * self.parent / of_group[group],
+            prior.between,
+            prior.within,
+        )
+
+
+def classes(kinds: int) -> int:
+    """How many classes rows have."""
+    return len(UNITS) + 1 + (len(QUARTERS) + 1 if kinds > 1 else 0)
+
+
+def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, places: Places) -> Posed:
+    """Pose the question of one parent to the chain.
+
+    Parameters
+    ----------
+    family : Siblings
+    terms : Terms
+        Of the last estimation pass: everything that was measured.
+    used : sequence of int
+        The queries of the terms that are used, by position.
+    groups : ndarray of int32, shape (m,)
+        A label of the group of each live cell.
+    places : Places
+    """
+    number, m = family.children, len(family.parent)
+    kind = np.zeros(m, dtype=np.int64) if family.groups is None else family.groups.astype(np.int64)
+    kinds = 1 if family.lower is None else family.lower.shape[1]
+    lower = np.zeros((number, kinds), dtype=np.int64) if family.lower is None else np.maximum(family.lower, 0)
+    upper = np.full((number, kinds), _NEVER) if family.upper is None else family.upper
+    together, known = _together(family)
+    doors, opened, position = _doors(upper)
+    place, answers = _compact(terms, used)
+    bounded = family.groups is not None
+    swaps = 1 if known == number else 4 if known or bounded else 0
+    asked = ChildrenAsked(
+        kind,
+        np.unique(kind * (int(groups.max(initial=0)) + 1) + groups, return_inverse=True)[1].astype(np.int64),
+        place,
+        np.ascontiguousarray(terms.weights[:, list(used)]),
+        np.ascontiguousarray(lower, dtype=np.int64),
+        np.ascontiguousarray(upper, dtype=np.int64),
+        together,
+        doors,
+        opened,
+        position,
+    )
+    base, klass = _expected(np.bincount(kind, family.parent, kinds), upper > 0, places)
+    return Posed(family.parent, asked, answers, base, klass, swaps)
+
+
+def _compact(terms: Terms, used: Sequence[int]) -> tuple[Ints, Floats]:
+    """Where each cell counts, among the answers that live cells reach; and those answers."""
+    place = np.empty((len(terms.queries[0]), len(used)), dtype=np.int64)
+    answers, begin = [], 0
+    for at, query in enumerate(used):
+        reached, local = np.unique(terms.queries[query], return_inverse=True)
+        place[:, at] = begin + local
+        answers.append(terms.answers[query][:, reached])
+        begin += len(reached)
+    return place, np.concatenate(answers, axis=1).astype(np.float64)
+
+
+def _together(family: Siblings) -> tuple[Ints, int]:
+    """Sets of children whose totals are known together, as numbers; and how many children have a total of their own."""
+    number = family.children
+    if family.totals is not None:
+        return np.arange(number), number
+    together = np.zeros(number, dtype=np.int64)
+    for at, (members, _) in enumerate(family.joint):
+        together[list(members)] = 1 + at
+    sets, sizes = np.unique(together, return_counts=True)
+    alone = int((sizes == 1).sum())
+    return together, number if alone == number else int(len(sets) > 1) * max(alone, 1)
+
+
+def _doors(upper: Ints) -> tuple[Ints, Ints, Ints]:
+    """The children that may hold people of each kind first; how many they are; and where each child stands."""
+    shut = (upper <= 0).T
+    doors = np.argsort(shut, axis=1, kind="stable")
+    position = np.empty_like(doors)
+    np.put_along_axis(position, doors, np.arange(doors.shape[1])[None], axis=1)
+    return doors.astype(np.int64), (~shut).sum(axis=1).astype(np.int64), position.astype(np.int64)
+
+
+def _expected(people: NDArray[np.generic], may: NDArray[np.bool_], places: Places) -> tuple[Floats, Ints]:
+    """People expected in each row where its intensity is 1, and its class."""
+    number, kinds = may.shape
+    base = np.zeros((number, kinds))
+    klass = np.zeros((number, kinds), dtype=np.int64)
+    for kind in range(kinds):
+        whole = float(people[kind])
+        base[:, kind] = whole / max(int(may[:, kind].sum()), 1)
+        if kind == 0:
+            stands = places.units
+        else:
+            stands = None if places.facilities is None else places.facilities[:, kind - 1]
+            klass[:, kind] = len(UNITS) + 1
+        if stands is None:
+            continue
+        every = int(stands.sum())
+        base[:, kind] = np.where(stands > 0, whole / max(every, 1) * stands, base[:, kind])
+        klass[:, kind] += np.searchsorted(UNITS if kind == 0 else QUARTERS, stands, side="right")
+    return np.maximum(base, 1e-3), klass
