@@ -341,7 +341,7 @@ def run(
         Go on with a run that was stopped; of TopDown.
     totals : str or Path, optional
         Of SafeTab-H: the table T01001 of SafeTab-P, if it does not lie with the records.
-    estimator : "topdown" or "full-information"
+    estimator : "topdown", "full-information" or "posterior"
         Of TopDown.
     noisy_measurements : str or Path, optional
         Of TopDown: a folder for all noisy measurements.
@@ -1348,7 +1348,7 @@ def estimate_measurements(
         As of `run`; areas go with a reference file.
     totals : str or Path, optional
         A table of state and total, which are kept exactly.
-    estimator : "topdown" or "full-information"
+    estimator : "topdown", "full-information" or "posterior"
         The latter writes intervals, too.
     confidence, margins
         As of `plan`: of the margins of error that the plan in the manifest tells.

@@ -41,7 +41,7 @@ Place: TypeAlias = str | Path
 Places: TypeAlias = Place | Sequence[Place]
 Exact: TypeAlias = Fraction | int | float | str
 """A number that is taken as it is written: a float as its shortest decimal, a text such as "1/3" or "0.05"."""
-Estimator: TypeAlias = Literal["topdown", "full-information"]
+Estimator: TypeAlias = Literal["topdown", "full-information", "posterior"]
 Values: TypeAlias = Mapping[str, object] | Iterable[tuple[str, object]]
 """Values of a configuration by key, with dots between the tables that a key lies in."""
 
@@ -155,7 +155,7 @@ TERMS: Final[Mapping[str, tuple[str, ...]]] = {
     "accounting": ("published", "tight"),
     "margins": ("exact", "bureau"),
     "format": ("csv", "parquet"),
-    "estimator": ("topdown", "full-information"),
+    "estimator": ("topdown", "full-information", "posterior"),
 }
 """What terms may be, the default first."""
 

@@ -77,7 +77,7 @@ class RunRequest:
         What files of persons, units, geo and records call their columns.
     totals : Path, optional
         T01001, if it does not lie with the records; of SafeTab-H.
-    estimator : "topdown" or "full-information"
+    estimator : "topdown", "full-information" or "posterior"
         Of TopDown, as is all that follows.
     spine : Path, optional
         The folder of a spine that was built before; the configuration has its settings (`on_given`).
@@ -114,7 +114,7 @@ class RunRequest:
     progress: Progress = silent
     columns: ColumnMap = BUREAU
     totals: Path | None = None
-    estimator: Literal["topdown", "full-information"] = "topdown"
+    estimator: Literal["topdown", "full-information", "posterior"] = "topdown"
     spine: Path | None = None
     resume: bool = False
     noisy_measurements: Path | None = None

@@ -66,6 +66,8 @@ class CountedRelease:
             return "topdown"
         if told == "full-information":
             return "full-information"
+        if told == "posterior":
+            return "posterior"
         raise OutputError(f"{self.release.folder}: the manifest does not tell the estimator")
 
     def facilities(self) -> Ints | None:
@@ -76,9 +78,9 @@ class CountedRelease:
         OutputError
             If it does, and the release does not hold them.
         """
-        if not self.configuration.group_quarters:
-            return None
         name = f"{_SPINE}/{FACILITIES}"
+        if not self.configuration.group_quarters and name not in self.release.files.values():
+            return None
         if name not in self.release.files.values():
             raise OutputError(
                 f"{self.release.folder} has no {name}, which bounds its counts; it was made before releases held it. "

@@ -25,6 +25,7 @@ from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number
+from yupana.privacy.entropy import SystemEntropy
 from yupana.products.codebook import data_package
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
@@ -41,7 +42,7 @@ from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
 from yupana.topdown.descend import Descent
 from yupana.topdown.draws import KeepsNothing
-from yupana.topdown.estimate import estimate_counts, failsafe_told, informed
+from yupana.topdown.estimate import coins_for, estimate_counts, failsafe_told, informed
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method
 from yupana.topdown.nmf.finding import FoundFiles, find_files
@@ -79,7 +80,7 @@ class MeasurementRequest:
         What areas are called (`read_names`).
     totals : Path or None
         Exact totals of states.
-    estimator : "topdown" or "full-information"
+    estimator : "topdown", "full-information" or "posterior"
     confidence : Fraction or None
     margins : "exact" or "bureau"
         Of the margins of error, for the plan; the product's confidence if it is None.
@@ -142,7 +143,8 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         measured = read_measurements(files, config, request.estimator, totals, clock, progress)
         stored = StoredMeasurements(measured.spent, measured.draws)
         evidence = informed(measured.premises, stored, request.estimator, clock)
-        descent = estimate_counts(measured.premises, evidence, KeepsNothing(), clock, progress)
+        coins = coins_for(request.estimator, SystemEntropy())
+        descent = estimate_counts(measured.premises, evidence, KeepsNothing(), clock, progress, coins)
         clock.start("writing the release")
         spine, counts, moved = tabulated(measured.premises.spine, descent.counts[-1])
         published, told = _published(request, spine)

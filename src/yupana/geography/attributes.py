@@ -81,6 +81,11 @@ def read_facilities(path: Path, blocks: Ints) -> Ints:
     return found
 
 
+def listed_blocks(path: Path, blocks: Ints) -> Ints:
+    """The blocks that a table of attributes lists; see `read_facilities`."""
+    return np.asarray(blocks[_read_rows(path, blocks)[0]], dtype=np.int64)
+
+
 def attributes_of(facilities: Ints) -> Attributes:
     """What a spine needs to know of facilities, of shape (blocks, 8)."""
     stands = facilities > 0

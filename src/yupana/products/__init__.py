@@ -119,7 +119,7 @@ _LISTINGS: Final = {
         ),
         "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
         "",
-        ("topdown", "full-information"),
+        ("topdown", "full-information", "posterior"),
         frozenset(
             {
                 "spine",

@@ -9,12 +9,17 @@ import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
 from yupana.topdown.answers import exact_answers
+from yupana.topdown.divide import Siblings, Terms
 from yupana.topdown.families import SiblingBatch, ask
 from yupana.topdown.node.arranged import arrange_node, shut_and_binding
 from yupana.topdown.node.kernels import Conditions, Squares
 from yupana.topdown.node.problem import Node
 from yupana.topdown.node.settle import settle
 from yupana.topdown.node.solve import advance, begin, solve
+from yupana.topdown.posterior.draw import draw
+from yupana.topdown.posterior.kernels import wander
+from yupana.topdown.posterior.prior import Prior, flat
+from yupana.topdown.posterior.siblings import Places, classes, pose
 from yupana.topdown.rounding.rounding import Rounding, round_counts
 from yupana.topdown.tree.kernels import reflect
 
@@ -65,6 +70,22 @@ def compile_rounding() -> None:
     """Round a parent of three persons."""
     estimate = np.array([[1.2, 0.3], [0.8, 0.7]])
     round_counts(estimate, Rounding(np.array([2, 1]), ((np.arange(2, dtype=np.int32), None),)))
+
+
+def compile_chain(announce: Callable[[str], None]) -> None:
+    """Draw two people of two children once, so that the loops of the posterior are compiled.
+
+    Parameters
+    ----------
+    announce : callable
+        Called with what is about to be done, where something must be compiled.
+    """
+    labels = np.zeros(1, dtype=np.int32)
+    terms = Terms((labels,), (np.ones((2, 1)),), np.ones((2, 1)), ())
+    family = Siblings(np.array([2]), 2, ((None,),), None, None, None, None, ())
+    posed = pose(family, terms, (0,), labels, Places(None, None))
+    with on_compiling(lambda: announce(ONCE if is_kept(wander) else EACH_TIME)):
+        draw(posed, Prior(flat(classes(1)), 1.0, 1.0), np.array([[1], [1]]), (0, 1), (0,), learning=False)
 
 
 class _Beside:

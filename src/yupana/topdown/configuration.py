@@ -39,7 +39,7 @@ class Passes:
 OF_AREAS: Final = "areas"
 """The kind of a spine that a configuration gives as a table of units and parents."""
 
-Estimator = Literal["topdown", "full-information"]
+Estimator = Literal["topdown", "full-information", "posterior"]
 
 Shared = tuple[Query, Fraction]
 """A query with its share of the budget of a geolevel."""

@@ -17,6 +17,7 @@ from yupana.topdown.divide import Divided, Siblings, Terms, divide, divide_fails
 from yupana.topdown.families import SiblingBatch
 from yupana.topdown.feasible import impossible
 from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.posterior.found import BlockPosterior
 from yupana.topdown.queries import Query
 
 _VALUES_AT_ONCE: Final = 1 << 21
@@ -110,11 +111,14 @@ class Descent:
         Parents that needed the failsafe, by the geolevel of their children; see `Piece`.
     solvers : mapping of geolevel to mapping of str to int
         How many estimation passes were solved by what.
+    posterior : BlockPosterior or None
+        What the counts of the last geolevel were made of, if they are posterior means.
     """
 
     counts: tuple[Histogram, ...]
     failsafe: Mapping[str, tuple[tuple[int, int], ...]]
     solvers: Mapping[str, Mapping[str, int]]
+    posterior: BlockPosterior | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.errors import InputError
 from yupana.geography.spine import Spine
+from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch
 from yupana.topdown.budget import Spending
-from yupana.topdown.compile import compile_kernels
+from yupana.topdown.compile import compile_chain, compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
 from yupana.topdown.descend import Descent, Evidence, Keeper, Rules, descend
@@ -22,10 +23,12 @@ from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.invariants import Known
 from yupana.topdown.node.infeasible import InfeasibleNode
 from yupana.topdown.on_demand import MeasuredOnDemand, MeasuresAsked
+from yupana.topdown.posterior.estimate import estimate_posterior
+from yupana.topdown.posterior.found import PublicLists
 from yupana.topdown.root import estimate_root, root_families
 from yupana.topdown.stored import MeasuresInFull, StoredMeasurements
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.full_information import full_information
+from yupana.topdown.tree.full_information import FullInformation, full_information
 
 
 class MeasuresTree(MeasuresAsked, MeasuresInFull, Protocol):
@@ -46,12 +49,15 @@ class Premises:
         Of each geolevel, the bounds that group quarters set.
     known : mapping of int to Known
         By geolevel, the totals that are kept exactly.
+    facilities : ndarray of int64, shape (blocks, 8), or None
+        Housing units and facilities by major type, where they are listed.
     """
 
     configuration: Configuration
     spine: Spine
     limits: tuple[Limits, ...] | None
     known: Mapping[int, Known]
+    facilities: Ints | None = None
 
     def rules(self) -> list[Rules]:
         """What the counts of each geolevel must satisfy."""
@@ -85,7 +91,7 @@ def premises_of(
         joint = {level: one.joint for level, one in known.items()}
         bounded = facilities[:, : configuration.schema.shape[0]]
         limits = limits_by_level(spine.tree, facility_limits(bounded), totals, joint)
-    return Premises(configuration, spine, limits, known)
+    return Premises(configuration, spine, limits, known, facilities)
 
 
 def measured(
@@ -106,7 +112,7 @@ def measured(
     door : MeasuresTree
     keeper : KeepsDraws
         Keeps what is drawn.
-    estimator : "topdown" or "full-information"
+    estimator : "topdown", "full-information" or "posterior"
     clock : Stopwatch
     progress : callable
     in_full : bool
@@ -131,14 +137,30 @@ def informed(premises: Premises, stored: StoredMeasurements, estimator: Estimato
 
 
 def estimate_counts(
-    premises: Premises, evidence: Evidence, keeper: Keeper, clock: Stopwatch, progress: Progress
+    premises: Premises,
+    evidence: Evidence,
+    keeper: Keeper,
+    clock: Stopwatch,
+    progress: Progress,
+    coins: Entropy | None = None,
 ) -> Descent:
     """Estimate all geounits, from the root down; what the keeper holds is taken from there.
+
+    Parameters
+    ----------
+    premises : Premises
+    evidence : Evidence
+    keeper : Keeper
+    clock : Stopwatch
+    progress : callable
+    coins : Entropy or None
+        For the estimator "posterior" (`coins_for`): with them the last geolevel is drawn from its posterior, given full
+        information. Nothing else is made of them.
 
     Raises
     ------
     InputError
-        If the constraints leave no counts for the root.
+        If the constraints leave no counts for the root; if the posterior cannot be trusted.
     """
     compile_kernels(clock.start)
     clock.start("estimating")
@@ -155,7 +177,29 @@ def estimate_counts(
                 "the constraints contradict the invariants at the root; correct group_quarters.csv"
             ) from None
         keeper.save(0, 0, root)
-    return descend(premises.spine.tree, root, rules, possible, evidence, keeper, os.cpu_count() or 1, progress)
+    workers = os.cpu_count() or 1
+    found = descend(premises.spine.tree, root, rules, possible, evidence, keeper, workers, progress)
+    if coins is None or len(rules) == 1 or not isinstance(evidence, FullInformation):
+        return found
+    compile_chain(clock.start)
+    clock.start("the posterior of the last geolevel")
+    seed, lists = int.from_bytes(coins.take(16)), _public_lists(premises)
+    counts, posterior = estimate_posterior(
+        premises.spine.tree, rules[-1], possible, evidence, found.counts, lists, seed, workers, progress
+    )
+    return replace(found, counts=(*found.counts[:-1], counts), posterior=posterior)
+
+
+def coins_for(estimator: Estimator, entropy: Entropy) -> Entropy | None:
+    """What an estimator throws itself, a branch of a run's own entropy; None of those that throw nothing."""
+    return entropy.branch("posterior") if estimator == "posterior" else None
+
+
+def _public_lists(premises: Premises) -> PublicLists:
+    if premises.facilities is None:
+        return PublicLists(None, None)
+    bounded = None if premises.limits is None else premises.facilities[:, 1 : premises.configuration.schema.shape[0]]
+    return PublicLists(premises.facilities[:, 0], bounded)
 
 
 def _root_family(configuration: Configuration, rules: Rules, live: NDArray[np.int32]) -> Siblings:

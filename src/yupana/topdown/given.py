@@ -48,7 +48,7 @@ def check_given(configuration: Configuration, spine: Spine, blocks: Ints, estima
     spine : Spine
     blocks : ndarray of int64, shape (blocks,)
         Those of the run, in order.
-    estimator : "topdown" or "full-information"
+    estimator : "topdown", "full-information" or "posterior"
     folder : Path
         For the message.
 
@@ -58,7 +58,7 @@ def check_given(configuration: Configuration, spine: Spine, blocks: Ints, estima
         Naming all faults.
     """
     faults = [*_blocks(configuration, spine, blocks), *_shares(configuration, spine)]
-    if estimator == "full-information":
+    if estimator != "topdown":
         faults += _bypassed(configuration, spine)
     if faults:
         raise ConfigError("\n".join([f"--spine {folder}: the run cannot be made on it:", *(f"  {f}" for f in faults)]))

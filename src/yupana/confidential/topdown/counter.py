@@ -300,6 +300,8 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         if measured.estimated is not None:
             descent = measured.estimated.descent
             others |= {"failsafe": failsafe_told(world.spine, descent), "solvers": descent.solvers}
+            if descent.posterior is not None:
+                others["posterior"] = descent.posterior.told()
         log = {
             "records": int(world.counts.histogram.counts.sum()),
             "inputs": checksums(records.data, world, request),
@@ -373,8 +375,8 @@ def _write_counts(
         f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
         f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
     }
-    if records.config.group_quarters and world.facilities is not None:
-        # What bounds the counts; without it nobody could make replicates of the release.
+    if (records.config.group_quarters or request.estimator == "posterior") and world.facilities is not None:
+        # What the counts were made of beside measurements; without it nobody could make replicates of the release.
         path = f"{SPINE}/{FACILITIES}"
         rows[path] = write_facilities(folder / path, world.spine.blocks, world.facilities)
     return rows | write_outputs(

@@ -14,8 +14,9 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Descent, Evidence
 from yupana.topdown.door import Door
 from yupana.topdown.draws import KeepsDraws
-from yupana.topdown.estimate import Premises, estimate_counts, measured, premises_of
+from yupana.topdown.estimate import Premises, coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.invariants import known_totals
+from yupana.topdown.posterior.fitness import check_posterior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +74,9 @@ def estimate(
     evidence = measured(
         premises, door, keeper, request.estimator, clock, request.progress, in_full=in_full or bool(request.layouts)
     )
-    return Estimated(premises, evidence, estimate_counts(premises, evidence, keeper, clock, request.progress))
+    coins = coins_for(request.estimator, request.entropy)
+    descent = estimate_counts(premises, evidence, keeper, clock, request.progress, coins)
+    return Estimated(premises, evidence, descent)
 
 
 def check_run(configuration: Configuration, world: World, request: RunRequest) -> None:
@@ -82,10 +85,12 @@ def check_run(configuration: Configuration, world: World, request: RunRequest) -
     Raises
     ------
     ConfigError
-        If the configuration does not go with the spine.
+        If the configuration does not go with the spine, or with the estimator.
     """
     _check_noiseless(configuration, world.spine)
     _check_root(configuration, world.spine, request)
+    if request.estimator == "posterior":
+        check_posterior(configuration)
 
 
 def _check_noiseless(configuration: Configuration, spine: Spine) -> None:

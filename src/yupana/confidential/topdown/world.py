@@ -19,7 +19,7 @@ from yupana.confidential.tabulate.histograms import (
 from yupana.confidential.topdown.records import read_described_counts
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
-from yupana.geography.attributes import FACILITIES, attributes_of, read_facilities
+from yupana.geography.attributes import FACILITIES, attributes_of, listed_blocks, read_facilities
 from yupana.geography.blocks import Reference
 from yupana.geography.build import make, remarks_on
 from yupana.geography.given import read_given
@@ -118,7 +118,10 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
     if wrong := check_spine(spine, counted.block):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
     kept = kept_areas(configuration, spine)
-    facilities = None if facilities is None else facilities[np.searchsorted(counted.block, spine.blocks)]
+    if facilities is not None:
+        facilities = facilities[np.searchsorted(counted.block, spine.blocks)]
+        if request.estimator == "posterior":
+            _require_listed(data / FACILITIES, reference, spine)
     clock.start("reading and checking the records")
     counts = read_block_counts(
         data, configuration.schema, spine.blocks, facilities, memory=request.memory, columns=request.columns
@@ -217,6 +220,23 @@ def _require_root(spine: Spine, reference: Reference) -> None:
         raise ConfigError(
             "[shares]: all blocks lie in Puerto Rico (72), which is part of no nation's total, so that US would only "
             "count the State again; begin with State, as pl94-2020-pr does"
+        )
+
+
+def _require_listed(listed: Path, reference: Reference, spine: Spine) -> None:
+    """Refuse housing units of some blocks only, where the estimator reads them.
+
+    Raises
+    ------
+    InputError
+    """
+    missing = np.setdiff1d(spine.blocks, listed_blocks(listed, reference.block))
+    if len(missing):
+        raise InputError(
+            f"{listed}: block {missing[0]:016d} is not listed"
+            + (f", nor are {len(missing) - 1:,} more" if len(missing) > 1 else "")
+            + "; --estimator posterior reads the housing units of every block. List it, with 0 if it has none, or "
+            "take the file away to estimate without them"
         )
 
 

@@ -15,7 +15,7 @@ from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.disk import sum_to_levels
 from yupana.topdown.door import Door
 from yupana.topdown.draws import unkept
-from yupana.topdown.estimate import estimate_counts, measured, premises_of
+from yupana.topdown.estimate import coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import kept_areas, known_totals
 
@@ -29,8 +29,9 @@ class ReleasedCounts:
     configuration : Configuration
     spine : Spine
     facilities : ndarray of int64, shape (blocks, 8), or None
-        Housing units and facilities by major type, in the order of the spine, where the configuration bounds them.
-    estimator : "topdown" or "full-information"
+        Housing units and facilities by major type, in the order of the spine, where the configuration bounds them or
+        the estimator reads them.
+    estimator : "topdown", "full-information" or "posterior"
     counts : Histogram
         Published counts of the blocks, in the order of the spine.
     """
@@ -73,5 +74,7 @@ def replicates(
         door = Door(levels, spending, entropy.branch(f"replicate {replicate}"))
         keeper = unkept(published.estimator)
         evidence = measured(premises, door, keeper, published.estimator, clock, silent, in_full=False)
-        yield estimate_counts(premises, evidence, keeper, clock, silent).counts[-1]
+        coins = coins_for(published.estimator, entropy.branch(f"replicate {replicate}"))
+        found = estimate_counts(premises, evidence, keeper, clock, silent, coins)
+        yield found.counts[-1]
         progress("replicates", replicate + 1, number)

@@ -87,7 +87,7 @@ def read_measurements(
     config : Configuration
         Schema, recodes, and of every geolevel its queries and the order of its passes. Constraints and totals are those
         of the files.
-    estimator : "topdown" or "full-information"
+    estimator : "topdown", "full-information" or "posterior"
     states : mapping of int to int, or None
         Totals of states that are exact.
     clock : Stopwatch

@@ -4,25 +4,26 @@ Nothing is read but noisy answers, public lists, counts that were made of these,
 post-processing (docs/topdown-privacy.md). The model and its measured errors are told in docs/topdown-posterior.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
-from yupana.topdown.descend import Batch, DividedLevel, batches_of, joined, prepare, prepare_level, siblings_of
+from yupana.geography.tree import Tree
+from yupana.topdown.descend import Batch, DividedLevel, Rules, batches_of, joined, prepare, prepare_level, siblings_of
 from yupana.topdown.divide import rounding_of
-from yupana.topdown.estimate import Premises
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Draws, Sweeps, draw
+from yupana.topdown.posterior.found import BlockPosterior, PublicLists
 from yupana.topdown.posterior.moments import Restricted, concentrations, moments, restricted
 from yupana.topdown.posterior.prior import Prior, flat, smoothed
-from yupana.topdown.posterior.siblings import Places, Posed, classes, pose
+from yupana.topdown.posterior.siblings import Posed, classes, pose
 from yupana.topdown.rounding.rounding import round_counts
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, TreeFamilies
@@ -44,63 +45,6 @@ _FOR_FIT: Final = 300
 
 _NEGLIGIBLE: Final = 0.02
 """A query that has less of the information on every part of a histogram than this is left out of the moves."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PublicLists:
-    """What is known of every block beside what was measured.
-
-    Attributes
-    ----------
-    units : ndarray of int64, shape (blocks,), or None
-        Housing units, where they are used.
-    facilities : ndarray of int64, shape (blocks, types), or None
-        Group-quarters facilities by type, where the schema bounds people by them.
-    """
-
-    units: Ints | None
-    facilities: Ints | None
-
-    def of(self, first: int, last: int) -> Places:
-        """Of the blocks from ``first`` up to ``last``."""
-        return Places(*(None if of is None else of[first:last] for of in (self.units, self.facilities)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PosteriorCounts:
-    """What was made of the blocks.
-
-    Attributes
-    ----------
-    counts : Histogram
-    mean, spread : ndarray of float64, shape (blocks,)
-        Posterior mean and standard deviation of the total of each block.
-    prior : Prior
-        As learned.
-    chains : Chains
-    fit : PriorFit
-    seed : int
-        Of all draws. It is no secret: with it the estimate can be made again from the measurements.
-    """
-
-    counts: Histogram
-    mean: Floats
-    spread: Floats
-    prior: Prior
-    chains: Chains
-    fit: PriorFit
-    seed: int
-
-    def told(self) -> dict[str, Any]:
-        """For a manifest."""
-        return {
-            "concentration_between": round(self.prior.between, 2),
-            "concentration_within": round(self.prior.within, 2),
-            "chains": self.chains.told(),
-            "fit": self.fit.told(),
-            "sweeps": list(_SWEEPS),
-            "seed": str(self.seed),
-        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +74,7 @@ class _BlocksAsked:
 class _Pieces:
     """Consecutive parents."""
 
-    question: _BlocksAsked
+    blocks: _BlocksAsked
     batch: Batch
     gathered: TreeFamilies
     used: tuple[int, ...]
@@ -144,13 +88,13 @@ class _Pieces:
 
     def pose(self, position: int) -> "_Parent":
         """One of the parents."""
-        question, families = self.question, self.batch.families
+        blocks, families = self.blocks, self.batch.families
         live = families.live[families.starts[position] : families.starts[position + 1]]
         first, last = families.children[position : position + 2].tolist()
         family = siblings_of(self.batch, position)
         terms = self.gathered.passes(position)[-1]()
-        posed = pose(family, terms, self.used, question.groups[live], question.lists.of(first, last))
-        start = np.ascontiguousarray(question.start.dense(first, last, question.cells)[:, live])
+        posed = pose(family, terms, self.used, blocks.groups[live], blocks.lists.of(first, last))
+        start = np.ascontiguousarray(blocks.start.dense(first, last, blocks.cells)[:, live])
         return _Parent(self.batch.first + position, first, live, posed, start, partial(restricted, terms))
 
 
@@ -167,21 +111,26 @@ class _Parent:
 
 
 def estimate_posterior(
-    premises: Premises,
+    tree: Tree,
+    rules: Rules,
+    possible: NDArray[np.bool_],
     evidence: FullInformation,
-    counts: tuple[Histogram, ...],
+    counts: Sequence[Histogram],
     lists: PublicLists,
     seed: int,
     workers: int,
     progress: Callable[[str, int, int], None],
-) -> PosteriorCounts:
-    """Estimate the blocks of every parent given the parent's counts.
+) -> tuple[Histogram, BlockPosterior]:
+    """Estimate the units of the last geolevel, of every parent given the parent's counts.
 
     Parameters
     ----------
-    premises : Premises
+    tree : Tree
+    rules : Rules
+        Of the last geolevel.
+    possible : ndarray of bool, shape (cells,)
     evidence : FullInformation
-    counts : tuple of Histogram
+    counts : sequence of Histogram
         Of every geolevel, by full information; those of the last are where the chains begin.
     lists : PublicLists
     seed : int
@@ -193,26 +142,18 @@ def estimate_posterior(
     Raises
     ------
     InputError
-        If the chains have not settled, or the prior and the data contradict each other.
+        If the chains have not settled, or the data contradict the prior.
     """
-    question = _question(premises, evidence, counts, lists, seed)
-    with ThreadPoolExecutor(workers) as pool:
-        prior, fit = _learn(question, pool, progress)
-        fit.check()
-        return _estimate(question, prior, fit, pool, progress)
-
-
-def _question(
-    premises: Premises, evidence: FullInformation, counts: tuple[Histogram, ...], lists: PublicLists, seed: int
-) -> _BlocksAsked:
-    tree = premises.spine.tree
     number = len(tree.names) - 1
-    level = prepare_level(tree, number, premises.rules()[number], ~premises.configuration.impossible())
+    level = prepare_level(tree, number, rules, possible)
     asked = [labels for queries in level.rounding for labels in queries if labels is not None]
-    cells = premises.configuration.schema.cells
-    finest = max(asked, key=lambda labels: int(labels.max(initial=0)), default=np.zeros(cells, dtype=np.int32))
-    kinds = 1 if level.rules.limits is None else level.rules.limits.lower.shape[1]
-    return _BlocksAsked(number, level, finest, counts[-2], counts[-1], evidence, lists, cells, kinds, seed)
+    finest = max(asked, key=lambda labels: int(labels.max(initial=0)), default=np.zeros(len(possible), dtype=np.int32))
+    kinds = 1 if rules.limits is None else rules.limits.lower.shape[1]
+    blocks = _BlocksAsked(number, level, finest, counts[-2], counts[-1], evidence, lists, len(possible), kinds, seed)
+    with ThreadPoolExecutor(workers) as pool:
+        prior, fit = _learn(blocks, pool, progress)
+        fit.check()
+        return _estimate(blocks, prior, fit, pool, progress)
 
 
 def used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
@@ -234,14 +175,14 @@ def used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
     return tuple(used)
 
 
-def _learn(question: _BlocksAsked, pool: Executor, progress: Callable[[str, int, int], None]) -> tuple[Prior, PriorFit]:
+def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, int], None]) -> tuple[Prior, PriorFit]:
     """Learn the prior: concentrations by moments of many parents, densities in rounds of sweeps over some of them."""
-    number = question.above.units
+    number = blocks.above.units
     every = max(1, number // _FOR_MOMENTS)
     some = every * int(np.clip(number // (every * _FOR_DENSITIES), 1, 6))
     sums = np.zeros((2, 3))
     chosen: list[_Parent] = []
-    for pieces in question.batches():
+    for pieces in blocks.batches():
         first = pieces.batch.first
         positions = [at for at in range(pieces.batch.parents.units) if (first + at) % every == 0 and pieces.free(at)]
         for parent, told in pool.map(partial(_moments_of, pieces), positions):
@@ -250,14 +191,14 @@ def _learn(question: _BlocksAsked, pool: Executor, progress: Callable[[str, int,
                 chosen.append(parent)
         progress("learning the prior", first + pieces.batch.parents.units, number)
     between, within = concentrations(sums)
-    prior = Prior(flat(classes(question.kinds)), between, within)
+    prior = Prior(flat(classes(blocks.kinds)), between, within)
     starts = [parent.start for parent in chosen]
     found: list[Draws] = []
     for stage, sweeps in enumerate(_ROUNDS):
         held = np.zeros(prior.density.shape)
         tasks = zip(chosen, starts, strict=True)
         found = []
-        for draws in pool.map(partial(_draw_to_learn, question.seed, stage, prior, sweeps), tasks):
+        for draws in pool.map(partial(_draw_to_learn, blocks.seed, stage, prior, sweeps), tasks):
             held += draws.held / sweeps[1]
             found.append(draws)
         starts = [draws.last for draws in found]
@@ -290,13 +231,13 @@ class _Done:
 
 
 def _estimate(
-    question: _BlocksAsked, prior: Prior, fit: PriorFit, pool: Executor, progress: Callable[[str, int, int], None]
-) -> PosteriorCounts:
+    blocks: _BlocksAsked, prior: Prior, fit: PriorFit, pool: Executor, progress: Callable[[str, int, int], None]
+) -> tuple[Histogram, BlockPosterior]:
     found: list[Histogram] = []
     chains = Chains()
-    mean = question.start.totals().astype(np.float64)
+    mean = blocks.start.totals().astype(np.float64)
     spread = np.zeros(len(mean))
-    for pieces in question.batches():
+    for pieces in blocks.batches():
         families = pieces.batch.families
         done = list(pool.map(partial(_finish, pieces, prior), range(pieces.batch.parents.units)))
         for position, one in enumerate(done):
@@ -307,23 +248,22 @@ def _estimate(
                 spread[here] = one.draws.totals.std(axis=0)
         unit, cell, count = (np.concatenate([getattr(one, name) for one in done]) for name in ("unit", "cell", "count"))
         found.append(count_entries(unit, cell, count, families.last - families.first))
-        progress("posterior", pieces.batch.first + pieces.batch.parents.units, question.above.units)
+        progress("posterior", pieces.batch.first + pieces.batch.parents.units, blocks.above.units)
     chains.check()
-    return PosteriorCounts(joined(found), mean, spread, prior, chains, fit, question.seed)
+    told = BlockPosterior(mean, spread, prior, chains, fit, _SWEEPS, blocks.seed, blocks.lists.units is not None)
+    return joined(found), told
 
 
 def _finish(pieces: _Pieces, prior: Prior, position: int) -> _Done:
     """Draw and round the children of one parent; where nothing is free they are left as they are."""
-    question, families = pieces.question, pieces.batch.families
+    blocks, families = pieces.blocks, pieces.batch.families
     first = families.first
     if not pieces.free(position):
         begin, end = families.children[position : position + 2].tolist()
-        kept = question.start.part(begin, end)
+        kept = blocks.start.part(begin, end)
         return _Done(kept.owners() + (begin - first), kept.cells, kept.counts, None)
     parent = pieces.pose(position)
-    draws = draw(
-        parent.posed, prior, parent.start, _SWEEPS, (question.seed, len(_ROUNDS), parent.number), learning=False
-    )
+    draws = draw(parent.posed, prior, parent.start, _SWEEPS, (blocks.seed, len(_ROUNDS), parent.number), learning=False)
     counts = round_counts(draws.means, rounding_of(siblings_of(pieces.batch, position)))
     unit, cell = np.nonzero(counts)
     return _Done(unit + (parent.first - first), parent.live[cell], counts[unit, cell], draws)

@@ -1,0 +1,73 @@
+"""What the posterior of the blocks came to, and what it was given. Public."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from yupana.arrays import Floats, Ints
+from yupana.topdown.posterior.diagnostics import Chains, PriorFit
+from yupana.topdown.posterior.draw import Sweeps
+from yupana.topdown.posterior.prior import Prior
+from yupana.topdown.posterior.siblings import Places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicLists:
+    """What is known of every block beside what was measured.
+
+    Attributes
+    ----------
+    units : ndarray of int64, shape (blocks,), or None
+        Housing units, where they are used.
+    facilities : ndarray of int64, shape (blocks, types), or None
+        Group-quarters facilities by type, where the schema bounds people by them.
+    """
+
+    units: Ints | None
+    facilities: Ints | None
+
+    def of(self, first: int, last: int) -> Places:
+        """Of the blocks from ``first`` up to ``last``."""
+        return Places(*(None if of is None else of[first:last] for of in (self.units, self.facilities)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockPosterior:
+    """What was found of the blocks beside their counts.
+
+    Attributes
+    ----------
+    mean, spread : ndarray of float64, shape (blocks,)
+        Posterior mean and standard deviation of the total of each block; where nothing was drawn the count, and 0.
+    prior : Prior
+        As learned.
+    chains : Chains
+    fit : PriorFit
+    sweeps : tuple of (int, int)
+        How many were left out, and how many counted.
+    seed : int
+        Of all draws. It is no secret: with it the estimate can be made again from the measurements.
+    with_units : bool
+        Whether housing units were used.
+    """
+
+    mean: Floats
+    spread: Floats
+    prior: Prior
+    chains: Chains
+    fit: PriorFit
+    sweeps: Sweeps
+    seed: int
+    with_units: bool
+
+    def told(self) -> dict[str, Any]:
+        """For a manifest."""
+        return {
+            "housing_units": self.with_units,
+            "concentration_between": round(self.prior.between, 2),
+            "concentration_within": round(self.prior.within, 2),
+            "sweeps_left_out": self.sweeps[0],
+            "sweeps": self.sweeps[1],
+            "seed": str(self.seed),
+            "chains": self.chains.told(),
+            "fit": self.fit.told(),
+        }
