@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
-from yupana.files.database import quoted
 from yupana.geography.spine import Spine
 from yupana.geography.tree import Tree
 from yupana.release.lines import Texts
@@ -54,11 +53,10 @@ def read_held(rows: LevelRows, schema: Schema) -> HeldAt:
     """
     geocodes = rows.geocodes()
     list_units(rows.database, geocodes)
-    rows.check_lengths()
+    read = _values(rows, len(geocodes))
     found: dict[str, Ints] = {}
     zeros: set[tuple[int | None, ...]] = set()
-    for kind in rows.kinds:
-        values = _values(rows, kind, len(geocodes))
+    for kind, values in zip(rows.kinds, read, strict=True):
         zero = zero_of(kind, schema)
         if zero is not None and not values.any():
             zeros.add(zero)
@@ -91,23 +89,21 @@ def _role(kind: RowKind, schema: Schema) -> str | None:
     return kind.sign if rest and kept and kind.sign in {">=", "<="} else None
 
 
-def _values(rows: LevelRows, kind: RowKind, units: int) -> Ints:
-    """The numbers of a constraint, of shape (units, size)."""
-    chosen = f"FROM {rows.relation} WHERE name = {quoted(kind.name)}"
-    number, different = rows.database.execute(f"SELECT count(*), count(DISTINCT geocode) {chosen}").fetchall()[0]
-    if number > different:
-        raise InputError(f"{rows.place}: {kind.name} is there twice of {number - different:,} geounits")
-    if different < units:
-        raise InputError(
-            f"{rows.place}: {kind.name} is missing of {units - different:,} of {units:,} geounits that have others"
-        )
-    found = rows.database.execute(
-        "SELECT unit, unnest(value) AS number, generate_subscripts(value, 1) - 1 AS place FROM "
-        f"(SELECT units.place AS unit, value FROM (SELECT geocode, value {chosen}) r "
-        "JOIN units ON units.geocode = r.geocode)"
-    ).fetchnumpy()
-    values = np.zeros((units, prod(kind.shape)), dtype=np.int64)
-    values[found["unit"], found["place"]] = found["number"]
+def _values(rows: LevelRows, units: int) -> list[Ints]:
+    """The numbers of all constraints, each of shape (units, size)."""
+    names, sizes = [kind.name for kind in rows.kinds], [prod(kind.shape) for kind in rows.kinds]
+    values = [np.zeros((units, size), dtype=np.int64) for size in sizes]
+    times = np.zeros((len(names), units), dtype=np.int64)
+    for q, unit, numbers in rows.answers(names, sizes):
+        values[q][unit] = numbers
+        times[q] += np.bincount(unit, minlength=units)
+    for name, of in zip(names, times, strict=True):
+        if (of > 1).any():
+            raise InputError(f"{rows.place}: {name} is there twice of {int((of > 1).sum()):,} geounits")
+        if (of < 1).any():
+            raise InputError(
+                f"{rows.place}: {name} is missing of {int((of < 1).sum()):,} of {units:,} geounits that have others"
+            )
     return values
 
 

@@ -15,7 +15,7 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.draws import Drawn, KeepsNothing, Shape
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.nmf.meaning import named_as, query_of
-from yupana.topdown.nmf.rows import LevelRows
+from yupana.topdown.nmf.rows import LevelRows, list_kinds
 from yupana.topdown.queries import Factor, Query
 
 
@@ -129,18 +129,9 @@ def _fill(rows: LevelRows, names: Sequence[str], variances: Floats) -> None:
     variances[unit, kind] = variance
 
 
-def list_kinds(rows: LevelRows, names: Sequence[str]) -> None:
-    """Make the table "kinds" of names of rows and their places."""
-    rows.database.register("listed", {"name": np.array(names, dtype=object), "place": np.arange(len(names))})
-    rows.database.execute("CREATE OR REPLACE TABLE kinds AS SELECT * FROM listed")
-    rows.database.unregister("listed")
-
-
 def _code(rows: LevelRows, odd: Flags) -> str:
     """The geocode of the first of some units."""
-    place = int(np.flatnonzero(odd)[0])
-    ((code,),) = rows.database.execute(f"SELECT geocode FROM units WHERE place = {place}").fetchall()
-    return f"geocode {code}"
+    return rows.code(int(np.flatnonzero(odd)[0]))
 
 
 class FileDraws(KeepsNothing):
@@ -171,24 +162,14 @@ class FileDraws(KeepsNothing):
         self._offsets.append(offsets)
         if rows is None or not level.queries:
             return
-        list_kinds(rows, level.names)
         done = 0
-        for unit, kind, answers in rows.answers():
-            for q in np.unique(kind).tolist():
-                here = kind == q
-                size = level.queries[q].size
-                flat = np.concatenate(answers[here])
-                lengths = np.fromiter(map(len, answers[here]), dtype=np.int64, count=int(here.sum()))
-                if (lengths != size).any() or np.ma.isMaskedArray(flat):
-                    odd = int(unit[here][int(np.argmax(lengths != size))])
-                    raise InputError(
-                        f"{rows.place}: {_code(rows, np.arange(len(values)) == odd)} has {level.names[q]} with "
-                        f"{int(lengths[lengths != size][0]) if (lengths != size).any() else 'missing'} numbers, and "
-                        f"its query_shape says {size:,}"
-                    )
-                if flat.max(initial=0) >= 1 << 31 or flat.min(initial=0) < -(1 << 31):
-                    raise InputError(f"{rows.place}: {level.names[q]} holds a number that is no count of people")
-                values[unit[here], offsets[q] : offsets[q + 1]] = flat.reshape(-1, size)
+        for q, unit, numbers in rows.answers(level.names, [query.size for query in level.queries]):
+            if numbers.dtype.itemsize > values.itemsize and _is_wide(numbers):
+                raise InputError(f"{rows.place}: {level.names[q]} holds a number that is no count of people")
+            # Rows mostly lie in the order of the tree.
+            in_order = len(unit) > 0 and bool((np.diff(unit) == 1).all())
+            where = slice(int(unit[0]), int(unit[-1]) + 1) if in_order else unit
+            values[where, offsets[q] : offsets[q + 1]] = numbers
             done += len(unit)
             tell(done, int(level.measured.sum()) * len(level.queries))
 
@@ -217,6 +198,11 @@ def summed_level(level: ReadLevel) -> ReadLevel:
 def unmeasured_level() -> ReadLevel:
     """A geolevel of one unit of which nothing was measured."""
     return ReadLevel((), (), np.zeros((1, 0)))
+
+
+def _is_wide(numbers: NDArray[np.integer]) -> bool:
+    """Whether some number does not fit into 32 bits."""
+    return bool(numbers.max(initial=0) >= 1 << 31 or numbers.min(initial=0) < -(1 << 31))
 
 
 def _scratch(units: int, width: int) -> NDArray[np.int32]:

@@ -1,8 +1,7 @@
 """The rows of noisy measurement files: one relation for each geolevel and kind. Public."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Final
 
@@ -72,40 +71,75 @@ class LevelRows:
         found = self.database.execute(f"SELECT DISTINCT geocode FROM {self.relation} ORDER BY 1").fetchnumpy()
         return np.array([text.encode() for text in found["geocode"]] or [b""][:0], dtype=np.bytes_)
 
-    def check_lengths(self) -> None:
-        """Refuse rows whose numbers are not as many as their shape says, or are missing.
-
-        Raises
-        ------
-        InputError
-        """
-        for kind in self.kinds:
-            row = self.database.execute(
-                f"SELECT geocode, len(value) FROM {self.relation} WHERE name = {quoted(kind.name)} AND "
-                f"(len(value) <> {prod(kind.shape)} OR list_count(value) <> len(value)) LIMIT 1"
-            ).fetchone()
-            if row is not None:
-                raise InputError(
-                    f"{self.place}, geocode {row[0]}: {kind.name} has {row[1]:,} numbers, some of them missing or more "
-                    f"or fewer than its query_shape {list(kind.shape)} says, {prod(kind.shape):,}"
-                )
-
-    def answers(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.object_]]]:
+    def stretches(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.object_]]]:
         """The rows, in stretches of at least a row group: the place of their geounit, of their kind, their numbers.
 
-        Geounits are those of the table "units" of the database, kinds those of the table "kinds".
+        Geounits are those of the table "units" of the database, kinds those of the table "kinds"; -1 for others.
         """
         for files in self.parts.values():
             for path in files:
                 for first, last in self._stretches(path):
-                    found = self.database.execute(
-                        "SELECT units.place AS unit, kinds.place AS kind, rows.value AS value FROM ("
-                        "SELECT geocode, query_name, value FROM "
-                        f"read_parquet({source_of(path)}, hive_partitioning = false, file_row_number = true) "
-                        f"WHERE file_row_number BETWEEN {first} AND {last}) rows "
-                        "JOIN units ON units.geocode = rows.geocode JOIN kinds ON kinds.name = rows.query_name"
+                    rows = (
+                        f"FROM read_parquet({source_of(path)}, hive_partitioning = false, file_row_number = true) "
+                        f"WHERE file_row_number BETWEEN {first} AND {last}"
+                    )
+                    # Numbers are not joined, which would copy them; a scan keeps the order of its file.
+                    places = self.database.execute(
+                        "SELECT coalesce(units.place, -1) AS unit, coalesce(kinds.place, -1) AS kind "
+                        f"FROM (SELECT geocode, query_name, file_row_number {rows}) rows "
+                        "LEFT JOIN units ON units.geocode = rows.geocode LEFT JOIN kinds ON kinds.name = query_name "
+                        "ORDER BY file_row_number"
                     ).fetchnumpy()
-                    yield found["unit"], found["kind"], found["value"]
+                    found = self.database.execute(f"SELECT value {rows}").fetchnumpy()
+                    yield places["unit"], places["kind"], found["value"]
+
+    def answers(
+        self, names: Sequence[str], sizes: Sequence[int]
+    ) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.integer]]]:
+        """The numbers of rows of some names, as `stretches` gives them, name by name.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Rows of others are left out.
+        sizes : sequence of int
+            How many numbers a row of each has.
+
+        Yields
+        ------
+        tuple
+            The place of the name, the places of geounits, and their numbers, of shape (geounits, size).
+
+        Raises
+        ------
+        InputError
+            If a row has more or fewer numbers, or some of them are missing.
+        """
+        list_kinds(self, names)
+        for unit, kind, lists in self.stretches():
+            for q in range(len(names)):
+                here = np.flatnonzero(kind == q)
+                if not len(here):
+                    continue
+                chosen = lists if len(here) == len(lists) else lists[here]
+                lengths = np.fromiter(map(len, chosen), dtype=np.int64, count=len(chosen))
+                wrong = lengths != sizes[q]
+                if not wrong.any():
+                    flat: NDArray[np.integer] = np.concatenate(list(chosen))
+                    if not np.ma.isMaskedArray(flat):
+                        yield q, unit[here], flat.reshape(len(here), sizes[q])
+                        continue
+                at = int(np.argmax(wrong)) if wrong.any() else int(np.argmax([np.ma.is_masked(of) for of in chosen]))
+                number = f"{lengths[at]:,}" if wrong.any() else "missing"
+                raise InputError(
+                    f"{self.place}: {self.code(int(unit[here[at]]))} has {names[q]} with {number} numbers, and its "
+                    f"query_shape says {sizes[q]:,}"
+                )
+
+    def code(self, unit: int) -> str:
+        """The geocode of a geounit of the table "units"."""
+        ((code,),) = self.database.execute(f"SELECT geocode FROM units WHERE place = {unit}").fetchall()
+        return f"geocode {code}"
 
     def _stretches(self, path: Path) -> Iterator[tuple[int, int]]:
         groups = self.database.execute(
@@ -159,9 +193,12 @@ def level_rows(
     )
     relation = f"({relation})"
     with unreadable(InputError(f"{place}: its files are not readable as Parquet to their end")):
-        _check_partitions(database, place, relation)
-        found = database.execute(f"SELECT DISTINCT name, sign, axes, shape FROM {relation} ORDER BY ALL").fetchall()
-    kinds = tuple(RowKind(name, sign, tuple(axes), tuple(shape)) for name, sign, axes, shape in found)
+        found = database.execute(
+            f"SELECT name, sign, axes, shape, count_if({_ODD}) FROM {relation} GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        if any(odd for *_, odd in found):
+            _refuse_odd(database, place, relation)
+    kinds = tuple(RowKind(name, sign, tuple(axes), tuple(shape)) for name, sign, axes, shape, _ in found)
     names = [one.name for one in kinds]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"{place}: rows of {twice[0]!r} differ in their axes, their query_shape or their sign")
@@ -185,14 +222,22 @@ def _check_columns(database: duckdb.DuckDBPyConnection, path: Path, kind: str, s
             raise InputError(f"{path}, column {name}: is of type {types[name]} and must be lists of whole numbers")
 
 
-def _check_partitions(database: duckdb.DuckDBPyConnection, place: str, relation: str) -> None:
-    row = database.execute(
-        f"SELECT part, geocode FROM {relation} WHERE geocode IS NULL OR name IS NULL OR shape IS NULL "
-        "OR variance IS NULL OR sign IS NULL OR list_count(axes) <> len(axes) "
-        "OR (part <> '' AND part <> left(geocode, 3)) LIMIT 1"
-    ).fetchone()
-    if row is not None:
-        rule = (
-            "a row of it lacks a value" if row[1] is None or row[0] in {"", row[1][:3]} else "lies in another partition"
-        )
-        raise InputError(f"{place}, State={row[0]}, geocode {row[1]}: {rule}")
+_ODD: Final = (
+    "geocode IS NULL OR name IS NULL OR shape IS NULL OR variance IS NULL OR sign IS NULL "
+    "OR list_count(axes) <> len(axes) OR (part <> '' AND part <> left(geocode, 3))"
+)
+"""SQL for a row that lacks a value or lies in another partition."""
+
+
+def _refuse_odd(database: duckdb.DuckDBPyConnection, place: str, relation: str) -> None:
+    ((state, code),) = database.execute(f"SELECT part, geocode FROM {relation} WHERE {_ODD} LIMIT 1").fetchall()
+    is_here = code is None or state in {"", code[:3]}
+    rule = "a row of it lacks a value" if is_here else "lies in another partition"
+    raise InputError(f"{place}, State={state}, geocode {code}: {rule}")
+
+
+def list_kinds(rows: LevelRows, names: Sequence[str]) -> None:
+    """Make the table "kinds" of names of rows and their places."""
+    rows.database.register("listed", {"name": np.array(names, dtype=object), "place": np.arange(len(names))})
+    rows.database.execute("CREATE OR REPLACE TABLE kinds AS SELECT * FROM listed")
+    rows.database.unregister("listed")
