@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from yupana.products.topdown.pl.layout import HEADER, SEGMENTS
+from yupana.geography.header import HEADER
+from yupana.products.topdown.pl.layout import SEGMENTS
 from yupana.products.topdown.pl.summary_file import SummaryFile
 from yupana.products.topdown.tables import SIZES
 

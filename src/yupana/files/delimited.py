@@ -155,6 +155,7 @@ class DelimitedFile:
         database: duckdb.DuckDBPyConnection,
         rows: str = "rows",
         places: Ints | None = None,
+        lines: Ints | None = None,
     ) -> None:
         self.path = path
         self.header = tuple(header)
@@ -162,6 +163,7 @@ class DelimitedFile:
         self._database = database
         self._rows = rows
         self._places = places
+        self._lines = lines
 
     def where(self, column: str, text: str) -> "DelimitedFile":
         """Return the rows that have a text in a column, as a file that knows their lines."""
@@ -256,6 +258,8 @@ class DelimitedFile:
     def line(self, row: int) -> int:
         """Return the line of a row; lines count from 1, rows from 0. Of Parquet it is the number of the row, from 1."""
         row = row if self._places is None else int(self._places[row])
+        if self._lines is not None:
+            return int(self._lines[row])
         if self.path.suffix == PARQUET:
             return row + 1
         with self.path.open(encoding="utf-8-sig", newline="") as file:

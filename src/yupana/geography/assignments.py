@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from yupana.errors import InputError
 from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
 from yupana.geography.block_codes import BLOCK_COLUMNS, block_codes, block_column
 from yupana.geography.blocks import Reference, read_reference
+from yupana.geography.header import begins_as_header, open_blocks
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NONE, TOLD, kind_of
 from yupana.geography.published import PublishedBlocks, published_blocks
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
@@ -93,16 +95,23 @@ def read_with_areas(
 
 def kinds_of(path: Path) -> tuple[str, ...]:
     """The kinds of areas that a file tells."""
-    with open_delimited(path, (), others=True) as file:
+    with _opened(path) as file:
         return tuple(_kinds(file).values())
+
+
+def _opened(path: Path) -> AbstractContextManager[DelimitedFile]:
+    """A table of blocks and areas, or the blocks of a geographic header."""
+    return open_blocks(path) if begins_as_header(path) else open_delimited(path, (), others=True)
 
 
 def assign(reference: Reference, paths: Iterable[Path]) -> tuple[Reference, tuple[Assignment, ...]]:
     """Add the kinds of areas that files tell to the blocks of a reference file.
 
     A file is a table with a column of blocks, of 15 or 16 digits, and a column for each kind, empty or all nines for
-    none; or a block assignment file of the Bureau, whose name says the kind. Codes of the Bureau's kinds may be those
-    within the state or county, or whole identifiers; they become whole identifiers. Codes of other kinds are any texts.
+    none; or a block assignment file of the Bureau, whose name says the kind; or a geographic header of P.L. 94-171,
+    which tells every kind that it has in the records of its blocks (`open_blocks`). Codes of the Bureau's kinds may be
+    those within the state or county, or whole identifiers; they become whole identifiers. Codes of other kinds are any
+    texts.
 
     Parameters
     ----------
@@ -155,7 +164,7 @@ def _check_known(found: Iterable[Assignment], given: Mapping[str, Labels], known
 
 
 def _read(path: Path, known: Ints, listed: str) -> list[tuple[str, Labels, Assignment]]:
-    with open_delimited(path, (), others=True) as file:
+    with _opened(path) as file:
         block = _blocks(file)
         at = positions(block, known)
         unknown = np.flatnonzero(at < 0)

@@ -8,6 +8,7 @@ from typing import Final
 
 from yupana.errors import InputError
 from yupana.files.regular import regular
+from yupana.geography.header import PLACES, is_header, records
 from yupana.geography.kinds import KINDS
 from yupana.geography.published import AREAS_FOLDER, NATION
 
@@ -16,11 +17,14 @@ NAME_COLUMNS: Final = ("kind", "code", "name", "land", "water", "latitude", "lon
 
 _REQUIRED: Final = 3
 
-_FIELDS: Final = 97
-"""Of a geographic header of P.L. 94-171, 2020."""
-
-_PLACES: Final = {"summary level": 2, "geoid": 8, "land": 84, "water": 85, "name": 87, "latitude": 92, "longitude": 93}
-"""Where a geographic header has what is read, from 0 (2020 technical documentation, geographic header record)."""
+_FIELDS: Final = {
+    "name": "NAME",
+    "land": "AREALAND",
+    "water": "AREAWATR",
+    "latitude": "INTPTLAT",
+    "longitude": "INTPTLON",
+}
+"""Where a geographic header has what is read."""
 
 _KIND_OF: Final = {kind.summary_level: name for name, kind in KINDS.items()}
 _BEFORE_CODE: Final = "US"
@@ -89,16 +93,14 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, AreaName]]:
             content = file.read()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    first = content.split(b"\n", 1)[0]
-    if first.count(b"|") == _FIELDS - 1:
-        # The Bureau writes Latin-1 in some years and UTF-8 in others.
-        yield from _of_header(path, _decoded(content))
+    if is_header(content):
+        yield from _of_header(path, content)
         return
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path} is not text in UTF-8") from None
-    separator = "|" if b"|" in first else ","
+    separator = "|" if b"|" in content.split(b"\n", 1)[0] else ","
     rows = csv.reader(text.splitlines(), delimiter=separator)
     header = [name.strip().lower() for name in next(rows, [])]
     if missing := [name for name in NAME_COLUMNS[:_REQUIRED] if name not in header]:
@@ -115,23 +117,13 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, AreaName]]:
             yield number, told["kind"].strip(), told["code"].strip(), AreaName(**others)
 
 
-def _decoded(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
-
-
-def _of_header(path: Path, text: str) -> Iterator[tuple[int, str, str, AreaName]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        fields = line.split("|")
-        if len(fields) != _FIELDS:
-            raise InputError(f"{path}, line {number}: {len(fields)} fields; a geographic header has {_FIELDS}")
-        told = {name: fields[place] for name, place in _PLACES.items()}
-        kind = _KIND_OF.get(told.pop("summary level"))
-        _, found, code = told.pop("geoid").partition(_BEFORE_CODE)
+def _of_header(path: Path, content: bytes) -> Iterator[tuple[int, str, str, AreaName]]:
+    for number, fields in records(path, content):
+        kind = _KIND_OF.get(fields[PLACES["SUMLEV"]])
+        _, found, code = fields[PLACES["GEOID"]].partition(_BEFORE_CODE)
         if kind is None or not found:
             continue  # a part of an area that is not published here
+        told = {name: fields[PLACES[field]] for name, field in _FIELDS.items()}
         yield number, kind, _identifier(kind, code), AreaName(**told)
 
 

@@ -10,9 +10,10 @@ from places import ROOT, SHARED
 
 import yupana
 from yupana.errors import InputError, OutputError
+from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.areas import PARTS, record_fields
 from yupana.products.topdown.pl.from_release import summary_files
-from yupana.products.topdown.pl.layout import HEADER, file_names
+from yupana.products.topdown.pl.layout import file_names
 from yupana.products.topdown.pl.summary_file import (
     SummaryFile,
     read_geographic_header,

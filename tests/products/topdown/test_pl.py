@@ -12,7 +12,8 @@ from summary_files import random_summary_file
 
 from yupana.errors import InputError
 from yupana.files.database import open_database, source_of
-from yupana.products.topdown.pl.layout import HEADER, SEGMENTS, file_names, segment_variables
+from yupana.geography.header import HEADER
+from yupana.products.topdown.pl.layout import SEGMENTS, file_names, segment_variables
 from yupana.products.topdown.pl.summary_file import (
     SummaryFile,
     read_geographic_header,

@@ -5,8 +5,9 @@ from typing import Final
 import numpy as np
 
 from yupana.errors import InputError
+from yupana.geography.header import HEADER
 from yupana.geography.published import PublishedBlocks
-from yupana.products.topdown.pl.layout import FILES, HEADER
+from yupana.products.topdown.pl.layout import FILES
 from yupana.release.lines import Texts, texts
 
 PARTS: Final = {

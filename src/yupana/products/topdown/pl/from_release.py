@@ -9,8 +9,9 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import csv_rows, read_header
+from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.areas import PARTS, record_fields
-from yupana.products.topdown.pl.layout import HEADER, SEGMENTS
+from yupana.products.topdown.pl.layout import SEGMENTS
 from yupana.products.topdown.pl.summary_file import SummaryFile
 from yupana.products.topdown.pl.told import ToldAreas, told_areas
 from yupana.products.topdown.tables import TABLES, variables_of

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import yupana
 from yupana.errors import ConfigError, OutputError
+from yupana.geography.header import HEADER
 from yupana.geography.names import read_names
 from yupana.products.topdown.pl.from_release import areas_in, summary_files
-from yupana.products.topdown.pl.layout import HEADER, LINKS, segment_variables
+from yupana.products.topdown.pl.layout import LINKS, segment_variables
 from yupana.products.topdown.pl.summary_file import (
     header_in,
     is_geographic_header,

@@ -10,8 +10,9 @@ import numpy as np
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
 from yupana.files.regular import regular
+from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.fields import Lines, read_lines
-from yupana.products.topdown.pl.layout import FILES, HEADER, LINKS, SEGMENTS, file_names, segment_variables
+from yupana.products.topdown.pl.layout import FILES, LINKS, SEGMENTS, file_names, segment_variables
 from yupana.products.topdown.tables import SIZES, variables_of
 from yupana.release.lines import Texts, texts, whole, write_lines
 
