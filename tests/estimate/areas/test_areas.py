@@ -280,7 +280,9 @@ def test_variables_of_tables_are_read_by_name(tmp_path: Path) -> None:
         assert [one.query for one in found] == [*variables, "total", "h1[h1=1]"]
         expected = [int(rows[at][name]) for name in variables]
         assert [one.published for one in found] == [*expected, expected[0], expected[1]]
-        assert [(one.lower, one.upper, one.moe) for one in found[:3]] == [ends_of(count) for count in expected]
+        assert [(one.lower, one.upper, one.moe) for one in found.intervals[:3]] == [
+            ends_of(count) for count in expected
+        ]
         assert found[3].upper == found[0].upper
         assert listed.rows("tables/H1", area)["H0010001"] == [expected[0]]
     assert listed.rows("tabulation/place", "place=Oak Park")["geounit"][0] == "0100002"

@@ -156,6 +156,10 @@ class AreaIntervals:
         """How many questions were answered."""
         return len(self.intervals)
 
+    def __iter__(self) -> Iterator[AreaInterval]:
+        """Go through the answers."""
+        return iter(self.intervals)
+
     def __getitem__(self, place: int) -> AreaInterval:
         """The answer to a question, by its place."""
         return self.intervals[place]
