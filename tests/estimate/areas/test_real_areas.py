@@ -26,12 +26,18 @@ def convert(script: str, source: Path, out: Path, *more: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def rhode_island(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rhode-island")
     convert("topdown_rhode_island.py", RHODE_ISLAND, folder / "in", "--whole")
-    arguments = [str(folder / "in" / "persons"), str(folder / "out"), "--names", str(RHODE_ISLAND / HEADER)]
-    assert main(["topdown", "run", "pl94-2020-us", *arguments, "--seed", "1", "--no-microdata"]) == 0
+    arguments = [str(folder / "in"), str(folder / "out"), "--names", str(RHODE_ISLAND / HEADER), "--no-microdata"]
+    noisy = ["--noisy-measurements", str(folder / "noisy"), "--seed", "1"]
+    assert main(["topdown", "run", "pl94-2020-us-whole", *arguments, *noisy]) == 0
     return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def rhode_island(whole: Path) -> Path:
+    return whole / "persons"
 
 
 def test_published_tables_tell_the_counts_of_named_tracts_with_their_intervals(rhode_island: Path) -> None:
@@ -66,6 +72,26 @@ def test_the_intervals_of_all_tables_cover_what_the_bureau_published(rhode_islan
 def test_what_several_cells_make_needs_the_measurements(rhode_island: Path) -> None:
     with pytest.raises(yupana.ConfigError, match="several, whose errors depend on each other"):
         yupana.interval(rhode_island, "P0020002 % P0020001", area="state=44")
+
+
+def test_of_persons_and_housing_units_each_query_goes_to_those_that_it_counts(whole: Path) -> None:
+    found = yupana.interval(whole, "P0010001", "H1", "P0030001", area="tract=4")
+    assert [one.query for one in found] == ["P0010001", "H0010001", "H0010002", "H0010003", "P0030001"]
+    assert [one.published for one in found][1:4] == [
+        yupana.areas(whole).rows("tables/H1", "tract=4")[f"H001000{place}"][0] for place in (1, 2, 3)
+    ]
+    (persons,) = yupana.interval(whole / "persons", "P0030001", area="tract=4")
+    assert found[4].as_json() == persons.as_json()
+    (vacant,) = yupana.interval(whole, "H0010003 % H0010001", area="tract=4", noisy=whole.parent / "noisy")
+    # 241 of 1,344 housing units were vacant.
+    assert (vacant.lower or 0) <= 100 * 241 / 1344 <= (vacant.upper or 0)
+    listed = yupana.areas(whole)
+    assert {"P1", "H1"} <= set(listed.queries)
+    assert "total" not in listed.queries
+    with pytest.raises(yupana.ConfigError, match="counted of persons and of units"):
+        yupana.interval(whole, "total", area="tract=4")
+    with pytest.raises(yupana.ConfigError, match="no part counts"):
+        yupana.interval(whole, "P0010001 / H0010001", area="tract=4")
 
 
 def test_chicago_is_found_by_name_and_holds_its_people(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from yupana.errors import ConfigError, YupanaError
 from yupana.estimate.areas.asked import AreaForm, AreaQuestion, WeightedCells, expanded, read_form
 from yupana.estimate.areas.estimates import AreaEstimates, Kept, estimates_of_areas, grouped
 from yupana.estimate.areas.found import AreaInterval, AreaIntervals
+from yupana.estimate.areas.parts import open_parts, questions_by_part
 from yupana.estimate.areas.places import ReleasedAreas, released_areas
 from yupana.estimate.areas.tables import PublishedTables, TabulatedRows, published_intervals
 from yupana.estimate.intervals.counted import Counted, counted_in
@@ -24,7 +25,7 @@ from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import KINDS, NONE, TOLD
 from yupana.geography.tree import Members
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES
-from yupana.release.release import open_release
+from yupana.release.release import Release
 from yupana.topdown.disk import TABULATION
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 from yupana.topdown.tree.least_squares import whole_intervals
@@ -59,7 +60,7 @@ def area_intervals(
     Parameters
     ----------
     release : Path
-        Of TopDown.
+        Of TopDown, or of several parts of it: a question goes to the part that counts what it asks for.
     questions : sequence of AreaQuestion
     files : sequence of Path
         Which areas the blocks lie in, beside what the release tells; see `assign_published`.
@@ -77,20 +78,54 @@ def area_intervals(
     InputError, OutputError
         If a file, the release or the measurements are not what they should be.
     """
-    opened = open_release(release).alone()
-    areas = released_areas(opened, files)
+    terms = _Terms(tuple(files), confidence, noisy)
+    opened, parts = open_parts(release)
+    found = _of_parts(opened, questions, terms) if parts else _of_release(opened, questions, terms)
+    return replace(found, others=tuple(others))
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What answers are to be of: files of areas, confidence, and the measurements of the run."""
+
+    files: tuple[Path, ...]
+    confidence: Fraction | None
+    noisy: Path | None
+
+
+def _of_parts(release: Release, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
+    """Answers of a release of several parts, each question put to the one that counts what it asks for."""
+    words = {name: counted_in(schema_of(part)[0]) for name, part in release.parts.items()}
+    asked = questions_by_part(questions, words)
+    found: dict[str, AreaIntervals] = {}
+    for name in dict.fromkeys(part for part, _ in asked):
+        mine = [question for part, question in asked if part == name]
+        noisy = terms.noisy / name if terms.noisy is not None and (terms.noisy / name).is_dir() else terms.noisy
+        found[name] = _of_release(release.parts[name], mine, replace(terms, noisy=noisy))
+    if len({one.confidence for one in found.values()}) > 1:
+        told = ", ".join(f"{name} of {_percent(one.confidence)}" for name, one in found.items())
+        raise ConfigError(f"the intervals of the parts are of several confidences: {told}; name one with --confidence")
+    left = {name: iter(one) for name, one in found.items()}
+    notes = dict.fromkeys(note for one in found.values() for note in one.notes)
+    level = next(iter(found.values())).confidence
+    answers = tuple(next(left[name]) for name, _ in asked)
+    return AreaIntervals(release.name, str(release.manifest.get("status")), level, answers, tuple(notes))
+
+
+def _of_release(opened: Release, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
+    areas = released_areas(opened, terms.files)
     tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), published_intervals(opened))
     asked, codes = _understood(questions, areas, tables.words)
     told = tables.intervals
-    level = confidence or (told.confidence if told else None) or opened.confidence or DEFAULT_CONFIDENCE
+    level = terms.confidence or (told.confidence if told else None) or opened.confidence or DEFAULT_CONFIDENCE
     rows = {kind: tables.rows(kind, tuple(places)) for kind, places in codes.items()}
     published = _Published(rows, codes, tables.words.schema.shape)
     found = _from_tables(asked, tables, rows, codes, level)
     notes = list(_NOTES.get(told.method, ())) if told and found else []
     if open_ := [number for number in range(len(asked)) if number not in found]:
-        if noisy is None:
+        if terms.noisy is None:
             raise ConfigError(_missing(asked[open_[0]], len(open_), tables, level, published))
-        measurements = open_tree(opened, noisy)
+        measurements = open_tree(opened, terms.noisy)
         found |= _by_least_squares({number: asked[number] for number in open_}, measurements, areas, codes, level)
         notes += measurements.notes
     answers = [
@@ -99,7 +134,7 @@ def area_intervals(
     ]
     notes += [one.remark for one in areas.assigned if one.remark] + _on_areas(asked, areas)
     status = str(opened.manifest.get("status"))
-    return AreaIntervals(opened.name, status, level, tuple(answers), tuple(notes), tuple(others))
+    return AreaIntervals(opened.name, status, level, tuple(answers), tuple(notes))
 
 
 def _understood(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from yupana.errors import ConfigError
+from yupana.estimate.areas.parts import open_parts
 from yupana.estimate.areas.places import ReleasedAreas, released_areas
 from yupana.estimate.intervals.counted import counted_in
 from yupana.estimate.intervals.tree import schema_of
@@ -12,7 +13,7 @@ from yupana.files.arrow import ArrowTable
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.names import NAME_COLUMNS
 from yupana.products.topdown.tables import levels_of
-from yupana.release.release import open_release
+from yupana.release.release import Release
 from yupana.topdown.queries import DETAILED, TOTAL
 
 GEOUNIT, LEVEL, CODE = "geounit", "SUMLEV", "GEOCODE"
@@ -25,9 +26,13 @@ class AreaList:
     Attributes
     ----------
     areas : ReleasedAreas
+        Of a release of several parts those of the first: all have the same blocks.
+    parts : tuple of Release
+        The release, or its parts.
     """
 
     areas: ReleasedAreas
+    parts: tuple[Release, ...]
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -37,11 +42,18 @@ class AreaList:
     @property
     def queries(self) -> dict[str, str]:
         """What can be counted of an area, each with what it means."""
-        words = counted_in(schema_of(self.areas.release)[0])
-        found = {TOTAL: "everybody or everything that is counted"}
+        found: dict[str, str] = {}
+        for part in self.parts:
+            found |= self._queries_of(part)
+        return found
+
+    def _queries_of(self, part: Release) -> dict[str, str]:
+        words = counted_in(schema_of(part)[0])
+        alone = len(self.parts) == 1
+        found = {TOTAL: "everybody or everything that is counted"} if alone else {}
         for one in words.schema.attributes:
             found[f"{one.name}[{one.name}=...]"] = ", ".join(one.labels)
-        if len(words.schema.attributes) > 1:
+        if len(words.schema.attributes) > 1 and alone:
             names = ", ".join(f"{one.name}=..." for one in words.schema.attributes)
             found[f"{DETAILED}[{names}]"] = "one cell of all attributes"
         for table in words.tables:
@@ -110,7 +122,7 @@ class AreaList:
             As by `Release.path`.
         """
         found = self.find(area)
-        rows = self.areas.release[table]
+        rows = next((part for part in self.parts if table in part), self.parts[0])[table]
         if {LEVEL, CODE} <= set(rows.columns):
             level = levels_of(self.areas.gazetteer.kinds)[found.kind]
             code = found.code[:11] + found.code[12:] if found.kind == "block" else found.code
@@ -122,4 +134,6 @@ class AreaList:
 
 def listed_areas(release: Path, files: Sequence[Path] = ()) -> AreaList:
     """Open the list of the areas of a release; parameters and errors as of `released_areas`."""
-    return AreaList(released_areas(open_release(release).alone(), files))
+    opened, found = open_parts(release)
+    parts = tuple(found.values()) or (opened,)
+    return AreaList(released_areas(parts[0], files), parts)
