@@ -98,7 +98,7 @@ def read_parts(config: object, path: Path | None, built_in: Sequence[str]) -> Pa
         Naming every fault of the document.
     """
     faults: list[str] = []
-    document, place = (config, "config") if path is None else (_in_file(path, faults), f"config {path}")
+    document = config if path is None else _in_file(path, faults)
     if not isinstance(document, Mapping) or PARTS not in document:
         return None
     document = dict(document)
@@ -115,9 +115,7 @@ def read_parts(config: object, path: Path | None, built_in: Sequence[str]) -> Pa
         if not is_text(told) and not isinstance(told, Mapping):
             faults.append(f"{PARTS}.{name}: must be a built-in name, a file or a table")
     if faults:
-        if path is not None:
-            raise refuse(path, faults)
-        raise ConfigError("\n".join([f"{place} cannot be used:", *(f"  {fault}" for fault in faults)]))
+        raise refuse(path or Path("of parts"), faults)
     return PartsDocument(title, {name: _source(name, told, path, built_in) for name, told in parts.items()})
 
 

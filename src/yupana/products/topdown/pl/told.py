@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.errors import InputError
+from yupana.errors import InputError, OutputError
 from yupana.geography.header import ENCODING, HEADER
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, STATE
 from yupana.geography.names import NAMES, AreaName, AreaNames, read_names
@@ -106,7 +106,9 @@ def told_areas(release: Release) -> ToldAreas:
     InputError, OutputError
         If it tells of none, or its files were changed or are none of ours.
     """
-    release.path(f"{AREAS_FOLDER}/{BLOCKS_STEM}")
+    if (blocks := f"{AREAS_FOLDER}/{BLOCKS_STEM}") not in release:
+        raise OutputError(f"{release.folder} has no {blocks}, which tells the areas of its blocks; make it anew")
+    release.path(blocks)
     names = NAMES.removesuffix(".csv")
     return ToldAreas(
         read_published(release.folder, nation=False), read_names(release.path(names)) if names in release else {}
