@@ -21,6 +21,11 @@ def add(commands: Commands) -> None:
         "or --moe with --sensitivity for the rho that buys it. With --mechanism pure: --epsilon for its margin of "
         "error, or --moe for the epsilon that buys it, each with --sensitivity.",
     )
+    text = (
+        "a plan: a release, its manifest, what plan --json wrote, or a built-in name such as topdown:pl94-2020-us; may "
+    )
+    text += "be repeated for what is spent on the same records together. With --delta or --epsilon: the exact law"
+    parser.add_argument("--plan", action="append", default=[], metavar="FILE|NAME", help=text)
     parser.add_argument("--rho", type=positive, metavar="R")
     parser.add_argument("--epsilon", type=positive, metavar="E")
     parser.add_argument("--delta", type=share, default=Fraction(str(DEFAULT_DELTA)), metavar="D", help="default 1e-10")
@@ -40,6 +45,11 @@ def add(commands: Commands) -> None:
 
 
 def _account(options: argparse.Namespace) -> None:
+    if options.plan:
+        from yupana.cli.account_plan import account_of_plans
+
+        account_of_plans(options)
+        return
     given = [name for name in ("rho", "epsilon", "moe") if getattr(options, name) is not None]
     if len(given) != 1:
         raise ConfigError("account needs exactly one of --rho, --epsilon and --moe")

@@ -3,23 +3,32 @@
 docs/exact-accounting.md says how far neighbours move which answers, and proves it.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from typing import Any, Final, Literal
 
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
 from yupana.privacy.difference import Choice, Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
-from yupana.privacy.loss_law import SMALLEST_DELTA, Bounds, delta_at, epsilon_at
+from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, Bounds, delta_at, epsilon_at
 from yupana.privacy.zcdp import epsilon_tight
 
 Change = Literal["unbounded", "bounded"]
 
 CHANGES: Final[tuple[Change, ...]] = ("unbounded", "bounded")
+
+CURVE_POINTS: Final = 40
+"""Epsilons from which a trade-off curve is made, beside 0."""
+
+_SMALLEST_ERROR: Final = 1e-6
+"""The delta at the largest of these epsilons."""
+
+_WIDTH_OF_CURVE: Final = 0.01
 
 _MOST_DIFFERENCES: Final = 400
 """More ways in which the records of neighbours can lie are not gone through."""
@@ -37,56 +46,63 @@ def own_change(plan: Plan) -> Change:
     return "unbounded" if plan.neighbours is Neighbours.UNBOUNDED else "bounded"
 
 
-def epsilon_exact(plan: Plan, delta: float = DEFAULT_DELTA, change: Change | None = None) -> float | None:
+def epsilon_exact(
+    plan: "Plan | Sequence[Plan]", delta: float = DEFAULT_DELTA, change: Change | None = None
+) -> float | None:
     """The least epsilon proven at ``delta``, from the exact law of the loss; rounded up.
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan or sequence of Plan
+        Several plans are composed: they must protect the same records.
     delta : float
         Strictly between 0 and 1; or 0 under pure differential privacy.
     change : "unbounded" or "bounded", optional
-        The neighbours; those of the plan if not given.
+        The neighbours; those of the (first) plan if not given.
 
     Returns
     -------
     float or None
         None where there are no such neighbours, noise is missing, delta is below 1e-290, which double precision cannot
-        certify, or the law gives no bound within its width: then the conversion of the plan's loss is what is proven.
+        certify, or the law gives no bound within its width: then the conversion of the loss is what is proven.
 
     Raises
     ------
     ValueError
-        If delta is not in that range.
+        If delta is not in that range, there is no plan, or the plans protect different records.
 
     Source
     ------
     docs/exact-accounting.md.
     """
-    change = change or own_change(plan)
-    if delta == 0 and plan.mechanism is Mechanism.PURE:
-        loss = _proven_loss(plan, change)
+    plans, change = _together(plan, change)
+    losses = [_proven_loss(one, change) for one in plans]
+    known = [loss for loss in losses if loss is not None]
+    loss = sum(known, Fraction(0)) if len(known) == len(losses) else None
+    mechanisms = {one.mechanism for one in plans}
+    if delta == 0 and mechanisms == {Mechanism.PURE}:
         return None if loss is None else float(loss)
     if not 0 < delta < 1:
         raise ValueError("delta must lie strictly between 0 and 1")
-    found = _epsilon(plan, delta, change) if delta >= SMALLEST_DELTA else None
+    found = _epsilon(plans, delta, change) if delta >= SMALLEST_DELTA else None
     if found is None:
         return None
-    if plan.mechanism is Mechanism.ZCDP and (loss := _proven_loss(plan, change)) is not None:
+    if mechanisms == {Mechanism.ZCDP} and loss is not None:
         return min(found.upper, epsilon_tight(loss, delta))
     return found.upper
 
 
-def delta_exact(plan: Plan, epsilon: float, change: Change | None = None) -> float | None:
+def delta_exact(plan: "Plan | Sequence[Plan]", epsilon: float, change: Change | None = None) -> float | None:
     """The least delta proven at ``epsilon``, from the exact law of the loss; rounded up.
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan or sequence of Plan
+        Several plans are composed: they must protect the same records.
     epsilon : float
         Zero or more, finite.
     change : "unbounded" or "bounded", optional
-        The neighbours; those of the plan if not given.
+        The neighbours; those of the (first) plan if not given.
 
     Returns
     -------
@@ -96,14 +112,52 @@ def delta_exact(plan: Plan, epsilon: float, change: Change | None = None) -> flo
     Raises
     ------
     ValueError
-        If epsilon is not in that range.
+        If epsilon is not in that range, there is no plan, or the plans protect different records.
     """
-    try:
-        found = [delta_at(difference, epsilon) for difference in differences(plan, change or own_change(plan))]
-    except Untold:
+    plans, change = _together(plan, change)
+    return _delta(plans, epsilon, change, WIDTH)
+
+
+def missed_exact(
+    plan: "Plan | Sequence[Plan]", type_1: Sequence[float], change: Change | None = None
+) -> tuple[float, ...] | None:
+    """The trade-off curve: the least errors of type II proven for tests with these errors of type I.
+
+    A test decides from the noisy answers which of two neighbours they are of. Each (epsilon, delta) implies that the
+    errors a and b satisfy b >= 1 - delta - e^epsilon a and b >= e^-epsilon (1 - delta - a); the best of `CURVE_POINTS`
+    is taken.
+
+    Parameters
+    ----------
+    plan, change
+        As of `epsilon_exact`.
+    type_1 : sequence of float
+        Each from 0 to 1.
+
+    Returns
+    -------
+    tuple of float, or None
+        None as of `delta_exact`.
+    """
+    plans, change = _together(plan, change)
+    highest = epsilon_exact(plans, _SMALLEST_ERROR, change)
+    if highest is None:
         return None
-    known = [bounds.upper for bounds in found if bounds is not None]
-    return max(known, default=0.0) if len(known) == len(found) else None
+    points = []
+    for part in range(CURVE_POINTS + 1):
+        epsilon = highest * part / CURVE_POINTS
+        # A bound is a bound at any width, and this is much quicker.
+        delta = _delta(plans, epsilon, change, _WIDTH_OF_CURVE)
+        if delta is None:
+            return None
+        points.append((epsilon, delta))
+    return tuple(
+        max(
+            0.0,
+            *(max(1 - d - math.exp(min(e, 700.0)) * a, math.exp(-e) * (1 - d - a)) for e, d in points),
+        )
+        for a in type_1
+    )
 
 
 def exact_totals(plan: Plan, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
@@ -245,16 +299,41 @@ def _whole(m: Measurement, distance: Fraction) -> int:
     return int(distance)
 
 
+def _together(plan: "Plan | Sequence[Plan]", change: Change | None) -> tuple[tuple[Plan, ...], Change]:
+    plans = (plan,) if isinstance(plan, Plan) else tuple(plan)
+    if not plans:
+        raise ValueError("there is no plan")
+    if len({(one.privacy_unit, one.neighbours) for one in plans}) > 1:
+        raise ValueError("the plans protect different records, or against other neighbours, and do not compose")
+    return plans, change or own_change(plans[0])
+
+
+def _differences_of_all(plans: tuple[Plan, ...], change: Change) -> tuple[Difference, ...]:
+    of_each = [differences(plan, change) for plan in plans]
+    if math.prod(map(len, of_each)) > _MOST_DIFFERENCES:
+        raise Untold("records can lie in too many ways")
+    return tuple(sum(chosen, Difference()) for chosen in product(*of_each))
+
+
 @lru_cache(maxsize=256)
-def _epsilon(plan: Plan, delta: float, change: Change) -> Bounds | None:
+def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> Bounds | None:
     try:
-        found = [epsilon_at(difference, delta) for difference in differences(plan, change)]
+        found = [epsilon_at(difference, delta) for difference in _differences_of_all(plans, change)]
     except Untold:
         return None
     known = [bounds for bounds in found if bounds is not None]
     if len(known) < len(found):
         return None
     return Bounds(max(b.lower for b in known), max(b.upper for b in known))
+
+
+def _delta(plans: tuple[Plan, ...], epsilon: float, change: Change, width: float) -> float | None:
+    try:
+        found = [delta_at(difference, epsilon, width) for difference in _differences_of_all(plans, change)]
+    except Untold:
+        return None
+    known = [bounds.upper for bounds in found if bounds is not None]
+    return max(known, default=0.0) if len(known) == len(found) else None
 
 
 def _proven_loss(plan: Plan, change: Change) -> Fraction | None:
