@@ -2,10 +2,10 @@
 
 `python benchmarks/calibration.py CONFIG DATA [--estimator E] [--replicates 25] [--trials 1] [--seed 1]`. DATA is
 SYNTHETIC: its counts are the truth. Each trial draws all measurements, estimates, and makes the intervals of least
-squares and of approximate Monte Carlo. Of each kind of areas and size of the published count it tells, for either, the
-share of true counts within their interval, the mean width (UPPER less LOWER) and the mean MOE, then seconds, seconds of
-processor and the peak of memory. Counts are the variables of the published tables, or where there are none the total,
-every level of every attribute and every cell; zeros are among them.
+squares and of approximate Monte Carlo. Of each kind of areas and size of the true and of the published count it tells,
+for either, the share of true counts within their interval, the mean width (UPPER less LOWER) and the mean MOE, then
+seconds, seconds of processor and the peak of memory. Counts are the variables of the published tables, or where there
+are none the total, every level of every attribute and every cell; zeros are among them.
 """
 
 import argparse
@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Ints
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.estimate import estimate
 from yupana.confidential.topdown.world import World, open_world
@@ -35,7 +36,7 @@ from yupana.progress import Stopwatch, silent
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.count_intervals import CountIntervals
+from yupana.topdown.count_intervals import Bounds, CountIntervals
 from yupana.topdown.disk import sum_to_areas
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
@@ -60,23 +61,16 @@ class Tally:
     width: Ints = field(default_factory=lambda: np.zeros(len(SIZES), dtype=np.int64))
     margin: Ints = field(default_factory=lambda: np.zeros(len(SIZES), dtype=np.int64))
 
-    def add(
-        self, intervals: CountIntervals, kind: Areas, published: Histogram, truth: Histogram, of: "Variables"
-    ) -> None:
-        """Count the intervals of all areas of a kind."""
-        for first in range(0, published.units, AREAS_AT_ONCE):
-            last = min(first + AREAS_AT_ONCE, published.units)
-            bounds = intervals.of_table(kind, of.member, of.size, first, last)
-            counts, true = (one.variables(of.member, of.size, first, last) for one in (published, truth))
-            size = np.searchsorted(SIZES, counts, side="right") - 1
-            held = (bounds.lower <= true) & (true <= bounds.upper)
-            for total, values in (
-                (self.held, held),
-                (self.number, np.ones_like(counts)),
-                (self.width, bounds.upper - bounds.lower),
-                (self.margin, bounds.margins(counts)),
-            ):
-                total[:] += np.bincount(size.ravel(), values.ravel(), len(SIZES)).astype(np.int64)
+    def add(self, counts: Ints, held: Flags, bounds: Bounds, published: Ints) -> None:
+        """Count intervals by the size of some counts."""
+        size = np.searchsorted(SIZES, counts.ravel(), side="right") - 1
+        for total, values in (
+            (self.held, held),
+            (self.number, np.ones_like(counts)),
+            (self.width, bounds.upper - bounds.lower),
+            (self.margin, bounds.margins(published)),
+        ):
+            total[:] += np.bincount(size, values.ravel(), len(SIZES)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +79,25 @@ class Variables:
 
     member: Ints
     size: int
+
+
+def tally(
+    tallies: dict[str, tuple[Tally, Tally]],
+    intervals: CountIntervals,
+    kind: Areas,
+    published: Histogram,
+    truth: Histogram,
+    of: Variables,
+) -> None:
+    """Count the intervals of all areas of a kind, by the size of the true and of the published count."""
+    by_truth, by_published = tallies.setdefault(kind.name, (Tally(), Tally()))
+    for first in range(0, published.units, AREAS_AT_ONCE):
+        last = min(first + AREAS_AT_ONCE, published.units)
+        bounds = intervals.of_table(kind, of.member, of.size, first, last)
+        counts, true = (one.variables(of.member, of.size, first, last) for one in (published, truth))
+        held = np.asarray((bounds.lower <= true) & (true <= bounds.upper))
+        by_truth.add(true, held, bounds, counts)
+        by_published.add(counts, held, bounds, counts)
 
 
 def variables_of(schema: Schema) -> list[Variables]:
@@ -150,40 +163,44 @@ def main() -> None:
     print("| step | seconds | seconds of processor | peak so far, GB |\n|---|---|---|---|")
     asked = RunRequest(estimator=options.estimator)
     world = told("reading", lambda: open_world(config, options.data, asked, Stopwatch(silent)))
-    tallies: dict[str, dict[str, Tally]] = {}
+    tallies: dict[str, dict[str, tuple[Tally, Tally]]] = {}
     for number in range(options.trials):
         with tempfile.TemporaryDirectory() as folder:
             place, seed = Path(folder) / "drawn", options.seed + number
-            for method, areas, counts, intervals in trial(
-                config, world, options.estimator, options.replicates, seed, place
-            ):
-                of_method = tallies.setdefault(method, {})
-                pairs = zip(sum_to_areas(counts, areas), sum_to_areas(world.exact[-1], areas), strict=True)
-
-                def tally(
-                    of_method: dict[str, Tally] = of_method,
-                    pairs: Iterator[tuple[tuple[Areas, Histogram], tuple[Areas, Histogram]]] = pairs,
-                    intervals: CountIntervals = intervals,
-                ) -> None:
-                    for (kind, published), (_, truth) in pairs:
-                        for of in variables_of(config.schema):
-                            of_method.setdefault(kind.name, Tally()).add(intervals, kind, published, truth, of)
-
-                told(f"{method}: intervals of all variables", tally)
+            found = trial(config, world, options.estimator, options.replicates, seed, place)
+            for method, areas, counts, intervals in found:
+                work = partial(count_all, tallies.setdefault(method, {}), config, world, areas, counts, intervals)
+                told(f"{method}: intervals of all variables", work)
     for method, of_method in tallies.items():
-        write(method, of_method)
+        for at, by in enumerate(("true", "published")):
+            write(f"{method}, by {by} count", {kind: pair[at] for kind, pair in of_method.items()})
 
 
-def write(method: str, tallies: dict[str, Tally]) -> None:
+def count_all(
+    tallies: dict[str, tuple[Tally, Tally]],
+    config: Configuration,
+    world: World,
+    areas: list[Areas],
+    counts: Histogram,
+    intervals: CountIntervals,
+) -> None:
+    """Count the intervals of all variables of all areas."""
+    pairs = zip(sum_to_areas(counts, areas), sum_to_areas(world.exact[-1], areas), strict=True)
+    for (kind, published), (_, truth) in pairs:
+        for of in variables_of(config.schema) if kind.number else ():
+            tally(tallies, intervals, kind, published, truth, of)
+
+
+def write(what: str, tallies: dict[str, Tally]) -> None:
     """Print the share held, the mean width and the mean margin, by kind of areas and size."""
     names = [f"{low:,} to {high - 1:,}" for low, high in pairwise(SIZES)]
     names = ["0", *names[1:], f"{SIZES[-1]:,} or more"]
-    print(f"\n{method}: percent held / mean width / mean MOE (number)\n")
+    print(f"\n{what}: percent held / mean width / mean MOE (number)\n")
     print("| areas | all | " + " | ".join(names) + " |")
     print("|" + "---|" * (len(names) + 2))
-    for kind, tally in tallies.items():
-        cells = [told_of(*(int(values.sum()) for values in columns(tally)))]
-        cells += [told_of(*(int(values[place]) for values in columns(tally))) for place in range(len(SIZES))]
+    for kind, one in tallies.items():
+        cells = [told_of(*(int(values.sum()) for values in columns(one)))]
+        cells += [told_of(*(int(values[place]) for values in columns(one))) for place in range(len(SIZES))]
         print(f"| {kind} | " + " | ".join(cells) + " |")
 
 

@@ -13,9 +13,12 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def dense(
-    out: Path, noisy: Path, shape: tuple[int, int]
+    out: Path, noisy: Path, shape: tuple[int, int], *, joint: bool = False
 ) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray, np.ndarray, list[str]]:
-    """Estimate all block cells by one dense system: the blocks of each unit, estimates and covariance."""
+    """Estimate all block cells by one dense system: the blocks of each unit, estimates and covariance.
+
+    With ``joint`` the totals of states are known whatever units of the spine hold their blocks.
+    """
     blocks = read(out / "spine/blocks.csv")
     names = [row["block"] for row in blocks]
     inside = {}
@@ -41,7 +44,10 @@ def dense(
     }
     whole = len({state for of_unit in states.values() for state in of_unit}) == len(states)
     exact, totals = [], []
-    for level in ("State",) if whole else ("US",):
+    for state in sorted({name[:2] for name in names}) if joint else ():
+        exact.append(np.kron([float(name.startswith(state)) for name in names], np.ones(shape[0] * shape[1])))
+        totals.append(sum(int(r["count"]) for r in read(out / "tabulation/state.csv") if r["geounit"] == state))
+    for level in () if joint else ("State",) if whole else ("US",):
         for unit in (unit for at, unit in inside if at == level):
             exact.append(np.kron(inside[level, unit], np.ones(shape[0] * shape[1])))
             totals.append(sum(int(row["count"]) for row in read(out / f"counts/{level}.csv") if row["geounit"] == unit))

@@ -353,7 +353,7 @@ def test_families_are_none_of_topdowns_business(tmp_path: Path) -> None:
 def test_a_synthetic_census_is_counted_and_agrees_with_its_facilities(tmp_path: Path) -> None:
     synthesize(tmp_path / "census", households=3000, states=("44",), seed=5)
     reference = read_reference(tmp_path / "census" / "GRF-C.txt")
-    facilities = read_facilities(tmp_path / "census" / "group_quarters.csv", reference)
+    facilities = read_facilities(tmp_path / "census" / "group_quarters.csv", reference.block)
     counts = read_block_counts(tmp_path / "census", PL94, reference.block, facilities)
     with (tmp_path / "census" / "persons.csv").open() as file:
         assert counts.histogram.counts.sum() == len(list(csv.reader(file))) - 1
@@ -371,7 +371,7 @@ def test_facilities_of_blocks_that_are_not_listed_are_zero(tmp_path: Path) -> No
     header = "|".join(("block", "housing_units", *QUARTERS_COLUMNS))
     lines = [f"{block}|{'|'.join(map(str, row))}" for block, row in rows.items()]
     path = write(tmp_path, header, *lines, name="group_quarters.csv") / "group_quarters.csv"
-    found = read_facilities(path, reference)
+    found = read_facilities(path, reference.block)
     expected = [rows.get(f"{block:016d}", [0] * 8) for block in reference.block.tolist()]
     assert found.tolist() == expected
     attributes = attributes_of(found)
@@ -381,7 +381,7 @@ def test_facilities_of_blocks_that_are_not_listed_are_zero(tmp_path: Path) -> No
         read_attributes(path, reference)
     write(tmp_path, header, *lines, "4400100020012999|1|0|0|0|0|0|0|0", name="group_quarters.csv")
     with pytest.raises(InputError, match=r"line \d+, column block: .* is not in the reference file"):
-        read_facilities(path, reference)
+        read_facilities(path, reference.block)
 
 
 @pytest.mark.parametrize(

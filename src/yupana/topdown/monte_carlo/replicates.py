@@ -3,14 +3,17 @@
 It reads what a release and the public lists hold, and coins of its own (docs/topdown-privacy.md, theorem 5).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Final
 
 from yupana.arrays import Ints
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch, silent
 from yupana.topdown.budget import spend
+from yupana.topdown.compile import compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.disk import sum_to_levels
 from yupana.topdown.door import Door
@@ -18,6 +21,9 @@ from yupana.topdown.draws import unkept
 from yupana.topdown.estimate import coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import kept_areas, known_totals
+
+_AT_ONCE: Final[Mapping[Estimator, int]] = {"topdown": 2, "full-information": 1, "posterior": 1}
+"""How many replicates are made side by side: one draws while the other solves. Full information holds all it draws."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,12 +75,17 @@ def replicates(
     known = {} if kept is None else known_totals(kept, published.counts)
     premises = premises_of(configuration, spine, known, published.facilities)
     levels = [counts for _, counts in sum_to_levels(published.counts, spine)][::-1]
-    for replicate in range(number):
+
+    def one(replicate: int) -> Histogram:
         clock = Stopwatch(silent)
         door = Door(levels, spending, entropy.branch(f"replicate {replicate}"))
         keeper = unkept(published.estimator)
         evidence = measured(premises, door, keeper, published.estimator, clock, silent, in_full=False)
         coins = coins_for(published.estimator, entropy.branch(f"replicate {replicate}"))
-        found = estimate_counts(premises, evidence, keeper, clock, silent, coins)
-        yield found.counts[-1]
-        progress("replicates", replicate + 1, number)
+        return estimate_counts(premises, evidence, keeper, clock, silent, coins).counts[-1]
+
+    compile_kernels(silent)
+    with ThreadPoolExecutor(_AT_ONCE[published.estimator]) as pool:
+        for replicate, counts in enumerate(pool.map(one, range(number))):
+            progress("replicates", replicate + 1, number)
+            yield counts

@@ -16,6 +16,7 @@ from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import Known
 from yupana.topdown.queries import Schema
 from yupana.topdown.tree.basis import Kept
+from yupana.topdown.tree.joint import with_joint_totals
 from yupana.topdown.tree.least_squares import (
     TreeIntervals,
     precisions_of_sums,
@@ -220,7 +221,7 @@ def least_squares_intervals(
     spine : Spine
     schema : Schema
     known : mapping of int to Known
-        Totals that are kept exactly, by geolevel.
+        Totals that are kept exactly, by geolevel, of one unit or of several together.
     areas : sequence of Areas
         Those that add up others after them.
     confidence : Fraction
@@ -228,9 +229,11 @@ def least_squares_intervals(
     of_block: dict[str, Ints] = {}
     for kind in areas:
         of_block[kind.name] = _above(kind.index, of_block[kind.below]) if kind.below else kind.index
-    totals = {level: one.totals for level, one in known.items()}
+    joint = with_joint_totals(spine.tree, measured, known)
+    if joint.blocks is not None:
+        of_block = {name: index[joint.blocks] for name, index in of_block.items()}
     whole = (True,) * len(schema.shape)
-    detailed = MarginMeasurements(spine.tree, measured, totals, schema.shape, whole)
+    detailed = MarginMeasurements(joint.tree, joint.measured, joint.totals, schema.shape, whole)
     sizes = {kind.name: len(kind.labels) for kind in areas}
     return LeastSquaresIntervals(detailed, of_block, sizes, tuple(upward_precisions(detailed)), float(confidence))
 
