@@ -136,6 +136,8 @@ def trial(
     stored, known = StoredMeasurements(spending, checkpoint), found.premises.known
     least = least_squares_intervals(stored, world.spine, config.schema, known, areas, CONFIDENCE)
     yield "least squares", areas, counts, least
+    if not number:
+        return
     published = ReleasedCounts(config, world.spine, world.facilities, estimator, counts)
     made = replicates(published, number, SeededEntropy(seed).branch("replicates"))
     yield (
@@ -153,7 +155,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--spine", choices=("conventional", "aian", "optimized"))
     parser.add_argument("--estimator", choices=("topdown", "full-information"), default="topdown")
-    parser.add_argument("--replicates", type=int, default=25)
+    parser.add_argument("--replicates", type=int, default=25, help="0 for least squares alone")
     parser.add_argument("--trials", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -1,8 +1,10 @@
-"""Least-squares intervals of every published count: `python benchmarks/intervals.py CONFIG DATA [--spine optimized]`.
+"""What intervals of every published count cost.
 
-All measurements are drawn first, as a run with these intervals does. Then the intervals of every entry of every
-tabulation and of every variable of every table, of all kinds of areas: seconds, peak memory of the process so far, and
-the share of true counts that they hold. DATA is SYNTHETIC; true counts stand for those published.
+`python benchmarks/intervals.py CONFIG DATA [--spine S] [--method M] [--replicates 25]`. For least squares all
+measurements are drawn first, as a run with these intervals does; for Monte Carlo replicates are made. Then the
+intervals of every entry of every tabulation and of every variable of every table, of all kinds of areas: seconds,
+seconds of processor, peak memory of the process so far, and the share of true counts that they hold. DATA is
+SYNTHETIC; true counts stand for those published (benchmarks/calibration.py takes published ones).
 """
 
 import argparse
@@ -26,24 +28,28 @@ from yupana.progress import Stopwatch, silent
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.count_intervals import Bounds
+from yupana.topdown.count_intervals import Bounds, CountIntervals
 from yupana.topdown.disk import sum_to_areas
 from yupana.topdown.door import Door
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import known_totals
+from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
+from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.stored import StoredMeasurements
-from yupana.topdown.tree.published import LeastSquaresIntervals, least_squares_intervals
+from yupana.topdown.tree.published import least_squares_intervals
 
 AREAS_AT_ONCE = 1 << 16
+CONFIDENCE = Fraction(9, 10)
 T = TypeVar("T")
 
 
 def told(what: str, work: Callable[[], T]) -> T:
     """Do something and print how long it took."""
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     done = work()
+    spent = time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"| {what} | {time.perf_counter() - began:.1f} | {peak:.2f} |", flush=True)
+    print(f"| {what} | {time.perf_counter() - began:.1f} | {spent:.1f} | {peak:.2f} |", flush=True)
     return done
 
 
@@ -62,13 +68,13 @@ def held(bounds: Bounds, counts: Ints) -> tuple[int, int]:
     return int(((bounds.lower <= counts) & (counts <= bounds.upper)).sum()), counts.size
 
 
-def of_tabulations(intervals: LeastSquaresIntervals, sums: list[tuple[Areas, Histogram]]) -> dict[str, tuple[int, int]]:
+def of_tabulations(intervals: CountIntervals, sums: list[tuple[Areas, Histogram]]) -> dict[str, tuple[int, int]]:
     """What the intervals of all entries hold, by kind of areas."""
     return {kind.name: held(intervals.of_cells(kind, counts), counts.counts) for kind, counts in sums}
 
 
 def of_table(
-    intervals: LeastSquaresIntervals, table: RedistrictingTable, sums: list[tuple[Areas, Histogram]]
+    intervals: CountIntervals, table: RedistrictingTable, sums: list[tuple[Areas, Histogram]]
 ) -> dict[str, tuple[int, int]]:
     """What the intervals of all variables of a table hold, by kind of areas."""
     found = {}
@@ -84,23 +90,32 @@ def of_table(
 
 def main() -> None:
     """Measure."""
-    parser = argparse.ArgumentParser(description="Least-squares intervals of every published count.")
+    parser = argparse.ArgumentParser(description="What intervals of every published count cost.")
     parser.add_argument("config")
     parser.add_argument("data", type=Path)
     parser.add_argument("--spine", choices=("conventional", "aian", "optimized"))
+    parser.add_argument("--method", choices=("least-squares", "monte-carlo"), default="least-squares")
+    parser.add_argument("--replicates", type=int, default=25)
     options = parser.parse_args()
     configuration = TOPDOWN.read(options.config)
     if options.spine:
         configuration = configuration.on_spine(options.spine)
-    print("| step | seconds | peak so far, GB |\n|---|---|---|")
+    print("| step | seconds | seconds of processor | peak so far, GB |\n|---|---|---|---|")
     world = told("reading", lambda: open_world(configuration, options.data, RunRequest(), Stopwatch(silent)))
+    counts = world.exact[-1]
     with tempfile.TemporaryDirectory() as folder:
-        stored = told("drawing", lambda: drawn(configuration, world, Path(folder) / "drawn"))
         areas = [] if world.published is None else world.published.areas(world.spine.blocks)
-        sums = list(sum_to_areas(world.exact[-1], areas))
-        known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
-        arguments = (stored, world.spine, configuration.schema, known, areas, Fraction(9, 10))
-        intervals = told("precisions", lambda: least_squares_intervals(*arguments))
+        sums = list(sum_to_areas(counts, areas))
+        intervals: CountIntervals
+        if options.method == "least-squares":
+            stored = told("drawing", lambda: drawn(configuration, world, Path(folder) / "drawn"))
+            known = {} if world.kept is None else known_totals(world.kept, counts)
+            arguments = (stored, world.spine, configuration.schema, known, areas, CONFIDENCE)
+            intervals = told("precisions", lambda: least_squares_intervals(*arguments))
+        else:
+            published = ReleasedCounts(configuration, world.spine, world.facilities, "topdown", counts)
+            made = replicates(published, options.replicates, SeededEntropy(1))
+            intervals = told("replicates", lambda: MonteCarloIntervals.of(counts, made, areas, CONFIDENCE))
         found = {"cells": told("tabulations", lambda: of_tabulations(intervals, sums))}
         for table in tables_of(configuration.schema):
             found[table.name] = told(table.name, partial(of_table, intervals, table, sums))

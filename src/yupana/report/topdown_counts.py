@@ -69,7 +69,7 @@ class KindOfAreas:
         In order.
     totals : ndarray of int64, shape (areas,)
     margins : ndarray of float or None
-        Half the width of the interval of each total, at the release's confidence; None where nothing tells it.
+        How far the interval of each total reaches from it, at the release's confidence; None where nothing tells it.
     ends : pair of ndarray of int64, or None
         The intervals, where the release has them.
     """
@@ -133,7 +133,9 @@ class TopdownRelease:
 
     def cells_of(self, kind: str) -> str:
         """The table that has the cells of a kind of areas."""
-        return f"{COUNTS if self._own_areas else TABULATION}/{kind}"
+        tabulated = f"{TABULATION}/{kind}"
+        # Areas of the user's own are tabulated only where they have intervals.
+        return tabulated if tabulated in self.release or not self._own_areas else f"{COUNTS}/{kind}"
 
     @property
     def method(self) -> str:
