@@ -1061,8 +1061,6 @@ def interval(
     ------
     docs/intervals.md; of ratios Fieller (1954).
     """
-    from yupana.estimate.intervals.answers import intervals as found
-
     queries = (*queries, *([query] if isinstance(query, str) else query or ()))
     if not queries:
         raise ConfigError("interval needs a query, such as 'PH1_num[REGION_ID=06]'; docs/intervals.md has the language")
@@ -1077,6 +1075,8 @@ def interval(
         return intervals(release, pairs, areas=areas, confidence=confidence, noisy=noisy)
     if areas is not None:
         raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
+    from yupana.estimate.intervals.answers import intervals as found
+
     return found(_folder(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
 
 

@@ -14,6 +14,7 @@ from yupana.geography.names import AreaName, AreaNames
 from yupana.geography.published import PublishedBlocks
 
 _SHOWN: Final = 6
+_LONGEST: Final = 500
 _WIDTHS: Final = {STATE: 2, COUNTY: 5}
 _BEFORE: Final = {name: _WIDTHS.get(kind.within, 0) for name, kind in KINDS.items()} | {
     COUNTY: 2,
@@ -183,6 +184,10 @@ class Gazetteer:
         ConfigError
             If no area is meant, or several are by the same rule.
         """
+        if len(text) > _LONGEST:
+            raise ConfigError(
+                f"an area of {len(text):,} characters is none; the longest names have less than {_LONGEST}"
+            )
         kind, sign, called = text.partition("=")
         called = " ".join(called.split())
         if not sign or not kind.strip() or not called:

@@ -191,6 +191,7 @@ def test_an_area_goes_by_its_code_or_name(one: Made) -> None:
         ("place", "names no area"),
         ("place=", "names no area"),
         ("=x", "names no area"),
+        ("place=" + 600 * "x", "an area of 606 characters"),
     ):
         with pytest.raises(yupana.ConfigError) as error:
             listed.find(text)

@@ -5,45 +5,23 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from statistics import NormalDist
-
-import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError, YupanaError
-from yupana.estimate.areas.asked import AreaForm, AreaQuestion, WeightedCells, expanded, read_form
-from yupana.estimate.areas.estimates import AreaEstimates, Kept, estimates_of_areas, grouped
+from yupana.estimate.areas.asked import AreaForm, AreaQuestion, AskedOfArea, Kept, WeightedCells, expanded, read_form
 from yupana.estimate.areas.found import AreaInterval, AreaIntervals
 from yupana.estimate.areas.parts import open_parts, questions_by_part
 from yupana.estimate.areas.places import ReleasedAreas, released_areas
 from yupana.estimate.areas.tables import PublishedTables, TabulatedRows, published_intervals
 from yupana.estimate.intervals.counted import Counted, counted_in
-from yupana.estimate.intervals.fieller import Moments, fieller
 from yupana.estimate.intervals.intervals import Interval
-from yupana.estimate.intervals.tree import TreeMeasurements, open_tree, schema_of
+from yupana.estimate.intervals.told import schema_of
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import KINDS, NONE, TOLD
-from yupana.geography.tree import Members
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES
 from yupana.release.release import Release
 from yupana.topdown.disk import TABULATION
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
-from yupana.topdown.tree.least_squares import whole_intervals
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _AreaAsked:
-    """A question understood: the area, by its kind and its place among those asked for, and the form."""
-
-    question: AreaQuestion
-    area: NamedArea
-    place: int
-    form: AreaForm
-
-    @property
-    def said(self) -> str:
-        """Where it was asked, and what, for messages."""
-        return f"{self.question.where}{self.area.label}, {self.question.query!r}"
 
 
 def area_intervals(
@@ -125,8 +103,13 @@ def _of_release(opened: Release, questions: Sequence[AreaQuestion], terms: _Term
     if open_ := [number for number in range(len(asked)) if number not in found]:
         if terms.noisy is None:
             raise ConfigError(_missing(asked[open_[0]], len(open_), tables, level, published))
+        # It loads the compiler, for which what the tables answer does not wait.
+        from yupana.estimate.areas.least_squares import intervals_by_least_squares, open_tree  # noqa: PLC0415
+
         measurements = open_tree(opened, terms.noisy)
-        found |= _by_least_squares({number: asked[number] for number in open_}, measurements, areas, codes, level)
+        found |= intervals_by_least_squares(
+            {number: asked[number] for number in open_}, measurements, areas, codes, level
+        )
         notes += measurements.notes
     answers = [
         AreaInterval(one.area, published.of(one), found[number], one.question.others)
@@ -139,7 +122,7 @@ def _of_release(opened: Release, questions: Sequence[AreaQuestion], terms: _Term
 
 def _understood(
     questions: Sequence[AreaQuestion], areas: ReleasedAreas, words: Counted
-) -> tuple[list[_AreaAsked], dict[str, dict[str, int]]]:
+) -> tuple[list[AskedOfArea], dict[str, dict[str, int]]]:
     """The questions, tables taken apart, and by kind the place of each code that is asked for."""
     known: dict[str, NamedArea] = {}
     forms: dict[str, AreaForm] = {}
@@ -154,7 +137,7 @@ def _understood(
             for query in expanded(question.query, words):
                 if query not in forms:
                     forms[query] = read_form(query, words)
-                found.append(_AreaAsked(replace(question, query=query), area, place, forms[query]))
+                found.append(AskedOfArea(replace(question, query=query), area, place, forms[query]))
         except YupanaError as error:
             raise type(error)(f"{question.where}{error}") from None
     return found, codes
@@ -169,7 +152,7 @@ class _Published:
     shape: tuple[int, ...]
     _sums: dict[tuple[str, float, tuple[Kept, bytes]], Floats] = field(default_factory=dict, init=False)
 
-    def of(self, asked: _AreaAsked) -> int | float | None:
+    def of(self, asked: AskedOfArea) -> int | float | None:
         above, *below = (self._sum(asked.area.kind, one)[asked.place] for one in asked.form.sums)
         if asked.form.factor is not None:
             return asked.form.factor
@@ -185,7 +168,7 @@ class _Published:
 
 
 def _from_tables(
-    asked: Sequence[_AreaAsked],
+    asked: Sequence[AskedOfArea],
     tables: PublishedTables,
     rows: Mapping[str, TabulatedRows],
     codes: Mapping[str, Mapping[str, int]],
@@ -224,78 +207,12 @@ def _places(rows: TabulatedRows, cells: int) -> dict[int, int]:
     return {key: row for row, key in enumerate((rows.area * cells + rows.cell).tolist())}
 
 
-def _read(asked: _AreaAsked, ends: Ints, where: str, how: str) -> Interval:
+def _read(asked: AskedOfArea, ends: Ints, where: str, how: str) -> Interval:
     pieces = ((float(ends[0]), float(ends[1])),)
     return Interval(asked.question.query, None, None, pieces, asked.form.cells, f"{how}, in {where}")
 
 
-def _by_least_squares(
-    asked: Mapping[int, _AreaAsked],
-    measurements: TreeMeasurements,
-    areas: ReleasedAreas,
-    codes: Mapping[str, Mapping[str, int]],
-    level: Fraction,
-) -> dict[int, Interval]:
-    """Intervals from all measurements, by the number of the question."""
-    shape, blocks = measurements.schema.shape, len(measurements.spine.block)
-    entities: dict[tuple[str, int], int] = {}
-    for one in asked.values():
-        entities.setdefault((one.area.kind, one.place), len(entities))
-    members = _members(entities, areas, codes)
-    group_of = grouped([one.form.kept for one in asked.values()], shape, blocks)
-    found: dict[int, Interval] = {}
-    for group in dict.fromkeys(group_of.values()):
-        estimates = estimates_of_areas(measurements, members, group)
-        for number, one in asked.items():
-            if group_of[one.form.kept] == group:
-                try:
-                    found[number] = _estimated(one, estimates, entities[one.area.kind, one.place], level)
-                except ConfigError as error:
-                    raise ConfigError(f"{one.said}: {error}") from None
-    return found
-
-
-def _members(
-    entities: Mapping[tuple[str, int], int], areas: ReleasedAreas, codes: Mapping[str, Mapping[str, int]]
-) -> Members:
-    """The blocks of the areas that are asked for."""
-    blocks, numbers = [], []
-    for kind in dict.fromkeys(kind for kind, _ in entities):
-        all_codes = areas.gazetteer.codes[kind]
-        place = {code: at for at, code in enumerate(all_codes)}
-        number = np.full(len(all_codes) + 1, -1, dtype=np.int32)
-        for code, at in codes[kind].items():
-            if (kind, at) in entities:
-                number[place[code]] = entities[kind, at]
-        inside = number[areas.of_block[kind]]
-        blocks.append(np.flatnonzero(inside >= 0).astype(np.int32))
-        numbers.append(inside[inside >= 0])
-    return Members(np.concatenate(blocks), np.concatenate(numbers), len(entities))
-
-
-def _estimated(asked: _AreaAsked, estimates: AreaEstimates, entity: int, level: Fraction) -> Interval:
-    query, form = asked.question.query, asked.form
-    z = NormalDist().inv_cdf(float((1 + level) / 2))
-    if form.factor is not None:
-        return Interval(query, form.factor, 0.0, ((form.factor,) * 2,), 0, "numerator and denominator are multiples")
-    values, covariance = estimates.moments(entity, form.sums)
-    if form.below is not None:
-        moments = Moments(*map(float, (*values, covariance[0, 0], covariance[1, 1], covariance[0, 1])))
-        if moments.below == 0 and moments.below_variance == 0:
-            raise ConfigError("the denominator is known to be 0")
-        ratio = moments.above / moments.below if moments.below else None
-        return Interval(query, ratio, None, fieller(moments, z), form.cells, f"Fieller's confidence set; {_RULE}")
-    value, variance = float(values[0]), float(covariance[0, 0])
-    if form.above.is_count:
-        whole = whole_intervals(values, covariance[0], float(level))
-        pieces = ((float(whole.lower[0]), float(whole.upper[0])),)
-    else:
-        reach = z * variance**0.5
-        pieces = ((value - reach, value + reach),)
-    return Interval(query, value, variance, pieces, form.cells, _RULE)
-
-
-def _missing(asked: _AreaAsked, number: int, tables: PublishedTables, level: Fraction, published: _Published) -> str:
+def _missing(asked: AskedOfArea, number: int, tables: PublishedTables, level: Fraction, published: _Published) -> str:
     """Why there is no interval of a question, and what would give it."""
     folder, told, form = tables.release.folder, tables.intervals, asked.form
     by_noise = "the noisy measurements of its run, with --noisy-measurements DIR"
@@ -325,7 +242,7 @@ def _percent(level: Fraction) -> str:
     return f"{float(100 * level):g} percent"
 
 
-def _on_areas(asked: Sequence[_AreaAsked], areas: ReleasedAreas) -> list[str]:
+def _on_areas(asked: Sequence[AskedOfArea], areas: ReleasedAreas) -> list[str]:
     """What is to be known of areas that are not bound to one state."""
     notes = []
     for area in dict.fromkeys(one.area for one in asked):
@@ -350,4 +267,3 @@ _NOTES = {
         "the published counts by those of replicates",
     ),
 }
-_RULE = "covariance of least squares on the tree"

@@ -16,9 +16,14 @@ from yupana.estimate.intervals.counted import Counted, Levels, weights_on
 from yupana.estimate.intervals.forms import Form, Linear, evaluate
 from yupana.estimate.intervals.query import Selection, parse
 from yupana.files.regular import regular
+from yupana.geography.gazetteer import NamedArea
 from yupana.topdown.queries import Schema
 
 AREA, QUERY = "area", "query"
+
+Kept = tuple[int, ...]
+"""Attributes of a schema, by position and in order."""
+
 _SHOWN: Final = 200
 
 
@@ -168,6 +173,30 @@ class AreaForm:
     def sums(self) -> tuple[WeightedCells, ...]:
         """The weighted sums in it."""
         return (self.above,) if self.below is None else (self.above, self.below)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedOfArea:
+    """A question understood.
+
+    Attributes
+    ----------
+    question : AreaQuestion
+    area : NamedArea
+    place : int
+        Of the area among those of its kind that are asked for.
+    form : AreaForm
+    """
+
+    question: AreaQuestion
+    area: NamedArea
+    place: int
+    form: AreaForm
+
+    @property
+    def said(self) -> str:
+        """Where it was asked, and what, for messages."""
+        return f"{self.question.where}{self.area.label}, {self.question.query!r}"
 
 
 def expanded(query: str, words: Counted) -> list[str]:

@@ -10,13 +10,11 @@ from scipy import sparse
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError
-from yupana.estimate.areas.asked import WeightedCells
+from yupana.estimate.areas.asked import Kept, WeightedCells
 from yupana.estimate.intervals.tree import TreeMeasurements
 from yupana.geography.tree import Members
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import precisions_of_sums
-
-Kept = tuple[int, ...]
 
 VALUES_AT_ONCE: Final = 1 << 24
 """Numbers of all blocks up to which the attributes of several queries are kept at once."""

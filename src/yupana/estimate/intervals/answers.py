@@ -13,7 +13,8 @@ from yupana.estimate.intervals.found import Intervals
 from yupana.estimate.intervals.intervals import IntervalEvidence, interval
 from yupana.estimate.intervals.marginal import MarginalIntervals
 from yupana.estimate.intervals.noisy_tables import NoisyTables
-from yupana.estimate.intervals.tree import must_be_of_topdown, open_tree
+from yupana.estimate.intervals.told import must_be_of_topdown
+from yupana.estimate.intervals.tree import open_tree
 from yupana.files.database import open_database
 from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS

@@ -22,18 +22,18 @@ from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.noisy_files import is_of_bureau, read_files
 from yupana.estimate.intervals.noisy_texts import NoisyAnswers, NoisyTexts
 from yupana.estimate.intervals.query import Selection
+from yupana.estimate.intervals.told import must_be_of_topdown, schema_of, spine_of
 from yupana.files.database import named, open_database, unreadable
-from yupana.geography.disk import WrittenSpine, read_spine
-from yupana.products.topdown.verify import MEASUREMENTS, NOISY, SYSTEM
+from yupana.geography.disk import WrittenSpine
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.release import Release, open_release
 from yupana.topdown.configuration import OF_AREAS
-from yupana.topdown.queries import TOTAL, Attribute, Schema, margin
+from yupana.topdown.queries import TOTAL, Schema, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, summed
 from yupana.topdown.tree.sums import covariance_of_sums
 
 GEOUNIT: Final = "geounit"
-SPINE: Final = "spine"
 
 _WIDTHS: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
 """Digits of a block that name the published area of a geolevel."""
@@ -107,7 +107,10 @@ class TreeMeasurements:
         """Find answers: LEVEL/QUERY[geounit=..., ATTRIBUTE=...], the query measured or not."""
         name, _, query = selection.table.partition("/")
         if name not in self.levels:
-            raise ConfigError(f"the release has no geolevel {name}; it has {', '.join(self.levels)}")
+            raise ConfigError(
+                f"the release has no geolevel {name}; it has {', '.join(self.levels)}. Counts of areas are asked for "
+                "with --area KIND=WHICH"
+            )
         kept = kept_by(query.replace(".", "*"), self.schema)
         if kept is None or not query:
             raise ConfigError(
@@ -253,23 +256,6 @@ def open_tree(release: Release, noisy: Path) -> TreeMeasurements:
     return TreeMeasurements(release, answers, schema, levels, spine, labels)
 
 
-def spine_of(release: Release) -> WrittenSpine:
-    """The spine of a release of TopDown.
-
-    Raises
-    ------
-    InputError, OutputError
-        If it is missing, was changed, or is none.
-    """
-    _, levels = schema_of(release)
-    # The manifest lists the spine; without it, nobody can say which geounits add up to which.
-    if f"{SPINE}/blocks.csv" not in release.files.values():
-        raise OutputError(f"{release.folder} has no {SPINE}/blocks.csv; name the release whose measurements these are")
-    release.file(f"{SPINE}/blocks.csv")
-    any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
-    return read_spine(release.folder / SPINE, levels, any_codes=any_codes)
-
-
 def measurements_of(release: Release, noisy: Path) -> Release:
     """The measurements of a run, which the folder must hold."""
     measurements = open_release(noisy)
@@ -285,41 +271,6 @@ def _told_of_run(release: Release) -> list[Any]:
     told = dict(release.manifest)
     parameters = {name: value for name, value in told.get("parameters", {}).items() if name not in _MAY_CHANGE}
     return [told.get("product"), told.get("created"), told.get("plan"), parameters]
-
-
-def must_be_of_topdown(release: Release) -> None:
-    """Refuse what is no release of TopDown.
-
-    Raises
-    ------
-    OutputError
-    """
-    if release.product == NOISY:
-        raise OutputError(
-            f"{release.folder} holds noisy measurements, without the spine they were made on; name the release, and "
-            f"give this folder with --noisy-measurements"
-        )
-    if release.product != SYSTEM:
-        raise OutputError(f"{release.folder} is of {release.product!r}, and not a release of TopDown")
-    schema_of(release)
-
-
-def schema_of(release: Release) -> tuple[Schema, tuple[str, ...]]:
-    """The schema and the geolevels that the manifest of a TopDown release tells.
-
-    Raises
-    ------
-    OutputError
-        If it does not.
-    """
-    try:
-        told = release.manifest["parameters"]
-        attributes = tuple(Attribute(name, tuple(labels)) for name, labels in told["schema"].items())
-        dict(told["invariants"])
-        str(told["spine"])
-        return Schema(attributes), tuple(told["geolevels"])
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise OutputError(f"{release.folder}: the manifest does not hold the schema and geolevels of TopDown") from None
 
 
 def _rows(forms: Sequence[Linear], kept: tuple[int, ...], shape: tuple[int, ...]) -> dict[tuple[int, int], Floats]:

@@ -1,0 +1,67 @@
+"""What a release of TopDown tells of itself: its schema, its geolevels and its spine. Public.
+
+It imports nothing of the least squares, so that what only reads tables does not wait for the compiler.
+"""
+
+from typing import Final
+
+from yupana.errors import OutputError
+from yupana.geography.disk import WrittenSpine, read_spine
+from yupana.products.topdown.verify import NOISY, SYSTEM
+from yupana.release.release import Release
+from yupana.topdown.configuration import OF_AREAS
+from yupana.topdown.queries import Attribute, Schema
+
+SPINE: Final = "spine"
+
+
+def must_be_of_topdown(release: Release) -> None:
+    """Refuse what is no release of TopDown.
+
+    Raises
+    ------
+    OutputError
+    """
+    if release.product == NOISY:
+        raise OutputError(
+            f"{release.folder} holds noisy measurements, without the spine they were made on; name the release, and "
+            f"give this folder with --noisy-measurements"
+        )
+    if release.product != SYSTEM:
+        raise OutputError(f"{release.folder} is of {release.product!r}, and not a release of TopDown")
+    schema_of(release)
+
+
+def schema_of(release: Release) -> tuple[Schema, tuple[str, ...]]:
+    """The schema and the geolevels that the manifest of a TopDown release tells.
+
+    Raises
+    ------
+    OutputError
+        If it does not.
+    """
+    try:
+        told = release.manifest["parameters"]
+        attributes = tuple(Attribute(name, tuple(labels)) for name, labels in told["schema"].items())
+        dict(told["invariants"])
+        str(told["spine"])
+        return Schema(attributes), tuple(told["geolevels"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise OutputError(f"{release.folder}: the manifest does not hold the schema and geolevels of TopDown") from None
+
+
+def spine_of(release: Release) -> WrittenSpine:
+    """The spine of a release of TopDown.
+
+    Raises
+    ------
+    InputError, OutputError
+        If it is missing, was changed, or is none.
+    """
+    _, levels = schema_of(release)
+    # The manifest lists the spine; without it, nobody can say which geounits add up to which.
+    if f"{SPINE}/blocks.csv" not in release.files.values():
+        raise OutputError(f"{release.folder} has no {SPINE}/blocks.csv; name the release whose measurements these are")
+    release.file(f"{SPINE}/blocks.csv")
+    any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
+    return read_spine(release.folder / SPINE, levels, any_codes=any_codes)
