@@ -58,3 +58,15 @@ def test_a_place_that_cannot_be_is_refused_before_the_work(
     assert main([*command, "--report", str(place / name)]) == 2
     assert told in capsys.readouterr().err
     assert list((place / "refused").iterdir()) == []
+
+
+def test_a_run_of_topdown_writes_the_page_of_its_release(tmp_path: Path) -> None:
+    out, report = tmp_path / "release", tmp_path / "release.html"
+    assert main(["synth", str(tmp_path / "census"), "--households", "60", "--states", "44", "--seed", "1"]) == 0
+    asked = ["topdown", "run", "h1-2020-us", str(tmp_path / "census"), str(out), "--seed", "1", "--report", str(report)]
+    assert main(asked) == 0
+    assert main(["report", str(out), str(tmp_path / "again.html")]) == 0
+    assert report.read_bytes() == (tmp_path / "again.html").read_bytes()
+    whole = ["topdown", "run", "pl94-2020-us-whole", str(tmp_path / "census"), str(tmp_path / "whole"), "--report"]
+    assert main([*whole, str(tmp_path / "whole.html")]) == 2
+    assert not (tmp_path / "whole").exists()

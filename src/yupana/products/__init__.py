@@ -124,6 +124,7 @@ _LISTINGS: Final = {
             {
                 "spine",
                 "renormalise",
+                "report",
                 "resume",
                 "noisy_measurements",
                 "production",
