@@ -21,6 +21,7 @@ from yupana.geography.variance import entity_variances
 from yupana.plan.margin import z_value
 from yupana.plan.plan import Plan
 from yupana.products.topdown.tables import TABLES, levels_of, tables_of
+from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.release.release import Release
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.disk import COUNTS, TABULATION
@@ -114,7 +115,9 @@ class TopdownRelease:
         with open_database() as db:
             found = [self._totals(db, kind) for kind in self._kind_names]
         found = [kind for kind in found if kind.codes]
-        if self.plan.is_finite and any(kind.margins is None for kind in found):
+        told = self.release.manifest.get(MEASUREMENTS)
+        follows = told is None or told["loss"]["exact"]  # else variances are not those of the configuration
+        if self.plan.is_finite and follows and any(kind.margins is None for kind in found):
             expected = self._expected()
             found = [kind if kind.name not in expected else _with(kind, expected[kind.name]) for kind in found]
         return tuple(found)

@@ -14,6 +14,7 @@ from yupana.files.new_file import NewFile
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.release.release import Release
 from yupana.report.boundaries import Boundary, read_boundaries
 from yupana.report.charts import Mark, log_dots
@@ -71,6 +72,8 @@ def topdown_page(made: TopdownRelease, boundaries: Sequence[Path]) -> Page:
     shapes = [(path, read_boundaries(path)) for path in boundaries]
     manifest, plan, configuration = made.release.manifest, made.plan, made.configuration
     zcdp = plan.mechanism is Mechanism.ZCDP
+    # What was measured may be less than is configured: of some states, without the nation.
+    cost = (made.release.plan or plan).loss()
     maps = [_map(made, path, found, number) for number, (path, found) in enumerate(shapes)]
     profile = profiles(made)
     own_areas = configuration.areas is not None
@@ -82,7 +85,9 @@ def topdown_page(made: TopdownRelease, boundaries: Sequence[Path]) -> Page:
         symbol=plan.mechanism.symbol,
         zcdp=zcdp,
         delta=DEFAULT_DELTA,
-        epsilon=plan.mechanism.epsilon(plan.loss(), DEFAULT_DELTA) if zcdp and plan.is_finite else None,
+        cost=cost,
+        epsilon=plan.mechanism.epsilon(cost, DEFAULT_DELTA) if zcdp and plan.is_finite else None,
+        made_of=manifest.get(MEASUREMENTS),
         records=int(made.kinds[0].totals.sum()) if made.kinds else 0,
         areas={
             "Areas": [words_of(kind.name)[1] for kind in made.kinds],
