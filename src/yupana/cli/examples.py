@@ -80,7 +80,7 @@ EXAMPLES: Final = {
         "yupana topdown plan pl94-2020-us --set rho=1/2",
         "yupana topdown plan pl94-2020-us --set shares.State=1/2 --renormalise",
     ),
-    "topdown run": (MADE_BY["counts"], f"{MADE_BY['whole']} --pl redistricting"),
+    "topdown run": (MADE_BY["counts"], "yupana topdown run pl94-2020-us-whole census both --pl redistricting"),
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
     "topdown estimate": ("yupana topdown estimate measured estimated --dataset US_Unit_PL_PROD",),
     "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),
