@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from yupana.estimate.intervals.found import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.geography.gazetteer import NamedArea
+    from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact
     from yupana.plan.margin import margin_of_error, rho_for_margin
     from yupana.plan.plan import Plan
     from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
@@ -97,9 +98,11 @@ __all__ = [
     "combine_coterminous",
     "compare",
     "count",
+    "delta_exact",
     "districts",
     "empirical_loss",
     "epsilon_bun_steinke",
+    "epsilon_exact",
     "epsilon_tight",
     "estimate",
     "estimate_measurements",
@@ -108,6 +111,7 @@ __all__ = [
     "interval",
     "intervals",
     "margin_of_error",
+    "missed_exact",
     "open_release",
     "parts",
     "plan",
@@ -138,6 +142,7 @@ _HOMES = {
     "yupana.estimate.intervals.found": "Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.geography.gazetteer": "NamedArea",
+    "yupana.plan.exact_loss": "delta_exact epsilon_exact missed_exact",
     "yupana.plan.margin": "margin_of_error rho_for_margin",
     "yupana.plan.plan": "Plan",
     "yupana.privacy.zcdp": "epsilon_bun_steinke epsilon_tight rho_for_epsilon",

@@ -20,9 +20,11 @@ from yupana.audit.tradeoff import (
     zcdp_missed,
 )
 from yupana.errors import OutputError
+from yupana.plan.exact_loss import CHANGES as EXACT_CHANGES
+from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan, number
-from yupana.plan.read import read_plan
+from yupana.plan.read import read_plan, tells_moves
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
 from yupana.products import PRODUCTS
@@ -69,6 +71,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         if promised is not None and proven is not None:
             guarantee.append(
                 {
+                    **_exact(plan, kind, told=tells_moves(manifest["plan"])),
                     "neighbours": kind,
                     "change": words.format(unit=unit),
                     "promised": noise.stated(promised),
@@ -114,6 +117,14 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(described, Mapping)
         },
     }
+
+
+def _exact(plan: Plan, kind: str, *, told: bool) -> dict[str, Any]:
+    """Epsilons by the exact law of the loss, where the manifest tells how far neighbours move each measurement."""
+    change = next((change for change in EXACT_CHANGES if change == kind), None)
+    if not told or change is None or plan.mechanism is Mechanism.PURE:
+        return {}
+    return {"exact": [{"delta": delta, "epsilon": epsilon_exact(plan, delta, change)} for delta in DELTAS]}
 
 
 def plan_in(manifest: Mapping[str, Any]) -> Plan:

@@ -10,7 +10,7 @@ from yupana.cli.arguments import print_json
 from yupana.errors import ConfigError, nearest
 from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact, own_change
 from yupana.plan.plan import Plan
-from yupana.plan.read import read_plan
+from yupana.plan.read import read_plan, tells_moves
 from yupana.products import PRODUCTS
 from yupana.release.folder import MANIFEST, read_manifest
 
@@ -122,9 +122,12 @@ def _read(path: Path) -> Plan:
             raise ConfigError(f"--plan {path}: cannot be read as JSON; give what plan --json wrote") from None
     described = document.get("plan", document) if isinstance(document, dict) else document
     try:
-        return read_plan(described)
+        plan = read_plan(described)
     except ValueError as error:
         raise ConfigError(f"--plan {path}: holds no plan: {error}") from None
+    if not tells_moves(described):
+        raise ConfigError(f"--plan {path}: was written before plans told how far neighbours move; write it anew")
+    return plan
 
 
 def _show(value: float | None) -> str:

@@ -121,6 +121,7 @@ EXAMPLES: Final = {
     ),
     "account": (
         "yupana account --rho 1.257281 --delta 1e-10",
+        "yupana account --plan pl94-2020-us --delta 1e-10",
         "yupana account --moe 50 --sensitivity 484 --confidence 0.95",
     ),
     "audit epl": ("yupana audit epl --mechanism geometric --epsilon 1", "yupana audit epl release truth"),

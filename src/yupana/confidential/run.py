@@ -25,6 +25,7 @@ from yupana.confidential.request import (
 )
 from yupana.errors import ConfigError
 from yupana.files.regular import real
+from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan, number
 from yupana.products.codebook import data_package
@@ -384,7 +385,7 @@ def manifest_of(
         "status": _status(reasons),
         **({"reasons": reasons} if reasons else {}),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "plan": ledger.plan.as_json(),
+        "plan": plan_as_json(ledger.plan),
         "ledger": {"charged": list(ledger.charged), **number("spent", ledger.spent)},
         "parameters": dict(parameters),
         "taken_as_public": list(taken_as_public),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from yupana.explore.form import Chosen, ProductPage
 from yupana.explore.scenario import Filled, Typed
+from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan, compose
 from yupana.privacy.exact import Budget, show_exact
@@ -87,6 +88,9 @@ def totals(chosen: Chosen) -> list[dict[str, str]]:
         tight, simple = epsilon_tight(plan.loss(), delta), epsilon_bun_steinke(plan.loss(), delta)
         note = f"{plan.neighbours.value}, tight conversion; the simple one gives {rounded(simple, 5)}"
         found.append(_number(f"ε at δ = {delta:g}", rounded(tight, 5), repr(tight), note))
+        if (exact := epsilon_exact(plan, delta)) is not None:
+            note = f"{plan.neighbours.value}, by the exact law of the loss and what is proven of neighbours"
+            found.append(_number(f"ε at δ = {delta:g}, exact", rounded(exact, 5), repr(exact), note))
     return found
 
 

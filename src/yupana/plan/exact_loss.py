@@ -22,6 +22,9 @@ Change = Literal["unbounded", "bounded"]
 
 CHANGES: Final[tuple[Change, ...]] = ("unbounded", "bounded")
 
+EXACT: Final = ("epsilon_exact", "bounded_epsilon_exact", "exact_at_delta")
+"""The keys of `exact_totals`."""
+
 CURVE_POINTS: Final = 40
 """Epsilons from which a trade-off curve is made, beside 0."""
 

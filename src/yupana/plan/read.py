@@ -1,6 +1,7 @@
 """Read a plan back from the JSON that `Plan.as_json` writes."""
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
@@ -40,6 +41,11 @@ def read_plan(described: object) -> Plan:
         return _read(described)
     except (KeyError, TypeError, AttributeError, OverflowError, ZeroDivisionError):
         raise ValueError("a key of the plan is missing, or has a value of another kind") from None
+
+
+def tells_moves(described: Mapping[str, Any]) -> bool:
+    """Whether the JSON of a plan tells how far neighbours move each measurement: older plans do not."""
+    return all("moves" in m for m in described["measurements"])
 
 
 def _read(described: Any) -> Plan:  # noqa: ANN401 (JSON)

@@ -124,6 +124,16 @@ class Difference:
         chosen = sum(c.times * max(sum(s.most for s in option) for option in c.options) for c in self.choices)
         return (math.fsum(shift.most for shift in self.shifts) + chosen) * _UP
 
+    def least_epsilon(self, delta: float) -> float:
+        """An epsilon that is not kept at ``delta``, by the chance of the largest loss alone; 0 if that tells nothing.
+
+        Of geometric noise delta is at least p (1 - e^(epsilon - most)), p the chance of the largest loss.
+        """
+        if math.isinf(self.most) or self.choices:
+            return 0.0
+        chance = math.exp(-math.fsum(s.times * math.log1p(math.exp(-float(s.law.exponent))) for s in self.shifts))
+        return max(0.0, (self.most + math.log1p(-delta / chance)) * (1 - 1e-13)) if delta < chance / 2 else 0.0
+
     @property
     def moves(self) -> bool:
         """Whether anything differs."""

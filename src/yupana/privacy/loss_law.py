@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from yupana.privacy.difference import Difference
-from yupana.privacy.loss_moments import NEGLIGIBLE, ULP, Floats, Loss, losses
+from yupana.privacy.loss_moments import NEGLIGIBLE, ULP, Floats, Loss, losses, reduced
 
 SMALLEST_DELTA: Final = 1e-290
 """Below this a double does not hold delta with the margins that are added to it."""
@@ -80,6 +80,9 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Bo
     check_delta(delta)
     if not difference.moves:
         return Bounds(0.0, 0.0)
+    floor = difference.least_epsilon(delta)
+    if difference.most - floor <= _ASPIRED * width * difference.most < math.inf:
+        return Bounds(floor, difference.most)
     aim = delta * math.exp(-difference.slack) * (1 - 8 * ULP)
     found = _Sum.for_delta(_Family.of(difference), aim, width) if aim > 0 else None
     if found is None:
@@ -237,8 +240,9 @@ class _Frequencies:
     def with_fixed(self, loss: Loss, c: float) -> "_Frequencies":
         """With what is in every mixture."""
         turned = loss.turned(c, self.u)
-        error, by_u = self.error + turned.error, self.error_by_u + turned.error_by_u
         decay, phase = self.decay + turned.decay, self.phase + turned.phase
+        error = self.error + turned.error
+        by_u = self.error_by_u + turned.error_by_u + ULP * _steepest(phase, self.u)
         return _Frequencies(self.u, decay, phase, self.option_decay, self.option_phase, error, by_u).kept()
 
     def with_choice(self, times: int, options: tuple[tuple[Loss, ...], ...], c: float) -> "_Frequencies":
@@ -248,6 +252,7 @@ class _Frequencies:
         phases = np.array([sum((t.phase for t in of), np.zeros(len(self.u))) for of in turned])
         error = self.error + times * max(sum(t.error for t in of) for of in turned)
         by_u = self.error_by_u + times * max(sum(t.error_by_u for t in of) for of in turned)
+        by_u += times * (len(options) + max(map(len, options))) * ULP * _steepest(phases, self.u)
         least = np.min(decays, axis=0)
         found = _Frequencies(
             self.u,
@@ -388,6 +393,7 @@ class _Sum:
         rising = 0.5 * math.log1p((last / c) ** 2) + step / (2 * c)
         left_out = math.exp(-((tau * last) ** 2) / 2) / (tau * tau * last**3)
         most = found.error + len(u) * ULP
+        by_u = found.error_by_u + (8 + counts.shape[1]) * ULP * _steepest(phase, u)
         return cls(
             family=family,
             c=c,
@@ -399,12 +405,12 @@ class _Sum:
             u=u,
             weight=np.exp(-decay) / (np.hypot(c, u) * np.hypot(c + 1, u)),
             phase=phase,
-            error=1.01 * (most * flat + found.error_by_u * rising + left_out) / math.pi,
-            error_by_x=1.01 * 4 * ULP * rising / math.pi,
+            error=1.01 * (most * flat + by_u * rising + left_out) / math.pi,
+            error_by_x=1.01 * 16 * ULP * rising / math.pi,
         )
 
     def _summed(self, x: float) -> Floats:
-        total = np.einsum("mu,mu->m", self.weight, np.cos(self.phase - self.u * x))
+        total = np.einsum("mu,mu->m", self.weight, np.cos(reduced(self.phase - self.u * x)))
         return np.asarray((self.step / math.pi) * (total + 0.5 / (self.c * (self.c + 1))))
 
     def _scale(self, x: float, sign: int) -> Floats:
@@ -467,6 +473,11 @@ def _passed(
             high, at_high, at_low = middle, here, at_low / 2
         middle = low + (high - low) * at_low / (at_low - at_high)
     return low, high
+
+
+def _steepest(phase: Floats, u: Floats) -> float:
+    """The largest phase by frequency: a sum of phases is wrong by so many units in its last place, times u."""
+    return float(np.max(np.abs(phase) / u, initial=0.0))
 
 
 def _short(number: float) -> float:

@@ -118,12 +118,12 @@ class GaussianLoss:
         if self.sigma2 <= _SINGLE:
             return _Lattice.of_gaussian(self.sigma2, self.by, c).turned(self.times, u)
         by, times, slope, drift = self.by, self.times, self.by / self.sigma2, self.by**2 / (2 * self.sigma2)
-        rest = _reduced(u, slope)
+        rest = reduced(slope * u)
         steepest = 0.61 * math.sqrt(self.sigma2) + c * by
         return Turned(
             (times * self.sigma2 / 2) * rest * rest,
             (times * c * by) * rest + (times * drift) * u,
-            times * (2.01 * math.exp(-self.sigma2 * math.pi**2 / 2) + ULP * (2 * steepest + 64)),
+            times * (2.01 * math.exp(-self.sigma2 * math.pi**2 / 2) + ULP * (8 * steepest + 64)),
             times * ULP * (2 * steepest * slope + 8 * drift + 4 * c * by * slope),
         )
 
@@ -177,9 +177,8 @@ def _log_theta(sigma2: float, shift: float) -> float:
     return math.log(math.fsum(math.exp(least - square) for square in squares)) - least
 
 
-def _reduced(u: Floats, slope: float) -> Floats:
-    """The remainder of slope u by 2 pi, between -pi and pi; wrong by at most 2^-51 (1 + slope u)."""
-    angle = slope * u
+def reduced(angle: Floats) -> Floats:
+    """The remainder of angles by 2 pi, between -pi and pi; wrong by at most 2^-51 (1 + angle)."""
     return np.asarray(angle - _TWO_PI * np.rint(angle / _TWO_PI))
 
 
@@ -237,7 +236,7 @@ class _Lattice:
 
     def turned(self, times: int, u: Floats) -> Turned:
         """M(c + iu) / M(c) of so many answers."""
-        found = self.factor(_reduced(u, self.slope))
+        found = self.factor(reduced(self.slope * u))
         # A modulus of zero is negligible, whatever its logarithm is taken to be.
         decay = -times * np.log(np.maximum(np.abs(found), 1e-30))
         phase = times * (np.angle(found) + self.drift * u)

@@ -13,9 +13,10 @@ from yupana.errors import ConfigError
 from yupana.files.changes import UNCHANGED
 from yupana.files.database import STOPS, open_database
 from yupana.geography.disk import GEOUNITS
+from yupana.plan.exact_loss import EXACT, exact_totals
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity, of_household_record, of_own_record
 from yupana.plan.plan import Plan
-from yupana.plan.read import read_plan
+from yupana.plan.read import read_plan, tells_moves
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products.described.criteria import predictions, untested
 from yupana.products.described.product import SYSTEM as DESCRIBED
@@ -36,6 +37,10 @@ from yupana.topdown.plan import make_measurement, measurement_with
 from yupana.topdown.plan import make_plan as make_topdown_plan
 
 _TOLERANCE: Final = 1e-9
+
+_NEAR: Final = 1e-6
+"""How near exact epsilons of two machines are."""
+
 _SYSTEM: Final = "topdown"
 
 
@@ -166,7 +171,7 @@ def _unlike_totals(manifest: Mapping[str, Any], plan: Plan) -> list[str]:
         return ["the plan states its epsilon at no delta between 0 and 1"]
     rebuilt = replace(plan, measurements=tuple(map(made, plan.measurements)))
     due = (rebuilt.as_json(delta) if delta else rebuilt.as_json())["totals"]
-    same = _same({**due, "proven": None}, {**told, "proven": None})
+    same = _same({**due, "proven": None}, {**_without_exact(told), "proven": None})
     return [] if same else ["the totals of the plan are not those of its measurements"]
 
 
@@ -192,9 +197,43 @@ def _differences(manifest: Mapping[str, Any], plan: Plan, due: Plan) -> list[str
     delta = told.get("delta")
     if not wrong and not (isinstance(delta, float) and 0 < delta < 1) and delta != 0:
         wrong.append("the plan states its epsilon at no delta between 0 and 1")
-    if not wrong and not _same(due.as_json(delta)["totals"] if delta else due.as_json()["totals"], told):
+    if not wrong and not _same(
+        due.as_json(delta)["totals"] if delta else due.as_json()["totals"], _without_exact(told)
+    ):
         wrong.append("the totals of the plan are not those of the configuration")
+    if not wrong and tells_moves(manifest["plan"]):
+        wrong += [
+            f"the plan tells that neighbours move {m.name} otherwise than the configuration"
+            for m in due.measurements
+            if (m.by_one, m.proven.unbounded, m.proven.bounded)
+            != (plan[m.name].by_one, plan[m.name].proven.unbounded, plan[m.name].proven.bounded)
+        ]
+        exact = {key: told[key] for key in EXACT if key in told}
+        if not wrong and exact and not _alike(exact_totals(due, delta) if delta else exact_totals(due), exact):
+            wrong.append("the exact epsilons of the plan are not those of the configuration")
     return wrong
+
+
+def _without_exact(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Totals without what follows from the exact law of the loss."""
+    return {key: value for key, value in told.items() if key not in EXACT}
+
+
+def _alike(due: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    """Whether exact epsilons are the same, up to where their search ends."""
+    if due.keys() != told.keys():
+        return False
+    for key, value in due.items():
+        other = told[key]
+        if isinstance(value, dict):
+            if not isinstance(other, dict) or not _alike(value, other):
+                return False
+        elif isinstance(value, float) and isinstance(other, float | int):
+            if not math.isclose(value, other, rel_tol=_NEAR):
+                return False
+        elif value != other:
+            return False
+    return True
 
 
 def _same(due: object, told: object) -> bool:

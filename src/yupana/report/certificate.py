@@ -153,9 +153,12 @@ def _conversions(row: Mapping[str, Any]) -> Columns:
         "ε, tight": [rounded(r["tight"], 4) for r in stated],
     }
     if "gaussian" in stated[0]:
-        columns["ε, exact composition"] = [rounded(r["gaussian"], 4) for r in stated]
+        columns["ε, bound by normal laws"] = [rounded(r["gaussian"], 4) for r in stated]
         proven = row["proven_at_most"]["epsilon"]
         columns["the same, of what is proven"] = [rounded(r["gaussian"], 4) for r in proven]
+    if any(r["epsilon"] is not None for r in row.get("exact", ())):
+        shown = [None if r["epsilon"] is None else rounded(r["epsilon"], 4) for r in row["exact"]]
+        columns["ε, exact law, of what is proven"] = ["none" if text is None else text for text in shown]
     return columns
 
 
