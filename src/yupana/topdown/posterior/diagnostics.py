@@ -89,7 +89,7 @@ class Chains:
         }
 
     def check(self) -> None:
-        """Refuse chains that do not move or whose halves disagree.
+        """Refuse chains that do not move or whose halves disagree; of few blocks more is left to chance.
 
         Raises
         ------
@@ -108,12 +108,12 @@ class Chains:
                     f"the error of the mean totals is {self.relative_error:.2f} of their standard deviation, and "
                     f"{MOST_ERROR} is the most"
                 ]
-                if self.relative_error > MOST_ERROR
+                if self.relative_error > MOST_ERROR * (1.0 + _CHANCE / (2.0 * self.blocks) ** 0.5)
                 else []
             ),
             *(
                 [f"in {self.apart_share:.1%} of the blocks the halves of the chain differ, and {MOST_APART:.0%} may"]
-                if self.apart_share > MOST_APART
+                if self.apart_share > MOST_APART + _CHANCE * (MOST_APART / self.blocks) ** 0.5
                 else []
             ),
         ]

@@ -21,8 +21,9 @@ from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Draws, Sweeps, draw
 from yupana.topdown.posterior.found import BlockPosterior, PublicLists
+from yupana.topdown.posterior.learning import ROUNDS, learn_densities
 from yupana.topdown.posterior.moments import Restricted, concentrations, moments, restricted
-from yupana.topdown.posterior.prior import Prior, flat, smoothed
+from yupana.topdown.posterior.prior import Prior, flat
 from yupana.topdown.posterior.siblings import Posed, classes, pose
 from yupana.topdown.rounding.rounding import round_counts
 from yupana.topdown.tree.basis import Basis
@@ -30,9 +31,6 @@ from yupana.topdown.tree.full_information import FullInformation, TreeFamilies
 from yupana.topdown.tree.least_squares import Quadratic
 
 _SWEEPS: Final[Sweeps] = (25, 150)
-
-_ROUNDS: Final[tuple[Sweeps, ...]] = ((25, 20), *((5, 20),) * 4)
-"""Sweeps of each round in which densities are learned; a round goes on where the one before ended."""
 
 _FOR_MOMENTS: Final = 4000
 """Parents that tell the concentrations, at most about twice as many."""
@@ -192,32 +190,17 @@ def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, i
         progress("learning the prior", first + pieces.batch.parents.units, number)
     between, within = concentrations(sums)
     prior = Prior(flat(classes(blocks.kinds)), between, within)
-    starts = [parent.start for parent in chosen]
-    found: list[Draws] = []
-    for stage, sweeps in enumerate(_ROUNDS):
-        held = np.zeros(prior.density.shape)
-        tasks = zip(chosen, starts, strict=True)
-        found = []
-        for draws in pool.map(partial(_draw_to_learn, blocks.seed, stage, prior, sweeps), tasks):
-            held += draws.held / sweeps[1]
-            found.append(draws)
-        starts = [draws.last for draws in found]
-        prior = Prior(smoothed(held), between, within)
+    prior, last = learn_densities([(of.number, of.posed, of.start) for of in chosen], prior, blocks.seed, pool)
     fit = PriorFit()
     step = max(1, len(chosen) // _FOR_FIT)
-    for parent, draws in list(zip(chosen, found, strict=True))[::step]:
-        fit.add(draws.last, parent.measured())
+    for parent, counts in list(zip(chosen, last, strict=True))[::step]:
+        fit.add(counts, parent.measured())
     return prior, fit
 
 
 def _moments_of(pieces: _Pieces, position: int) -> tuple[_Parent, Floats]:
     parent = pieces.pose(position)
     return parent, moments(parent.posed, parent.measured())
-
-
-def _draw_to_learn(seed: int, stage: int, prior: Prior, sweeps: Sweeps, task: tuple[_Parent, Ints]) -> Draws:
-    parent, start = task
-    return draw(parent.posed, prior, start, sweeps, (seed, stage, parent.number), learning=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,7 +246,7 @@ def _finish(pieces: _Pieces, prior: Prior, position: int) -> _Done:
         kept = blocks.start.part(begin, end)
         return _Done(kept.owners() + (begin - first), kept.cells, kept.counts, None)
     parent = pieces.pose(position)
-    draws = draw(parent.posed, prior, parent.start, _SWEEPS, (blocks.seed, len(_ROUNDS), parent.number), learning=False)
+    draws = draw(parent.posed, prior, parent.start, _SWEEPS, (blocks.seed, ROUNDS, parent.number), learning=False)
     counts = round_counts(draws.means, rounding_of(siblings_of(pieces.batch, position)))
     unit, cell = np.nonzero(counts)
     return _Done(unit + (parent.first - first), parent.live[cell], counts[unit, cell], draws)

@@ -72,7 +72,8 @@ def moments(posed: Posed, found: Restricted) -> Floats:
     For a group with the share p of its kind of people, the square of e = group - p * kind is on average that of its
     noise and, under the model, p (1 - p) N (N + a) / (1 + a) for N people and the concentration a. The noise is that of
     the least squares that made the answers, not of detailed answers: with these, a is far off where totals are
-    measured.
+    measured. The concentration is that about the parent's own shares, which the chain takes for p, too; it is somewhat
+    above that about shares unknown (docs/topdown-posterior.md).
 
     Returns
     -------
@@ -80,62 +81,66 @@ def moments(posed: Posed, found: Restricted) -> Floats:
         Between groups and within them: sums of the excess over the noise, of p (1 - p) N and of p (1 - p) N^2.
     """
     kind, group = posed.asked.kind, posed.asked.group
-    here = kind == 0
-    _, group = np.unique(group[here], return_inverse=True)
-    sums = np.zeros((2, 3))
-    if len(group) < 2:
-        return sums
-    live = np.flatnonzero(here)
+    live = np.flatnonzero(kind == 0)
+    if len(live) < 2 or (found.profile < 0).any():
+        return np.zeros((2, 3))
+    _, group = np.unique(group[live], return_inverse=True)
     parent = posed.parent[live].astype(np.float64)
     into = np.zeros((len(live), int(group.max()) + 1))
     into[np.arange(len(live)), group] = 1.0
-    of_group = parent @ into
-    for number, covariance in enumerate(found.covariance):
-        children = found.profile == number
-        if not children.any():
-            continue
-        own = covariance[np.ix_(live, live)]
-        estimate = found.estimate[np.ix_(children, live)]
-        with_groups = own @ into
-        groups = into.T @ with_groups
-        sums[0] += _excess(
-            estimate @ into, np.diag(groups), groups.sum(axis=1), estimate.sum(axis=1)[:, None], own.sum(),
-            of_group / of_group.sum(), _GROUPS,
-        )  # fmt: skip
-        large = (of_group >= _GROUP * of_group.sum())[group]
-        sums[1] += _excess(
-            estimate[:, large],
-            np.diag(own)[large],
-            with_groups[np.arange(len(live)), group][large],
-            (estimate @ into)[:, group[large]],
-            np.diag(groups)[group[large]],
-            (parent / of_group[group])[large],
-            (0.0, 1.0),
-        )
-    return sums
+    of_group, everybody = parent @ into, parent.sum()
+    estimate = found.estimate[:, live]
+    in_groups = estimate @ into
+    own = found.covariance[:, live][:, :, live]
+    with_groups = own @ into
+    groups = into.T @ with_groups
+    of_cells, of_groups = (np.einsum("pii->pi", of)[found.profile] for of in (own, groups))
+    between = _sums(
+        _Parts(in_groups, of_groups, groups.sum(axis=2)[found.profile]),
+        estimate.sum(axis=1)[:, None],
+        own.sum(axis=(1, 2))[found.profile][:, None],
+        np.full(len(of_group), everybody),
+        np.where((of_group > _GROUPS[0] * everybody) & (of_group < _GROUPS[1] * everybody), of_group / everybody, 0.0),
+    )
+    shared = with_groups[:, np.arange(len(live)), group][found.profile]
+    within = _sums(
+        _Parts(estimate, of_cells, shared),
+        in_groups[:, group],
+        of_groups[:, group],
+        of_group[group],
+        np.where(of_group[group] >= _GROUP * everybody, parent / of_group[group], 0.0),
+    )
+    return np.array([between, within])
 
 
-def _excess(
-    part: Floats, own: Floats, shared: Floats, whole: Floats, spread: Floats, share: Floats, kept: tuple[float, float]
-) -> Floats:
-    """Sums over children and parts: excess of squares over the noise, people, and people squared, by share (1 - share).
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """Estimates of parts of wholes, their variances, and covariances with their wholes; all of shape (k, parts)."""
+
+    estimate: Floats
+    variance: Floats
+    shared: Floats
+
+
+def _sums(parts: _Parts, whole: Floats, spread: Floats, people: Floats, share: Floats) -> Floats:
+    """Sum over children and parts what `moments` says.
 
     Parameters
     ----------
-    part, whole : ndarray of float64, shape (children, parts) or what broadcasts to it
-        Estimates.
-    own, shared, spread : ndarray of float64, shape (parts,), or float
-        Variances of parts, covariances of parts with their wholes, and variances of the wholes.
+    parts : _Parts
+    whole, spread : ndarray of float64, shape (k, parts) or (k, 1)
+        Estimates of the wholes, and their variances.
+    people : ndarray of float64, shape (parts,)
+        In each whole, of the parent.
     share : ndarray of float64, shape (parts,)
-    kept : tuple of (float, float)
-        Shares between which a part counts.
+        Of each part in its whole; a part with the share 0 or 1 tells nothing.
     """
-    use = (share > kept[0]) & (share < kept[1])
-    excess = (part - share * whole) ** 2 - (own - 2.0 * share * shared + share**2 * spread)
-    even = share * (1.0 - share) * np.ones(part.shape)
-    # The square of an unbiased estimate has its variance too much.
-    squares = whole**2 - spread
-    return np.array([excess[:, use].sum(), (even * whole)[:, use].sum(), (even * squares)[:, use].sum()])
+    noise = parts.variance - 2.0 * share * parts.shared + share**2 * spread
+    excess = ((parts.estimate - share * whole) ** 2 - noise).sum(axis=0)
+    # The square of an unbiased estimate, less what its noise adds on average.
+    squares = (whole**2 - spread).sum(axis=0)
+    even = share * (1.0 - share)
+    return np.array([excess[even > 0].sum(), (even * people).sum(), (even * squares).sum()])
 
 
 def concentrations(sums: Floats) -> tuple[float, float]:
