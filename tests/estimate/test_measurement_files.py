@@ -254,11 +254,20 @@ def test_puerto_rico_begins_with_the_state(tmp_path: Path) -> None:
     agree(tmp_path)
 
 
-@pytest.mark.parametrize("estimator", ["topdown", "full-information"])
-def test_one_state_of_several(tmp_path: Path, made: tuple[Path, World], estimator: str) -> None:
+def test_one_side_of_a_state_is_estimated_from_the_top(
+    tmp_path: Path, made: tuple[Path, World], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, _ = made
+    assert main(["topdown", "estimate", str(place / "nmf"), str(tmp_path / "out"), "--states", "02"]) == 2
+    assert "cannot have the same groups" in capsys.readouterr().err
+    assert main(["topdown", "estimate", str(place / "nmf"), str(tmp_path / "out"), "--states", "002"]) == 0
+    assert main(["check", str(tmp_path / "out")]) == 0
+
+
+def test_one_state_of_several(tmp_path: Path, made: tuple[Path, World]) -> None:
     place, world = made
     totals = totals_of(world, tmp_path / "totals.csv")
-    options = ["--states", "02", "--totals", str(totals), "--estimator", estimator]
+    options = ["--states", "02", "--totals", str(totals), "--estimator", "full-information"]
     geography = ["--geography", str(place / "data" / "geography.txt")]
     assert main(["topdown", "estimate", str(place / "nmf"), str(tmp_path / "out"), *options, *geography]) == 0
     assert main(["check", str(tmp_path / "out")]) == 0

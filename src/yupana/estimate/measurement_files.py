@@ -135,6 +135,7 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         raise ConfigError("--areas: says where the blocks of a reference file lie; give that by --geography, too")
     names = None if request.names is None else read_names(request.names)
     files = find_files(request.root, request.dataset, request.states)
+    _check_sides(request)
     source = _source(files)
     config = _configuration(request, files, source)
     check_labels(config.schema)
@@ -166,6 +167,20 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
             raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
     clock.stop()
     return manifest
+
+
+def _check_sides(request: MeasurementRequest) -> None:
+    """Refuse totals of states of which one side was chosen and there is another: they are of both."""
+    if request.totals is None:
+        return
+    there = {state for of in find_files(request.root, request.dataset).parts.values() for state in of}
+    for state in request.states:
+        other = ("0" if state.startswith("1") else "1") + state[1:]
+        if len(state) == len(other) and other in there and other not in request.states:
+            raise ConfigError(
+                f"--totals: has the total of both sides of state {state[1:]}, and --states {state} is one of them; "
+                f"name {state[1:]}, or leave the totals out"
+            )
 
 
 def _source(files: FoundFiles) -> dict[str, Any]:

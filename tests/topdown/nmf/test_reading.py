@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from measurement_files import COUNTS, HAND_MADE, Parts, hand_made, write_parts
 
@@ -121,26 +122,56 @@ def test_siblings_that_gave_up_their_shares_together_need_no_measurement(
     assert "no geounit above or below it has its share" in capsys.readouterr().err
 
 
-def test_states_stand_for_the_nation_where_they_were_measured_in_the_same_proportions(
+@pytest.fixture
+def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block can have every group, and many people in each cell but that of minors in nursing homes."""
+    for code in COUNTS:
+        monkeypatch.setitem(COUNTS, code, [0 if place == 6 else 900 + 10 * place for place in range(8)])
+
+
+@pytest.mark.usefixtures("crowded")
+def test_the_sum_of_states_changes_none_of_them_where_no_cell_is_zero(tmp_path: Path) -> None:
+    parts, rng = hand_made(), np.random.default_rng(4)
+    for (level, kind, state), rows in parts.items():
+        for one in rows if (level, kind) == ("State", "DPQuery") else ():
+            one["value"] = [value + int(rng.integers(-40, 40)) for value in one["value"]]
+            one["variance"] *= 3 if state == "State=150" else 1
+    write_parts(parts, tmp_path / "nmf" / "US_hand_PROD")
+    found: dict[str, dict[tuple[str, ...], int]] = {}
+    for states in ("50", "050", "150"):
+        assert estimate(tmp_path, "--states", states, "--overwrite") == 0
+        with (tmp_path / "out" / "counts" / "State.csv").open() as file:
+            found[states] = {tuple(row[:-1]): int(row[-1]) for row in list(csv.reader(file, delimiter="|"))[1:]}
+    alone = found["050"] | found["150"]
+    assert found["50"].keys() == alone.keys()
+    # Each estimate is rounded, alone, as a sum and as a part of it.
+    assert max(abs(found["50"][cell] - count) for cell, count in alone.items()) <= 2
+
+
+@pytest.mark.usefixtures("crowded")
+def test_states_that_cannot_stand_for_the_nation_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = hand_made()
-    other = next(rows for key, rows in parts.items() if key == ("State", "DPQuery", "State=150"))
-    for one in other:
-        one["variance"] *= 2
-    write_parts(parts, tmp_path / "nmf" / "US_hand_PROD")
-    assert estimate(tmp_path, "--states", "50") == 0
-    assert counts(tmp_path) == {code[-16:]: cells for code, cells in COUNTS.items()}
-    shutil.rmtree(tmp_path / "out")
-    other[0]["variance"] *= 2
-    write_parts(parts, tmp_path / "nmf" / "US_hand_PROD")
+    next(rows for key, rows in parts.items() if key == ("State", "DPQuery", "State=150"))[0]["variance"] *= 2
+    dataset = write_parts(parts, tmp_path / "nmf" / "US_hand_PROD")
     assert estimate(tmp_path, "--states", "50") == 2
     assert "geocode 150 are in other proportions than those of 050" in capsys.readouterr().err
-    del parts["State", "DPQuery", "State=150"]
-    shutil.rmtree(tmp_path / "nmf" / "US_hand_PROD" / "State.parquet" / "DPQuery" / "State=150")
+    shutil.rmtree(dataset / "State.parquet" / "DPQuery" / "State=150")
     assert estimate(tmp_path, "--states", "50") == 2
     assert "geocode 150 has no measurement" in capsys.readouterr().err
-    assert estimate(tmp_path, "--states", "050") == 0
+    (tmp_path / "totals.csv").write_text("state,total\n50,7\n")
+    assert estimate(tmp_path, "--states", "050", "--totals", str(tmp_path / "totals.csv")) == 2
+    assert "both sides of state 50" in capsys.readouterr().err
+
+
+def test_states_with_other_groups_cannot_stand_for_the_nation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_parts(hand_made(), tmp_path / "nmf" / "US_hand_PROD")
+    assert estimate(tmp_path, "--states", "50") == 2
+    assert "geocodes 150 and 050 cannot have the same groups" in capsys.readouterr().err
+    assert estimate(tmp_path, "--states", "50", "--estimator", "full-information") == 0
 
 
 Fault = Callable[[Parts], object]

@@ -193,6 +193,7 @@ def _levels(
         spent = once = _below(unmeasured_level(), config, read[0][0], spent)
     if summing == "topdown":
         _check_proportions(*read[0], geocodes)
+        _check_possible(read[0][0], premises, geocodes)
         spent = _below(summed_level(read[0][1]), config, read[0][0], replace(spent, levels=spent.levels[1:]))
     plan = plan_on(make_plan(config), spine.tree, once.levels)
     least, most = losses_of(plan)
@@ -200,6 +201,25 @@ def _levels(
     refuse_missing(spine, config, once, most if summing is not None else total, geocodes)
     shared = replace(premises, spine=with_shares(spine, config, once, total or Fraction(1)))
     return FileMeasurements(shared, spent, once, plan, draws, (least, most))
+
+
+def _check_possible(name: str, premises: Premises, geocodes: Mapping[str, Texts]) -> None:
+    """Refuse states that cannot have the same groups: noise of what one cannot have would count in the sum.
+
+    Raises
+    ------
+    InputError
+    """
+    if premises.limits is None:
+        return
+    possible = premises.limits[1].upper > 0
+    odd = (possible != possible[0]).any(axis=1)
+    if odd.any():
+        code, first = geocodes[name][odd][0].decode(), geocodes[name][0].decode()
+        raise InputError(
+            f"{CONSTRAINT} of {name}: geocodes {code} and {first} cannot have the same groups, and the sum of such "
+            "states cannot stand for the nation; name one of them by --states, or use --estimator full-information"
+        )
 
 
 def _below(root: ReadLevel, config: Configuration, name: str, spent: SpentByFiles) -> SpentByFiles:
