@@ -22,7 +22,7 @@ from yupana.plan.exact_loss import (
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.plan.read import read_plan
-from yupana.privacy.difference import Choice, Difference, Shift
+from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import epsilon_at
@@ -118,12 +118,12 @@ def test_passes_are_ways_and_branches_are_choices() -> None:
     )
     one, other, third = (Shift(gaussian(budget)) for budget in (a, b, c))
     assert set(differences(plan, "unbounded")) == {
-        Difference(choices=(Choice(1, ((one,), (other,))),)),
+        Difference(choices=(ShiftChoice(1, ((one,), (other,))),)),
         Difference((third,)),
     }
     assert set(differences(plan, "bounded")) == {
-        Difference(choices=(Choice(2, ((one,), (other,))),)),
-        Difference((third,), (Choice(1, ((one,), (other,))),)),
+        Difference(choices=(ShiftChoice(2, ((one,), (other,))),)),
+        Difference((third,), (ShiftChoice(1, ((one,), (other,))),)),
         Difference((replace(third, times=2),)),
     }
 

@@ -1,4 +1,4 @@
-"""Bounds on the privacy loss of composed answers, against the law itself and against closed forms."""
+"""LossBounds on the privacy loss of composed answers, against the law itself and against closed forms."""
 
 import math
 from fractions import Fraction
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yupana.audit.tradeoff import gaussian_epsilon
-from yupana.privacy.difference import Choice, Difference, Shift
+from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, Bounds, delta_at, epsilon_at
+from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, epsilon_at
 from yupana.privacy.loss_moments import losses
 
 SIGMA2 = [Fraction(1, 5), Fraction(2, 3), Fraction(1), Fraction(7, 3), Fraction(9), Fraction(10)]
@@ -27,7 +27,7 @@ def together(*of: Shift) -> Difference:
     return Difference(of) + Difference()
 
 
-def lies_between(found: Bounds | None, exact: float) -> bool:
+def lies_between(found: LossBounds | None, exact: float) -> bool:
     return found is not None and found.lower <= exact * (1 + 1e-12) and exact <= found.upper * (1 + 1e-12)
 
 
@@ -75,7 +75,7 @@ def test_one_geometric_answer_has_the_closed_form(scale: Fraction, delta: float)
     assert found is not None
     assert exact <= found.upper * (1 + 1e-13) <= a * (1 + 1e-12)
     assert found.upper - exact <= 1e-3 * a
-    assert delta_at(together(Shift(TwoSidedGeometric(scale))), a * (1 + 1e-12)) == Bounds(0.0, 0.0)
+    assert delta_at(together(Shift(TwoSidedGeometric(scale))), a * (1 + 1e-12)) == LossBounds(0.0, 0.0)
 
 
 @pytest.mark.parametrize("squared", [1e-6, 0.3, 5.1, 40.0])
@@ -165,7 +165,7 @@ def test_a_choice_is_the_worst_of_what_it_can_be(delta: float) -> None:
     third = Shift(DiscreteGaussian(Fraction(7, 5)))
     fixed = Difference((Shift(TwoSidedGeometric(Fraction(2))),))
     options = ((one,), (other, third))
-    found = epsilon_at(fixed + Difference(choices=(Choice(3, options),)), delta)
+    found = epsilon_at(fixed + Difference(choices=(ShiftChoice(3, options),)), delta)
     each = [
         epsilon_at(sum((Difference(option) for option in chosen), fixed), delta)
         for chosen in combinations_with_replacement(options, 3)
@@ -236,7 +236,7 @@ def test_what_is_refused() -> None:
 
 
 def test_nothing_that_differs_costs_nothing() -> None:
-    assert epsilon_at(Difference(), 1e-10) == delta_at(Difference(), 0.0) == Bounds(0.0, 0.0)
+    assert epsilon_at(Difference(), 1e-10) == delta_at(Difference(), 0.0) == LossBounds(0.0, 0.0)
     assert Difference.of_distance(DiscreteGaussian(Fraction(9)), Fraction(0)) == Difference()
 
 

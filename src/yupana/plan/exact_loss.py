@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
-from yupana.privacy.difference import Choice, Difference, Shift
+from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
-from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, Bounds, delta_at, epsilon_at
+from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, epsilon_at
 from yupana.privacy.zcdp import epsilon_tight
 
 Change = Literal["unbounded", "bounded"]
@@ -277,7 +277,7 @@ def _of_group(branches: tuple[tuple[Measurement, ...], ...], change: Change) -> 
     (distance,) = distances
     if all(m.by_one for m in members):
         options = tuple(tuple(_shift(m) for m in branch) for branch in branches)
-        return Difference(choices=(Choice(_whole(members[0], distance), options),))
+        return Difference(choices=(ShiftChoice(_whole(members[0], distance), options),))
     if any(isinstance(m.law, TwoSidedGeometric) for m in members):
         loss = max(sum((Fraction(m.loss(distance)) for m in branch), Fraction(0)) for branch in branches)
         return Difference((Shift(TwoSidedGeometric(1 / loss)),))
@@ -319,7 +319,7 @@ def _differences_of_all(plans: tuple[Plan, ...], change: Change) -> tuple[Differ
 
 
 @lru_cache(maxsize=256)
-def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> Bounds | None:
+def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> LossBounds | None:
     try:
         found = [epsilon_at(difference, delta) for difference in _differences_of_all(plans, change)]
     except Untold:
@@ -327,7 +327,7 @@ def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> Bounds | 
     known = [bounds for bounds in found if bounds is not None]
     if len(known) < len(found):
         return None
-    return Bounds(max(b.lower for b in known), max(b.upper for b in known))
+    return LossBounds(max(b.lower for b in known), max(b.upper for b in known))
 
 
 def _delta(plans: tuple[Plan, ...], epsilon: float, change: Change, width: float) -> float | None:

@@ -44,7 +44,7 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ShiftChoice:
     """So many records or parts of them, each of which moves the answers of one of several options.
 
     Attributes
@@ -65,7 +65,7 @@ class Difference:
     Attributes
     ----------
     shifts : tuple of Shift
-    choices : tuple of Choice
+    choices : tuple of ShiftChoice
     squared : float
         Beside them a shift of continuous Gaussian noise by so many standard deviations, squared: mu^2.
     slack : float
@@ -73,7 +73,7 @@ class Difference:
     """
 
     shifts: tuple[Shift, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ShiftChoice, ...] = ()
     squared: float = 0.0
     slack: float = 0.0
 
@@ -111,7 +111,7 @@ class Difference:
             choices[choice.options] = choices.get(choice.options, 0) + choice.times
         return Difference(
             tuple(Shift(law, by, times) for (law, by), times in shifts.items()),
-            tuple(Choice(times, options) for options, times in choices.items()),
+            tuple(ShiftChoice(times, options) for options, times in choices.items()),
             (self.squared + other.squared) * _UP,
             (self.slack + other.slack) * _UP,
         )

@@ -43,7 +43,7 @@ _MOST_CELLS: Final = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class LossBounds:
     """A number known to lie between two.
 
     Attributes
@@ -56,7 +56,7 @@ class Bounds:
     upper: float
 
 
-def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Bounds | None:
+def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> LossBounds | None:
     """The least epsilon of a difference at ``delta``, from above and from below.
 
     Parameters
@@ -69,7 +69,7 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Bo
 
     Returns
     -------
-    Bounds or None
+    LossBounds or None
         None if no bounds so close can be certified in double precision.
 
     Raises
@@ -79,21 +79,21 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Bo
     """
     check_delta(delta)
     if not difference.moves:
-        return Bounds(0.0, 0.0)
+        return LossBounds(0.0, 0.0)
     floor = difference.least_epsilon(delta)
     if difference.most - floor <= _ASPIRED * width * difference.most < math.inf:
-        return Bounds(floor, difference.most)
+        return LossBounds(floor, difference.most)
     aim = delta * math.exp(-difference.slack) * (1 - 8 * ULP)
-    found = _Sum.for_delta(_Family.of(difference), aim, width) if aim > 0 else None
+    found = _Sum.for_delta(_LossFamily.of(difference), aim, width) if aim > 0 else None
     if found is None:
         return None
     inner = found.epsilon(aim)
     upper = min(difference.most, inner + 2 * difference.slack)
     lower = found.least_epsilon(aim, inner)
-    return None if upper - lower > 2 * found.reach + 2 * difference.slack else Bounds(min(lower, upper), upper)
+    return None if upper - lower > 2 * found.reach + 2 * difference.slack else LossBounds(min(lower, upper), upper)
 
 
-def delta_at(difference: Difference, epsilon: float, width: float = WIDTH) -> Bounds | None:
+def delta_at(difference: Difference, epsilon: float, width: float = WIDTH) -> LossBounds | None:
     """The least delta of a difference at ``epsilon``, from above and from below.
 
     Parameters
@@ -106,7 +106,7 @@ def delta_at(difference: Difference, epsilon: float, width: float = WIDTH) -> Bo
 
     Returns
     -------
-    Bounds or None
+    LossBounds or None
         None if no bound can be certified in double precision.
 
     Raises
@@ -117,13 +117,13 @@ def delta_at(difference: Difference, epsilon: float, width: float = WIDTH) -> Bo
     if not 0 <= epsilon < math.inf:
         raise ValueError("epsilon must be zero or more, and finite")
     if not difference.moves or epsilon >= difference.most:
-        return Bounds(0.0, 0.0)
+        return LossBounds(0.0, 0.0)
     inner = max(0.0, epsilon - 2 * difference.slack) * (1 - 2 * ULP)
-    found = _Sum.for_epsilon(_Family.of(difference), inner, width)
+    found = _Sum.for_epsilon(_LossFamily.of(difference), inner, width)
     if found is None:
         return None
     upper = min(1.0, found.delta(inner) * math.exp(difference.slack) * (1 + 8 * ULP))
-    return Bounds(min(upper, found.least_delta(epsilon)), upper)
+    return LossBounds(min(upper, found.least_delta(epsilon)), upper)
 
 
 def check_delta(delta: float) -> None:
@@ -139,7 +139,7 @@ def check_delta(delta: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Family:
+class _LossFamily:
     """The losses of a difference, for every way in which its choices can fall.
 
     Attributes
@@ -158,7 +158,7 @@ class _Family:
     mixtures: int
 
     @classmethod
-    def of(cls, difference: Difference) -> "_Family":
+    def of(cls, difference: Difference) -> "_LossFamily":
         choices = tuple((c.times, tuple(map(losses, c.options))) for c in difference.choices)
         return cls(losses(difference.shifts), choices, difference.squared, difference.mixtures)
 
@@ -213,7 +213,7 @@ class _Frequencies:
     error_by_u: float
 
     @classmethod
-    def among(cls, family: _Family, c: float, tau: float, u: Floats) -> "_Frequencies":
+    def among(cls, family: _LossFamily, c: float, tau: float, u: Floats) -> "_Frequencies":
         """Those of some frequencies."""
         smooth = family.squared + tau * tau
         linear, none = smooth * (c + 0.5), np.zeros((0, len(u)))
@@ -287,7 +287,7 @@ class _Sum:
 
     Attributes
     ----------
-    family : _Family
+    family : _LossFamily
     c : float
         The tilt. Any positive one gives a bound; a good one keeps the terms near what they sum to.
     step : float
@@ -309,7 +309,7 @@ class _Sum:
         The same for each unit of x.
     """
 
-    family: _Family
+    family: _LossFamily
     c: float
     step: float
     tau: float
@@ -323,7 +323,7 @@ class _Sum:
     error_by_x: float
 
     @classmethod
-    def for_delta(cls, family: _Family, delta: float, width: float) -> "_Sum | None":
+    def for_delta(cls, family: _LossFamily, delta: float, width: float) -> "_Sum | None":
         """A sum to find the epsilon at ``delta``."""
 
         def chernoff(log_c: float) -> float:
@@ -335,7 +335,7 @@ class _Sum:
         return cls._make(family, math.exp(log_c), max(0.0, chernoff(log_c)), delta, width)
 
     @classmethod
-    def for_epsilon(cls, family: _Family, epsilon: float, width: float) -> "_Sum | None":
+    def for_epsilon(cls, family: _LossFamily, epsilon: float, width: float) -> "_Sum | None":
         """A sum to find the delta at ``epsilon``."""
 
         def chernoff(log_c: float) -> float:
@@ -351,7 +351,7 @@ class _Sum:
         return cls._make(family, math.exp(log_c), epsilon, math.exp(log_delta) / 100, width)
 
     @classmethod
-    def _make(cls, family: _Family, c: float, x: float, delta: float, width: float) -> "_Sum | None":
+    def _make(cls, family: _LossFamily, c: float, x: float, delta: float, width: float) -> "_Sum | None":
         if family.mixtures > _MOST_MIXTURES:
             return None
         # At the smallest tilt that is used M is about e^8, so that rounding still costs less than 1e-9 of delta.
@@ -510,7 +510,7 @@ def _least(function: Callable[[float], float], precision: float) -> float:
     return (low + high) / 2
 
 
-def _beyond(family: _Family, c: float, x: float, period: float) -> float:
+def _beyond(family: _LossFamily, c: float, x: float, period: float) -> float:
     """What summing in steps adds to delta at x at most: delta at x + jP times exp(c j P), for every j but 0."""
     below = math.exp(-c * period) / -math.expm1(-c * period)
     above = math.inf
