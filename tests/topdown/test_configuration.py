@@ -21,7 +21,7 @@ from yupana.geography.settings import SpineSettings, production_settings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
 from yupana.topdown.queries import Attribute, Recode, Schema, nested_chain, query_named
-from yupana.topdown.reading.configuration import BUILT_IN, read_configuration
+from yupana.topdown.reading.configuration import BUILT_IN, WHOLE, read_configuration
 from yupana.topdown.reading.document import configuration_document
 
 EXAMPLE = """
@@ -401,7 +401,7 @@ def test_a_name_that_is_no_file_is_told_the_built_in_names(tmp_path: Path) -> No
 
 def test_every_built_in_configuration_comes_along() -> None:
     folder = ROOT / "src" / "yupana" / "topdown" / "builtin"
-    assert sorted(BUILT_IN) == sorted(path.stem for path in folder.iterdir())
+    assert sorted((*BUILT_IN, *WHOLE)) == sorted(path.stem for path in folder.iterdir())
     for name in BUILT_IN:
         assert read_configuration(name).product == name
 

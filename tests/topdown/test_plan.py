@@ -19,7 +19,7 @@ from yupana.plan.plan import Neighbours
 from yupana.privacy.exact import INFINITE
 from yupana.privacy.laws import TwoSidedGeometric, Zero
 from yupana.topdown.plan import make_plan, semantics_of
-from yupana.topdown.reading.configuration import BUILT_IN, production_configuration, read_configuration
+from yupana.topdown.reading.configuration import BUILT_IN, counterpart, production_configuration, read_configuration
 
 RHO = Fraction(293764, 114921)
 RHO_UNITS = Fraction(11417641, 152349649)
@@ -39,6 +39,9 @@ VARIANCES = {
     "Block_Group": (3.07, *(1744.4,) * 5, 4.96, 581.47, 1744.4, 218.05, 4.06),
     "Block": (7963.26, 4424.03, *(7963.26,) * 4, 1896.01, 1896.01, 7963.26, 560.79, 10.09),
 }
+
+BLOCK_TOTALS = {"cook-2010-block-total": "cook-2010", "pl94-2020-us-block-total": "pl94-2020-us"}
+"""Built-in configurations with a direct block total, and those that they are made of."""
 
 # Epsilons of the certificates, at delta 1e-10.
 CERTIFICATES = {
@@ -186,7 +189,72 @@ def test_differences_from_production_are_named(tmp_path: Path, capsys: pytest.Ca
 
 def test_production_is_that_of_the_same_privacy_unit_and_root() -> None:
     compared = {name: production_configuration(read_configuration(name)).product for name in BUILT_IN}
-    assert compared == {name: name for name in BUILT_IN[:4]} | {"cook-2010": "pl94-2020-us"}
+    others = dict.fromkeys(("cook-2010", *BLOCK_TOTALS), "pl94-2020-us")
+    assert compared == {name: name for name in BUILT_IN[:4]} | others
+
+
+@pytest.mark.parametrize(("name", "before"), BLOCK_TOTALS.items())
+def test_a_direct_block_total_takes_nothing_from_any_geolevel(name: str, before: str) -> None:
+    here, there = read_configuration(name), read_configuration(before)
+    assert here.budget == there.budget
+    assert here.levels == there.levels
+    plans = [make_plan(configuration) for configuration in (here, there)]
+    for level in here.levels:
+        of_level = [sum(m.budget for m in plan.measurements if m.level == level) for plan in plans]
+        assert of_level[0] == of_level[1] == there.budget * there.shares[level]
+        if level != "Block":
+            assert here.queries[level] == there.queries[level]
+            assert here.passes[level] == there.passes[level]
+    race = "race" if name.startswith("cook") else "cenrace"
+    shares = {query.name: share for query, share in here.queries["Block"]}
+    assert shares == {"total": Fraction(15, 100), f"hispanic*{race}": Fraction(1, 100), "detailed": Fraction(84, 100)}
+    assert here.passes["Block"].round == there.passes["Block"].round
+    assert (here.schema, here.invariants, here.structural_zeros) == (
+        there.schema,
+        there.invariants,
+        there.structural_zeros,
+    )
+    assert (here.spine.kind, here.spine.block_cutoff, here.spine.classes) == ("pieces", None, ("pme", "aian"))
+    assert here.spine.live is there.spine.live
+
+
+@pytest.mark.parametrize(("name", "before"), BLOCK_TOTALS.items())
+def test_losses_stand_beside_those_of_production(name: str, before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    here, there = plan_json(capsys, name), plan_json(capsys, before)
+    assert "semantics_of_production" not in there
+    assert here["semantics_of_production"] == {"product": before, **there["semantics"]}
+    # A move within a block group, as any other, loses what it lost; single attributes lose less.
+    for where, loss in here["semantics"]["geolevels"].items():
+        before_it = there["semantics"]["geolevels"][where]
+        assert (loss["rho"], loss["epsilon"]) == (before_it["rho"], before_it["epsilon"])
+        # The exact law is that of other noise.
+        assert loss["epsilon_exact"] == pytest.approx(before_it["epsilon_exact"], rel=1e-4)
+    for attribute, loss in here["semantics"]["attributes"].items():
+        assert loss["epsilon"] < there["semantics"]["attributes"][attribute]["epsilon"]
+    assert main(["topdown", "plan", name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (head,) = [line for line in lines if line.split()[-2:] == ["here", before]]
+    assert head.startswith("epsilon where one person record changes less:")
+    (row,) = [line for line in lines if "in the same Block_Group" in line]
+    epsilons = row.split()
+    assert epsilons[7] == epsilons[10] == f"{here['semantics']['geolevels']['Block in Block_Group']['epsilon']:.6f}"
+
+
+def test_the_moved_budget_costs_moves_within_a_block_group(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = plan_json(capsys, str(ROOT / "examples" / "moved_budget.toml"))
+    here, there = answer["semantics"], answer["semantics_of_production"]
+    assert there["product"] == "cook-2010"
+    assert answer["totals"]["rho"] == str(read_configuration("cook-2010").budget)
+    assert here["geolevels"]["Block in Block_Group"]["epsilon"] == pytest.approx(5.25, abs=5e-3)
+    assert there["geolevels"]["Block in Block_Group"]["epsilon"] == pytest.approx(2.92, abs=5e-3)
+    assert Fraction(here["geolevels"]["Block in Block_Group"]["rho"]) == pytest.approx(0.307, abs=5e-4)
+
+
+def test_there_is_no_production_of_other_schemas_levels_and_areas(tmp_path: Path) -> None:
+    assert counterpart(read_configuration(example(tmp_path))) is None
+    for name in BUILT_IN:
+        found = counterpart(read_configuration(name))
+        assert (None if found is None else found.product) == BLOCK_TOTALS.get(name)
 
 
 def example(folder: Path, **changes: object) -> Path:

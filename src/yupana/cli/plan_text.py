@@ -114,19 +114,7 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
     if kept := ", ".join(more.get("invariants", {})):
         lines += ["", f"kept exactly, outside the guarantee: the totals of {kept}"]
     if semantics := more.get("semantics"):
-        losses = [
-            *((f"in its {name} alone", loss) for name, loss in semantics["attributes"].items()),
-            *(
-                (name.replace("Block in", "in its block, in the same"), loss)
-                for name, loss in semantics["geolevels"].items()
-            ),
-        ]
-        lines += ["", f"epsilon where one {plan.privacy_unit} changes less:"]
-        lines += [
-            f"{words:52} {_epsilon(loss):>12}"
-            + (f"   exact {loss['epsilon_exact']:.6f}" if loss.get("epsilon_exact") is not None else "")
-            for words, loss in losses
-        ]
+        lines += ["", *_semantics(plan.privacy_unit, semantics, more.get("semantics_of_production"))]
     if derived := more.get("derived"):
         lines += [
             "",
@@ -139,6 +127,23 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
             )
             lines.append(f"{name:32} {unbounded:>10} {bounded:>10}  {of['because']}")
     return lines + criteria_text(more.get("criteria", {}))
+
+
+def _semantics(unit: str, here: Mapping[str, Any], there: Mapping[str, Any] | None) -> Iterator[str]:
+    """What changes of single attributes and of places cost, beside what they cost in production."""
+    head = f"epsilon where one {unit} changes less:"
+    yield head if there is None else f"{head:52} {'here':>12} {'':17} {there['product']:>12}"
+    named = [("attributes", name, f"in its {name} alone") for name in here["attributes"]]
+    named += [("geolevels", name, name.replace("Block in", "in its block, in the same")) for name in here["geolevels"]]
+    for what, name, words in named:
+        shown = [_both_epsilons(of[what][name]) for of in (here, there) if of is not None]
+        yield f"{words:52} {' '.join(shown)}".rstrip()
+
+
+def _both_epsilons(loss: Mapping[str, Any]) -> str:
+    """By the tight conversion, and by the exact law where that is known."""
+    exact = loss.get("epsilon_exact")
+    return f"{_epsilon(loss):>12} {'' if exact is None else f'  exact {exact:.6f}':17}"
 
 
 def criteria_text(criteria: Mapping[str, Mapping[str, Any]]) -> list[str]:

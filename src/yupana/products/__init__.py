@@ -114,6 +114,8 @@ _LISTINGS: Final = {
             "h1-2020-us",
             "h1-2020-pr",
             "cook-2010",
+            "pl94-2020-us-block-total",
+            "cook-2010-block-total",
             "pl94-2020-us-whole",
             "pl94-2020-pr-whole",
         ),

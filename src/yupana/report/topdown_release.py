@@ -27,6 +27,7 @@ from yupana.report.topdown import attributes_section, shares_section
 from yupana.report.topdown_counts import KindOfAreas, TopdownRelease, words_of
 from yupana.report.topdown_profiles import profiles
 from yupana.topdown.configuration import Configuration
+from yupana.topdown.reading.configuration import counterpart
 
 _SIZES: Final = (1, 100, 1_000, 10_000, 100_000, 1_000_000)
 """Where classes of size begin."""
@@ -98,11 +99,7 @@ def topdown_page(made: TopdownRelease, boundaries: Sequence[Path]) -> Page:
         },
         levels=_levels(made),
         shares=[shares_section(configuration, plan)] if plan.is_finite else [],
-        attributes=[
-            attributes_section(configuration, None if own_areas else TOPDOWN.production(configuration), DEFAULT_DELTA)
-        ]
-        if plan.is_finite
-        else [],
+        attributes=[_attributes(configuration, own_areas=own_areas)] if plan.is_finite else [],
         solvers=_solvers(manifest.get("solvers", {})),
         failsafe=_failsafe(manifest.get("failsafe", ())),
         failsafes=len(manifest.get("failsafe", ())),
@@ -119,6 +116,14 @@ def topdown_page(made: TopdownRelease, boundaries: Sequence[Path]) -> Page:
 
 def _few(names: Sequence[str], most: int) -> str:
     return ", ".join([*names[:most], *([f"and {len(names) - most} more"] if len(names) > most else [])])
+
+
+def _attributes(configuration: Configuration, *, own_areas: bool) -> Section:
+    """What single attributes and moves lose, beside what they lose in production where there is such a run."""
+    beside = counterpart(configuration)
+    if beside is not None:
+        return attributes_section(configuration, beside, DEFAULT_DELTA, beside.product)
+    return attributes_section(configuration, None if own_areas else TOPDOWN.production(configuration), DEFAULT_DELTA)
 
 
 def _levels(made: TopdownRelease) -> dict[str, list[str]]:

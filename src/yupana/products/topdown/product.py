@@ -32,7 +32,7 @@ from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.exact_semantics import semantics_as_json
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, with_budgets
 from yupana.topdown.queries import Attribute, Schema
-from yupana.topdown.reading.configuration import path_of, production_configuration, read_configuration
+from yupana.topdown.reading.configuration import counterpart, path_of, production_configuration, read_configuration
 from yupana.topdown.reading.document import configuration_document
 
 
@@ -49,6 +49,8 @@ class TopdownProduct(Product[Configuration]):
         "h1-2020-us": BuiltIn("TopDown, housing units", "topdown-h1"),
         "h1-2020-pr": BuiltIn("Puerto Rico, housing units", "topdown-h1-pr"),
         "cook-2010": BuiltIn("one county of 2010"),
+        "pl94-2020-us-block-total": BuiltIn("TopDown, persons, block totals"),
+        "cook-2010-block-total": BuiltIn("one county of 2010, block totals"),
         "pl94-2020-us-whole": BuiltIn("persons and housing units, each a configuration by itself"),
         "pl94-2020-pr-whole": BuiltIn("Puerto Rico, persons and housing units"),
     }
@@ -140,11 +142,20 @@ class TopdownProduct(Product[Configuration]):
         return []
 
     def promises(self, config: Configuration, plan: Plan, delta: float) -> dict[str, Any]:
-        """Which totals are kept exactly, and what single attributes and moves within a geounit cost."""
+        """Which totals are kept exactly, and what single attributes and moves within a geounit cost.
+
+        Beside it, where production asked other queries of the same records, what they cost there.
+        """
         del plan
+        beside = counterpart(config)
         return {
             "invariants": {level: [query.name for query in queries] for level, queries in config.invariants.items()},
             "semantics": semantics_as_json(config, delta),
+            **(
+                {}
+                if beside is None
+                else {"semantics_of_production": {"product": beside.product, **semantics_as_json(beside, delta)}}
+            ),
         }
 
     def taken_as_public(self, config: Configuration) -> tuple[str, ...]:

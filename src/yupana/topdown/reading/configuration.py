@@ -13,13 +13,21 @@ from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
-from yupana.topdown.queries import TOTAL, query_named
+from yupana.topdown.queries import TOTAL, Factor, query_named
 from yupana.topdown.reading.areas import read_areas
 from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares, renormalised
 from yupana.topdown.reading.schema import read_constraints, read_recodes, read_schema
 from yupana.topdown.reading.spine import read_spine
 
-BUILT_IN: Final = ("pl94-2020-us", "pl94-2020-pr", "h1-2020-us", "h1-2020-pr", "cook-2010")
+BUILT_IN: Final = (
+    "pl94-2020-us",
+    "pl94-2020-pr",
+    "h1-2020-us",
+    "h1-2020-pr",
+    "cook-2010",
+    "pl94-2020-us-block-total",
+    "cook-2010-block-total",
+)
 """Configurations that Yupana brings along, by name."""
 
 WHOLE: Final = ("pl94-2020-us-whole", "pl94-2020-pr-whole")
@@ -167,3 +175,36 @@ def production_configuration(configuration: Configuration) -> Configuration:
     """The run of 2020 with the same privacy unit: that of Puerto Rico for a spine whose root is the state."""
     product = "h1-2020" if configuration.privacy_unit == "housing unit" else "pl94-2020"
     return read_configuration(f"{product}-{'pr' if configuration.levels[0] == 'State' else 'us'}")
+
+
+_COUNTERPARTS: Final = {
+    ("person record", "US"): "pl94-2020-us",
+    ("person record", "State"): "pl94-2020-pr",
+    ("person record", "County"): "cook-2010",
+    ("housing unit", "US"): "h1-2020-us",
+    ("housing unit", "State"): "h1-2020-pr",
+}
+
+
+def counterpart(configuration: Configuration) -> Configuration | None:
+    """The built-in configuration that asks production's queries of the same records, if this one spends otherwise.
+
+    Of the same schema, geolevels and mechanism, so that losses can stand side by side; None where there is none.
+    """
+    name = _COUNTERPARTS.get((configuration.privacy_unit, configuration.levels[0]))
+    if name is None or configuration.areas is not None:
+        return None
+    found = read_configuration(name)
+    is_alike = (found.schema, found.levels, found.mechanism) == (
+        configuration.schema,
+        configuration.levels,
+        configuration.mechanism,
+    )
+    return found if is_alike and _spending(found) != _spending(configuration) else None
+
+
+def _spending(
+    configuration: Configuration,
+) -> tuple[Budget, Mapping[str, Fraction], dict[str, dict[tuple[Factor, ...], Fraction]]]:
+    measured = {level: {q.factors: part for q, part in configuration.measured(level)} for level in configuration.levels}
+    return configuration.budget, configuration.shares, measured
