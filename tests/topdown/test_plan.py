@@ -214,7 +214,7 @@ def test_a_direct_block_total_takes_nothing_from_any_geolevel(name: str, before:
         there.invariants,
         there.structural_zeros,
     )
-    assert (here.spine.kind, here.spine.block_cutoff, here.spine.classes) == ("pieces", None, ("pme", "aian"))
+    assert (here.spine.kind, here.spine.fanout_cutoff, here.spine.classes) == ("pieces", None, ("pme", "aian"))
     assert here.spine.live is there.spine.live
 
 

@@ -9,7 +9,7 @@ import yupana
 from yupana.cli.arguments import Commands, print_json
 from yupana.errors import ConfigError
 from yupana.geography.areas import AREA_TYPES
-from yupana.geography.settings import AREAS, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS
+from yupana.geography.settings import AREAS, PIECES, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS
 
 if TYPE_CHECKING:
     from yupana.geography.settings import SpineSettings
@@ -101,6 +101,8 @@ def _settings(options: argparse.Namespace) -> "SpineSettings":
         for name in ("kind", "mechanism", "fanout_cutoff", "entity_threshold", "bypass_cutoff", "grouping")
         if getattr(options, name) is not None
     }
+    if options.kind == PIECES:
+        changes.setdefault("fanout_cutoff", None)
     if options.levels is not None:
         changes["levels"] = read_levels(options.levels)
         if changes["levels"] != settings.levels:

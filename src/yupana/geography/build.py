@@ -171,7 +171,7 @@ def remarks_on(settings: SpineSettings, reference: Reference, quarters: Indices 
         else "use the kind pieces, which has no cut-off unless one is given, or a larger one"
     )
     return (
-        f"the fan-out cut-off {settings.block_cutoff} cuts {cut:,} of {pieces:,} pieces of block groups into several "
+        f"the fan-out cut-off {settings.fanout_cutoff} cuts {cut:,} of {pieces:,} pieces of block groups into several "
         f"geounits, so that block groups, places and tracts are sums of more noisy counts; {advice}",
     )
 
@@ -183,7 +183,7 @@ def as_json(settings: SpineSettings) -> Mapping[str, object]:
         "mechanism": settings.mechanism,
         "levels": list(settings.levels),
         "shares": {level: show_exact(share) for level, share in zip(settings.levels, settings.shares, strict=True)},
-        "fanout_cutoff": settings.block_cutoff,
+        "fanout_cutoff": settings.fanout_cutoff,
         "entity_threshold": settings.entity_threshold,
         "bypass_cutoff": settings.bypass_cutoff,
         "grouping": settings.grouping,

@@ -44,7 +44,7 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Sp
     kind = _classes(reference, entities, settings)
     order = np.lexsort((reference.block, kind, tract_key))
     block, side, tract_key, kind = reference.block[order], side[order], tract_key[order], kind[order]
-    group_key = tract_key * 10**_NUMBER + number_groups(tract_key, kind, settings.block_cutoff, settings.grouping)
+    group_key = tract_key * 10**_NUMBER + number_groups(tract_key, kind, settings.fanout_cutoff, settings.grouping)
     keys = {level: side_key(block, side, level) for level in settings.levels} | {"Block_Group": group_key}
     widths = {level: side_width(level) for level in settings.levels} | {"Block_Group": side_width("Tract") + _NUMBER}
     if "Tract_Group" in settings.levels:
@@ -103,13 +103,13 @@ def _run_lengths(opens: Flags) -> Ints:
 
 def cut_pieces(reference: Reference, entities: list[Entities], settings: SpineSettings) -> tuple[int, int]:
     """How many classes of blocks the cut-off cuts, and how many classes there are."""
-    if settings.block_cutoff is None:
+    if settings.fanout_cutoff is None:
         return 0, 0
     tract = side_key(reference.block, sides(reference, settings), "Tract")
     kind = _classes(reference, entities, settings)
     _, of_tract, blocks = np.unique(tract, return_inverse=True, return_counts=True)
     _, first, size = np.unique(np.stack([of_tract, kind]), axis=1, return_index=True, return_counts=True)
-    largest = cap(blocks, settings.block_cutoff)[of_tract[first]]
+    largest = cap(blocks, settings.fanout_cutoff)[of_tract[first]]
     return int((size > largest).sum()), len(size)
 
 

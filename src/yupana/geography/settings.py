@@ -1,7 +1,7 @@
 """How a spine is to be built: geolevels, shares, kind, cut-offs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal, get_args
 
@@ -192,16 +192,19 @@ class SpineSettings:
     live: bool = False
     unbypassed: tuple[str, ...] = ()
 
-    @property
-    def block_cutoff(self) -> int | None:
-        """F in the cap of a block group's blocks; None where there is no cap."""
-        return self.tract_cutoff if self.fanout_cutoff is not None or self.kind != PIECES else None
+    def __post_init__(self) -> None:
+        if self.fanout_cutoff is None and self.kind != PIECES:
+            object.__setattr__(self, "fanout_cutoff", _CUTOFF)
+
+    def of_kind(self, kind: Kind) -> "SpineSettings":
+        """The same of another kind, with the cut-off that it has if none is given."""
+        return replace(self, kind=kind, fanout_cutoff=None)
 
     @property
     def may_cut_pieces(self) -> bool:
         """Whether block groups are made within those of tabulation geography, and a cap may cut them."""
         within = self.kind == PIECES or GROUP_COLUMN in map(str.upper, self.classes)
-        return self.kind in REMADE and within and self.block_cutoff is not None
+        return self.kind in REMADE and within and self.fanout_cutoff is not None
 
     @property
     def tract_cutoff(self) -> int:

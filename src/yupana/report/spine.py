@@ -1,7 +1,7 @@
 """A spine in words and pictures, beside those of the other kinds over the same blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 from types import MappingProxyType
@@ -163,7 +163,7 @@ def _other_spines(written: WrittenSpine, areas: list[Entities], settings: SpineS
         return (conventional_spine if settings.kind == "conventional" else aian_spine)(reference, settings)
 
     kinds = [kind for kind in SPINES if kind != settings.kind]
-    spines = {kind: make(replace(settings, kind=kind, fanout_cutoff=None)) for kind in kinds}
+    spines = {kind: make(settings.of_kind(kind)) for kind in kinds}
     return [
         MeasuredSpine(kind, spine.tree, spine.blocks, precisions(spine, settings.mechanism))
         for kind, spine in spines.items()

@@ -176,7 +176,7 @@ class Configuration:
             raise ConfigError("\n".join(faults))
         spine = replace(self.spine, kind=kind)
         if kind == PIECES != self.spine.kind:
-            spine = replace(spine, classes=DEFAULT_CLASSES, fanout_cutoff=None)
+            spine = replace(self.spine.of_kind(kind), classes=DEFAULT_CLASSES)
         return replace(self, spine=spine)
 
 

@@ -56,7 +56,7 @@ def _spine(configuration: Configuration) -> dict[str, Any]:
     return {
         "spine": {
             "kind": spine.kind,
-            **({} if spine.block_cutoff is None else {"fanout_cutoff": spine.block_cutoff}),
+            **({} if spine.fanout_cutoff is None else {"fanout_cutoff": spine.fanout_cutoff}),
             "entity_threshold": spine.entity_threshold,
             "bypass_cutoff": spine.bypass_cutoff,
             "grouping": spine.grouping,

@@ -47,8 +47,7 @@ def read_spine(
         return None
     kind = changes.pop("kind", "conventional")
     settings = SpineSettings(kind, mechanism.value, tuple(shares), tuple(shares.values()))
-    # The cut-off of the kind is told, so that a document of the configuration tells it too.
-    return replace(settings, **{"fanout_cutoff": settings.block_cutoff, **changes})
+    return replace(settings, **changes)
 
 
 def _choice(*choices: str) -> Callable[[str, object, list[str]], str]:
