@@ -32,6 +32,7 @@ _SMALLEST_ERROR: Final = 1e-6
 """The delta at the largest of these epsilons."""
 
 _WIDTH_OF_CURVE: Final = 0.01
+"""Where many bounds are asked for and only the upper ones matter."""
 
 _MOST_DIFFERENCES: Final = 400
 """More ways in which the records of neighbours can lie are not gone through."""
@@ -321,13 +322,23 @@ def _differences_of_all(plans: tuple[Plan, ...], change: Change) -> tuple[Differ
 @lru_cache(maxsize=256)
 def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> LossBounds | None:
     try:
-        found = [epsilon_at(difference, delta) for difference in _differences_of_all(plans, change)]
+        found = _differences_of_all(plans, change)
     except Untold:
         return None
-    known = [bounds for bounds in found if bounds is not None]
-    if len(known) < len(found):
-        return None
-    return LossBounds(max(b.lower for b in known), max(b.upper for b in known))
+    if len(found) == 1:
+        return epsilon_at(found[0], delta)
+    # Wide bounds are quick, and tell which differences cannot be the worst.
+    wide = [(epsilon_at(difference, delta, _WIDTH_OF_CURVE), difference) for difference in found]
+    at_most = [(math.inf if bounds is None else bounds.upper, difference) for bounds, difference in wide]
+    worst = LossBounds(0.0, 0.0)
+    for upper, difference in sorted(at_most, key=lambda one: -one[0]):
+        if upper <= worst.upper:
+            break
+        bounds = epsilon_at(difference, delta)
+        if bounds is None:
+            return None
+        worst = LossBounds(max(worst.lower, bounds.lower), max(worst.upper, min(upper, bounds.upper)))
+    return worst
 
 
 def _delta(plans: tuple[Plan, ...], epsilon: float, change: Change, width: float) -> float | None:

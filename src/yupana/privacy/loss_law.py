@@ -28,7 +28,7 @@ SMALLEST_DELTA: Final = 1e-290
 WIDTH: Final = 1e-4
 """How far apart bounds of an epsilon are at most, as a part of it (or of the standard deviation of the loss)."""
 
-_ASPIRED: Final = 0.1
+_ASPIRED: Final = 0.3
 """The part of the width that is used where the sum stays short."""
 
 _MOST_TERMS: Final = 1 << 21
