@@ -1,9 +1,9 @@
-"""What a direct block total costs and gains at the 2,016 cells of 2020: `python benchmarks/block_shares.py DATA FIGURES`.
+"""A direct block total at the 2,016 cells of 2020, its costs and gains: `python benchmarks/block_shares.py DATA OUT`.
 
 DATA is what `yupana synth` makes of one state. The block level's budget is divided between a few queries in several
 ways, its share of rho unchanged, on one spine of pieces and with full information; errors are told as ratios to those
 of production's division with the same seeds: the mean over replicates, and its standard error. What was measured is
-kept in FIGURES. docs/accuracy.md has the table.
+kept in OUT. docs/accuracy.md has the table.
 """
 
 import argparse
