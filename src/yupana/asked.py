@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
@@ -465,7 +465,8 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _check(name: str, value: object, annotation: object) -> None:
-    kinds = get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
+    # A choice or nothing is a union of typing's own, before Python 3.14.
+    kinds = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else (annotation,)
     if (value is None and NoneType in kinds) or annotation is inspect.Parameter.empty:
         return
     (kind, *others) = [kind for kind in kinds if kind is not NoneType]
