@@ -27,6 +27,7 @@ from yupana.asked import (
     checked,
     confidence_of,
     entropy,
+    exact_number,
     path_if_given,
     path_of,
     paths_of,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import SpineSettings
+    from yupana.plan.exact_budget import Scaled
     from yupana.plan.margin import Margins
     from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
@@ -193,6 +195,8 @@ def solve(
     sizes: Mapping[str, Exact] | None = None,
     weights: Mapping[str, Exact] | None = None,
     decimals: int | None = None,
+    epsilon: Exact | None = None,
+    delta: Exact | None = None,
     accounting: "Accounting | None" = None,
     confidence: Exact | None = None,
     rule: "Margins | None" = None,
@@ -217,6 +221,9 @@ def solve(
         With sizes: how much an error counts; 1 where none is given.
     decimals : int
         To how many digits after the point budgets are rounded.
+    epsilon, delta : number
+        Scale all budgets to the largest that keep this epsilon at this delta (1e-10 if not given), by the exact law of
+        the loss where it gives a bound, else by the conversion of the loss (docs/exact-accounting.md).
     rule : "exact" or "bureau"
         How margins of error are computed.
 
@@ -228,8 +235,8 @@ def solve(
     Raises
     ------
     ConfigError
-        If not one of targets, margins, and a total with sizes is given, or a name or a number is faulty, or the total
-        is spent.
+        If not one of targets, margins, epsilon, and a total with sizes is given, or a name or a number is faulty, or
+        the total is spent.
 
     Source
     ------
@@ -237,9 +244,11 @@ def solve(
     """
     from yupana.plan.budgets import solve as solved
 
-    wanted = [targets is not None, margins is not None, total is not None]
+    wanted = [targets is not None, margins is not None, total is not None, epsilon is not None]
     if sum(wanted) != 1 or (total is None) != (sizes is None):
-        raise ConfigError("solve needs one of targets, margins, and a total with sizes")
+        raise ConfigError("solve needs one of targets, margins, epsilon, and a total with sizes")
+    if delta is not None and epsilon is None:
+        raise ConfigError("delta has a meaning with epsilon only")
     asked = ask(
         product,
         config,
@@ -250,6 +259,8 @@ def solve(
         confidence=confidence,
         margins=rule,
     )
+    if epsilon is not None:
+        return scaled(asked, epsilon, delta)[0]
     entries = asked.product.entries(asked.config, asked.accounting)
     question = question_of(
         targets, entries, margins=margins, total=total, sizes=sizes, weights=weights, decimals=decimals
@@ -257,6 +268,21 @@ def solve(
     level = asked.confidence or asked.product.confidence
     found = solved(question, entries, level, asked.plan().mechanism, asked.margins)
     return asked.product.with_budgets(asked.config, found)
+
+
+def scaled(asked: Case, epsilon: Exact, delta: Exact | None) -> "tuple[Any, Scaled]":
+    """The configuration with all budgets times one factor, and what that keeps; see `solve`."""
+    from yupana.plan.exact_budget import scale_to
+    from yupana.plan.plan import DEFAULT_DELTA
+
+    found = scale_to(
+        asked.plan(),
+        float(exact_number("epsilon", epsilon)),
+        float(DEFAULT_DELTA if delta is None else exact_number("delta", delta)),
+    )
+    entries = asked.product.entries(asked.config, asked.accounting)
+    budgets = {name: entry.budget * found.factor for name, entry in entries.items()}
+    return asked.product.with_budgets(asked.config, budgets), found
 
 
 @checked

@@ -1,8 +1,10 @@
 """The exact law of the loss of plans: which answers move, figures of 2020, and budgets scaled by it."""
 
+import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -252,3 +254,51 @@ def test_budgets_that_the_law_does_not_bound_are_scaled_by_the_conversion() -> N
 def test_what_cannot_be_scaled_is_refused(plan: Plan, epsilon: float, delta: float, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         scale_to(plan, epsilon, delta)
+
+
+def test_a_configuration_is_scaled() -> None:
+    found = yupana.solve("topdown", "h1-2020-us", epsilon=3, delta="1e-8")
+    epsilon = epsilon_exact(yupana.plan("topdown", found), 1e-8)
+    assert epsilon == pytest.approx(3, rel=2e-6)
+    assert epsilon <= 3
+    with pytest.raises(ConfigError, match="needs one of"):
+        yupana.solve("topdown", "h1-2020-us", epsilon=3, margins={"US total": 5})
+    with pytest.raises(ConfigError, match="with epsilon only"):
+        yupana.solve("topdown", "h1-2020-us", margins={"US total": 5}, delta=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("account --plan nothing", "no plan of that name"),
+        ("account --plan ddhc-2020-us", "several products have it"),
+        ("account --plan cook-2010 --rho 1", "takes --delta or --epsilon"),
+        ("account --plan pl94-2020-us --plan h1-2020-us", "do not compose"),
+        ("topdown plan cook-2010 --epsilon 1 --targets nowhere.json", "not both"),
+    ],
+)
+def test_what_the_command_line_refuses(arguments: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from yupana.cli.main import main  # noqa: PLC0415
+
+    assert main(arguments.split()) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_command_line_tells_exact_epsilons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from yupana.cli.main import main  # noqa: PLC0415
+
+    assert main(["topdown", "plan", "h1-2020-us", "--epsilon", "2", "--json"]) == 0
+    written = tmp_path / "plan.json"
+    written.write_text(capsys.readouterr().out, encoding="utf-8")
+    told = json.loads(written.read_text(encoding="utf-8"))
+    assert 2 * (1 - 2e-6) <= told["totals"]["epsilon_exact"] == told["scaled"]["epsilon"] <= 2
+    assert main(["account", "--plan", str(written), "--delta", "1e-10", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["epsilon_exact"] == told["totals"]["epsilon_exact"]
+    assert [point["delta"] for point in again["curve"]] == [1e-10, 1e-6, 1e-8, 1e-12]
+    assert main(["account", "--plan", str(written), "--epsilon", "2"]) == 0
+    assert "delta, exact" in capsys.readouterr().out
+    del told["measurements"][0]["moves"]
+    written.write_text(json.dumps(told), encoding="utf-8")
+    assert main(["account", "--plan", str(written)]) == 2
+    assert "write it anew" in capsys.readouterr().err

@@ -32,7 +32,7 @@ from yupana.products.parts import ALONE, data_of, not_added
 from yupana.topdown.interval_terms import INTERVAL_METHODS, REPLICATES
 
 if TYPE_CHECKING:
-    from yupana.asked import AskedParts, Case
+    from yupana.asked import AskedParts
     from yupana.release.release import Release
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
@@ -417,6 +417,7 @@ def _validate(key: str, options: argparse.Namespace) -> VerbAnswer:
 
 
 def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
+    from yupana.api import scaled
     from yupana.plan.exact_loss import plan_as_json
 
     case = ask(key, **given(yupana.plan, options))
@@ -424,8 +425,8 @@ def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
     if options.epsilon is not None:
         if options.targets is not None:
             raise ConfigError("plan takes --targets or --epsilon, not both: each asks for other budgets")
-        config, more["scaled"] = _scaled(case, options)
-        case = replace(case, config=config)
+        config, found = scaled(case, options.epsilon, options.delta)
+        case, more["scaled"] = replace(case, config=config), found.as_json()
         more["configuration"] = case.product.document(case.config)
     if options.targets is not None:
         case = replace(case, config=yupana.solve(key, case, targets=options.targets))
@@ -447,16 +448,6 @@ def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
     if production is not None:
         lines += ["", *differences_text(differences)]
     return VerbAnswer(answer, lines)
-
-
-def _scaled(case: "Case", options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """The configuration with all budgets scaled to --epsilon at --delta, and how."""
-    from yupana.plan.exact_budget import scale_to
-
-    found = scale_to(case.plan(), float(options.epsilon), float(options.delta or DEFAULT_DELTA))
-    entries = case.product.entries(case.config, case.accounting)
-    budgets = {name: entry.budget * found.factor for name, entry in entries.items()}
-    return case.product.with_budgets(case.config, budgets), found.as_json()
 
 
 def _run(key: str, options: argparse.Namespace) -> None:
