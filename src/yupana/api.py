@@ -275,10 +275,13 @@ def scaled(asked: Case, epsilon: Exact, delta: Exact | None) -> "tuple[Any, Scal
     from yupana.plan.exact_budget import scale_to
     from yupana.plan.plan import DEFAULT_DELTA
 
+    at = float(DEFAULT_DELTA if delta is None else exact_number("delta", delta))
+    plan = asked.plan()
     found = scale_to(
-        asked.plan(),
+        plan,
         float(exact_number("epsilon", epsilon)),
-        float(DEFAULT_DELTA if delta is None else exact_number("delta", delta)),
+        at,
+        lambda factor: asked.product.epsilon_exact(asked.config, plan, at, factor),
     )
     entries = asked.product.entries(asked.config, asked.accounting)
     budgets = {name: entry.budget * found.factor for name, entry in entries.items()}

@@ -15,6 +15,7 @@ from yupana.privacy.difference import Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import delta_at
 from yupana.progress import Stopwatch
+from yupana.topdown.any_spine import epsilon_on_any_spine
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.reading.configuration import read_configuration
@@ -73,6 +74,9 @@ def test_no_change_of_a_record_is_told_better_than_the_plan_says(tmp_path: Path,
     assert epsilon is not None
     at_most = delta_exact(spending.plan, epsilon)
     assert at_most is not None
+    wherever = epsilon_on_any_spine(found, 1e-6)
+    assert wherever is not None
+    assert epsilon <= wherever * (1 + 1e-9) < epsilon * 1.2
     worst = 0.0
     for of in differences:
         if not of:

@@ -113,6 +113,13 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
         ]
     if kept := ", ".join(more.get("invariants", {})):
         lines += ["", f"kept exactly, outside the guarantee: the totals of {kept}"]
+    any_spine = more.get("any_spine", {})
+    if any_spine.get("epsilon_exact") is not None:
+        lines += [
+            "",
+            f"epsilon at delta {any_spine['delta']:g} by the exact law, whichever geounits the spine bypasses: "
+            f"{any_spine['epsilon_exact']:.6f}",
+        ]
     if semantics := more.get("semantics"):
         lines += ["", *_semantics(plan.privacy_unit, semantics, more.get("semantics_of_production"))]
     if derived := more.get("derived"):
@@ -138,10 +145,7 @@ def _semantics(unit: str, here: Mapping[str, Any], there: Mapping[str, Any] | No
     for what, name, words in named:
         shown = [_both_epsilons(of[what][name]) for of in (here, there) if of is not None]
         yield f"{words:52} {' '.join(shown)}".rstrip()
-    yield (
-        "exact: of geounits with the share of their geolevel; the manifest of a release tells that of its spine, which "
-        "bypassed geounits may raise a little"
-    )
+    yield "exact: of geounits with the share of their geolevel; bypassed geounits may raise it a little"
 
 
 def _both_epsilons(loss: Mapping[str, Any]) -> str:

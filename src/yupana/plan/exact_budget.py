@@ -1,6 +1,7 @@
 """Scale the budgets of a plan to the largest that keep an epsilon at a delta, by the exact law of the loss."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal
@@ -48,7 +49,9 @@ def times(plan: Plan, factor: Fraction) -> Plan:
     return replace(plan, measurements=tuple(replace(m, budget=m.budget * factor) for m in plan.measurements))
 
 
-def scale_to(plan: Plan, epsilon: float, delta: float) -> Scaled:
+def scale_to(
+    plan: Plan, epsilon: float, delta: float, epsilon_of: Callable[[Fraction], float | None] | None = None
+) -> Scaled:
     """Find the largest factor of all budgets by which a plan keeps an epsilon at a delta, under its own neighbours.
 
     The epsilon of the answer is proven; it is below the one asked for by a part of 1e-6 at most where it is exact.
@@ -60,6 +63,8 @@ def scale_to(plan: Plan, epsilon: float, delta: float) -> Scaled:
         Positive.
     delta : float
         Strictly between 0 and 1.
+    epsilon_of : callable, optional
+        The exact epsilon by the factor; that of the plan if not given.
 
     Raises
     ------
@@ -75,7 +80,7 @@ def scale_to(plan: Plan, epsilon: float, delta: float) -> Scaled:
     loss = plan.loss()
     if not plan.is_finite or not isinstance(loss, Fraction):
         raise ConfigError("--epsilon: a budget is infinite; there is nothing to scale")
-    found = _exact(plan, epsilon, delta)
+    found = _exact(epsilon_of or (lambda factor: epsilon_exact(times(plan, factor), delta)), epsilon, delta)
     if found is not None:
         return found
     if plan.mechanism is Mechanism.PURE:
@@ -83,14 +88,14 @@ def scale_to(plan: Plan, epsilon: float, delta: float) -> Scaled:
     return Scaled(_down(rho_for_epsilon(epsilon, delta) / float(loss)), epsilon, delta, "conversion")
 
 
-def _exact(plan: Plan, epsilon: float, delta: float) -> Scaled | None:
+def _exact(epsilon_of: Callable[[Fraction], float | None], epsilon: float, delta: float) -> Scaled | None:
     """By the secant of the logarithms, between a factor that keeps epsilon and one that does not."""
     kept: tuple[float, float] | None = None
     passed: tuple[float, float] | None = None
     factor = 1.0
     for _ in range(_MOST_STEPS):
         exact = _down(factor)
-        found = epsilon_exact(times(plan, exact), delta)
+        found = epsilon_of(exact)
         if found is None:
             return None
         if found <= epsilon:

@@ -247,7 +247,8 @@ class _Frequencies:
 
     def with_choice(self, times: int, options: tuple[tuple[Loss, ...], ...], c: float) -> "_Frequencies":
         """With one more choice."""
-        turned = [[loss.turned(c, self.u) for loss in option] for option in options]
+        known = {loss: loss.turned(c, self.u) for option in options for loss in option}
+        turned = [[known[loss] for loss in option] for option in options]
         decays = np.array([sum((t.decay for t in of), np.zeros(len(self.u))) for of in turned])
         phases = np.array([sum((t.phase for t in of), np.zeros(len(self.u))) for of in turned])
         error = self.error + times * max(sum(t.error for t in of) for of in turned)

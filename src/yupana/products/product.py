@@ -10,6 +10,8 @@ from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.column_map import BUREAU_FILES
 from yupana.files.columns import RecordFile
 from yupana.plan.budgets import Entry
+from yupana.plan.exact_budget import times
+from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
@@ -207,6 +209,11 @@ class Product(Protocol[C]):
     def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
         """What a plan and the parameters of a manifest have that no release of the product has."""
         ...
+
+    def epsilon_exact(self, config: C, plan: Plan, delta: float, factor: Fraction = Fraction(1)) -> float | None:
+        """The exact epsilon of any run of a configuration, all budgets times a factor (docs/exact-accounting.md)."""
+        del config
+        return epsilon_exact(times(plan, factor), delta)
 
     def promises(self, config: C, plan: Plan, delta: float) -> dict[str, Any]:
         """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""

@@ -1,6 +1,7 @@
 """TopDown as a product: consistent counts of persons or housing units for a hierarchy of geounits."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,7 @@ from yupana.products.topdown.described import (
 from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
 from yupana.release.recipe import read_configuration_in
+from yupana.topdown.any_spine import epsilon_on_any_spine
 from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.exact_semantics import semantics_as_json
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, with_budgets
@@ -141,6 +143,13 @@ class TopdownProduct(Product[Configuration]):
         del plan, parameters
         return []
 
+    def epsilon_exact(
+        self, config: Configuration, plan: Plan, delta: float, factor: Fraction = Fraction(1)
+    ) -> float | None:
+        """Whichever geounits the spine bypasses."""
+        del plan
+        return epsilon_on_any_spine(replace(config, budget=config.budget * factor), delta)
+
     def promises(self, config: Configuration, plan: Plan, delta: float) -> dict[str, Any]:
         """Which totals are kept exactly, and what single attributes and moves within a geounit cost.
 
@@ -151,6 +160,7 @@ class TopdownProduct(Product[Configuration]):
         return {
             "invariants": {level: [query.name for query in queries] for level, queries in config.invariants.items()},
             "semantics": semantics_as_json(config, delta),
+            "any_spine": {"delta": delta, "epsilon_exact": epsilon_on_any_spine(config, delta)},
             **(
                 {}
                 if beside is None
