@@ -80,7 +80,10 @@ def scale_to(
     loss = plan.loss()
     if not plan.is_finite or not isinstance(loss, Fraction):
         raise ConfigError("--epsilon: a budget is infinite; there is nothing to scale")
-    found = _exact(epsilon_of or (lambda factor: epsilon_exact(times(plan, factor), delta)), epsilon, delta)
+    found = _exact(lambda factor: epsilon_exact(times(plan, factor), delta), epsilon, delta)
+    if epsilon_of is not None:
+        # That of the plan is quick, and near.
+        found = _exact(epsilon_of, epsilon, delta, 1.0 if found is None else float(found.factor))
     if found is not None:
         return found
     if plan.mechanism is Mechanism.PURE:
@@ -88,11 +91,12 @@ def scale_to(
     return Scaled(_down(rho_for_epsilon(epsilon, delta) / float(loss)), epsilon, delta, "conversion")
 
 
-def _exact(epsilon_of: Callable[[Fraction], float | None], epsilon: float, delta: float) -> Scaled | None:
+def _exact(
+    epsilon_of: Callable[[Fraction], float | None], epsilon: float, delta: float, factor: float = 1.0
+) -> Scaled | None:
     """By the secant of the logarithms, between a factor that keeps epsilon and one that does not."""
     kept: tuple[float, float] | None = None
     passed: tuple[float, float] | None = None
-    factor = 1.0
     for _ in range(_MOST_STEPS):
         exact = _down(factor)
         found = epsilon_of(exact)
@@ -110,11 +114,10 @@ def _exact(epsilon_of: Callable[[Fraction], float | None], epsilon: float, delta
 
 def _next(kept: tuple[float, float] | None, passed: tuple[float, float] | None, epsilon: float) -> float:
     if kept is None or passed is None:
-        # Epsilon grows about as the factor's power of a half to one.
+        # Epsilon grows about as a power of the factor between a half and one, so this goes a little too far.
         factor, found = kept or passed or (1.0, epsilon)
-        power = 1.0 if found < epsilon else 2.0
-        grown = math.exp(power * math.log(epsilon / max(found, 1e-300)))
-        return factor * min(1e6, max(1e-6, grown)) * (1.001 if kept else 0.999)
+        grown = math.exp(2 * math.log(epsilon / max(found, 1e-300)))
+        return factor * min(1e6, max(1e-6, grown)) * (1.00001 if kept else 0.99999)
     low, high = (math.log(max(value, 1e-300)) for _, value in (kept, passed))
     part = (math.log(epsilon) - low) / (high - low) if high > low else 0.5
     least, most = math.log(kept[0]), math.log(passed[0])
