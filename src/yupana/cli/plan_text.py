@@ -145,7 +145,8 @@ def _semantics(unit: str, here: Mapping[str, Any], there: Mapping[str, Any] | No
     for what, name, words in named:
         shown = [_both_epsilons(of[what][name]) for of in (here, there) if of is not None]
         yield f"{words:52} {' '.join(shown)}".rstrip()
-    yield "exact: of geounits with the share of their geolevel; bypassed geounits may raise it a little"
+    if any(of.get("epsilon_exact") is not None for what in ("attributes", "geolevels") for of in here[what].values()):
+        yield "exact: of geounits with the share of their geolevel; bypassed geounits may raise it a little"
 
 
 def _both_epsilons(loss: Mapping[str, Any]) -> str:
