@@ -9,6 +9,7 @@ import pytest
 from topdown_worlds import World, configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
+from yupana.errors import InputError
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 
 SHAPE = (3, 2, 2)
@@ -151,6 +152,10 @@ def test_units_that_the_measurements_contradict_are_refused(tmp_path: Path, caps
     write_world(world, tmp_path / "data", quarters=True)
     assert run(tmp_path, documented(rho="200")) == 2
     assert "contradict the prior" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    # What was measured is kept, and full information goes on with it.
+    assert run(tmp_path, documented(rho="200"), "--resume", "--estimator", "full-information") == 0
+    assert "posterior" not in json.loads((tmp_path / "out" / "manifest.json").read_text())
 
 
 def test_chains_that_do_not_move_or_agree_are_refused() -> None:
@@ -160,10 +165,10 @@ def test_chains_that_do_not_move_or_agree_are_refused() -> None:
         chains = Chains(blocks=1000, error=10.0, spread=1000.0, apart=10, made=500, asked=1000)
         for name, value in fault.items():
             setattr(chains, name, value)
-        with pytest.raises(ValueError, match="have not settled"):
+        with pytest.raises(InputError, match="have not settled"):
             chains.check()
     PriorFit(totals=[1.0] * 500, cells=5000.0, of_cells=5000).check()
-    with pytest.raises(ValueError, match="contradict"):
+    with pytest.raises(InputError, match="contradict"):
         PriorFit(totals=[1.0] * 499 + [400.0], cells=5000.0, of_cells=5000).check()
-    with pytest.raises(ValueError, match="contradict"):
+    with pytest.raises(InputError, match="contradict"):
         PriorFit(totals=[1.0] * 500, cells=9000.0, of_cells=5000).check()

@@ -105,7 +105,8 @@ class CountedBlocks:
         request = self.request
         return {
             "configuration": json.dumps(TOPDOWN.document(self.config)),
-            "estimator": request.estimator,
+            # The posterior begins with full information and draws no other noise, so either goes on with the other.
+            "estimator": "full-information" if request.estimator == "posterior" else request.estimator,
             "spine": self.world.given,
             "noisy measurements": self.in_full,
             "seed": "none" if request.entropy.for_release else repr(request.entropy),

@@ -120,7 +120,7 @@ class Chains:
         if faults:
             raise InputError(
                 f"--estimator posterior: the chains have not settled: {'; '.join(faults)}. "
-                "Use --estimator full-information"
+                "Use --estimator full-information; a run that was measured goes on with it by --resume"
             )
 
 
@@ -185,5 +185,6 @@ class PriorFit:
         if faults:
             raise InputError(
                 f"--estimator posterior: the data contradict the prior: {'; '.join(faults)}. Correct the housing "
-                "units in group_quarters.csv, or use --estimator full-information"
+                "units in group_quarters.csv, or use --estimator full-information; a run that was measured goes on "
+                "with it by --resume"
             )
