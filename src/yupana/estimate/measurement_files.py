@@ -48,6 +48,7 @@ from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default
 from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.nmf.water import published_in, tabulated
+from yupana.topdown.posterior.fitness import check_posterior
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
@@ -142,6 +143,8 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as draft:
         totals = None if request.totals is None else read_totals(request.totals)
         measured = read_measurements(files, config, request.estimator, totals, clock, progress)
+        if request.estimator == "posterior":
+            check_posterior(measured.premises.configuration)
         stored = StoredMeasurements(measured.spent, measured.draws)
         evidence = informed(measured.premises, stored, request.estimator, clock)
         coins = coins_for(request.estimator, SystemEntropy())
@@ -158,6 +161,8 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         tables = describe_files(draft, rows)
         manifest = _manifest(request, files, source, measured, plan, told, terms, descent)
         manifest |= {"moved_blocks": moved, "tables": tables}
+        if descent.posterior is not None:
+            manifest["posterior"] = descent.posterior.told()
         columns = {name: told["columns"] for name, told in tables.items()}
         package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
         manifest["reports"] = write_codebook(draft, package)
