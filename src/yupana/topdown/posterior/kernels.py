@@ -143,27 +143,14 @@ def _expected(log_theta: Floats, theta: Floats, density: Floats, base: float, pe
     return base * above / below
 
 
-@compiled_step
-def _remembered(
-    known: NDArray[np.int32],
-    table: Floats,
-    log_theta: Floats,
-    theta: Floats,
-    density: Floats,
-    base: Floats,
-    klass: Ints,
-    between: float,
-    child: int,
-    kind: int,
-    people: int,
-) -> float:
-    """The prior factor of one person more in a row that holds so many."""
-    slot = people & (TABLE - 1)
-    if known[child, kind, slot] != people:
-        known[child, kind, slot] = people
-        expected = _expected(log_theta, theta, density[klass[child, kind]], base[child, kind], people)
-        table[child, kind, slot] = expected / (people + between)
-    return float(table[child, kind, slot])
+@compiled_part
+def _fill(known: NDArray[np.int32], table: Floats, believed: Believed, child: int, kind: int, people: int) -> float:
+    """Remember the prior factor of one person more in a row that holds so many."""
+    density, base = believed.density[believed.klass[child, kind]], believed.base[child, kind]
+    found = _expected(believed.log_theta, believed.theta, density, base, people) / (people + believed.between)
+    known[child, kind, people & (TABLE - 1)] = people
+    table[child, kind, people & (TABLE - 1)] = found
+    return float(found)
 
 
 @compiled_step
@@ -179,8 +166,10 @@ def _energy(residual: Floats, weights: Floats, place: Ints, cell: int, source: i
 @compiled_part
 def _worth(walk: Walk, believed: Believed, child: int, kind: int, people: int) -> float:
     """The prior factor of one person more in a row that holds so many."""
-    theta, log_theta, density, base, klass, _, _, between, _ = believed
-    return _remembered(walk.known, walk.table, log_theta, theta, density, base, klass, between, child, kind, people)
+    slot = people & (TABLE - 1)
+    if walk.known[child, kind, slot] == people:
+        return float(walk.table[child, kind, slot])
+    return float(_fill(walk.known, walk.table, believed, child, kind, people))
 
 
 @compiled_part
@@ -318,7 +307,7 @@ def _sweep(
     """
     counts, groups, people, residual, gain, loss, known, table = walk
     cell_kind, cell_group, cell_place, weights, lower, upper, together, doors, opened, position = asked
-    theta, log_theta, density, base, klass, of_group, of_cell, between, within = believed
+    _, _, _, _, _, of_group, of_cell, _, within = believed
     made = 0
     for i in range(len(place)):
         c, b = cells[i], place[i]
@@ -354,11 +343,15 @@ def _sweep(
         fewer, more = people[b, kind] - 1, people[d, kind] + 1
         people[b, kind], people[d, kind] = fewer, more
         gain[b, kind], loss[d, kind] = loss[b, kind], gain[d, kind]
-        gain[d, kind] = _remembered(known, table, log_theta, theta, density, base, klass, between, d, kind, more)
+        slot = more & (TABLE - 1)
+        gain[d, kind] = table[d, kind, slot]
+        if known[d, kind, slot] != more:
+            gain[d, kind] = _fill(known, table, believed, d, kind, more)
         if fewer > 0:
-            loss[b, kind] = _remembered(
-                known, table, log_theta, theta, density, base, klass, between, b, kind, fewer - 1
-            )
+            slot = (fewer - 1) & (TABLE - 1)
+            loss[b, kind] = table[b, kind, slot]
+            if known[b, kind, slot] != fewer - 1:
+                loss[b, kind] = _fill(known, table, believed, b, kind, fewer - 1)
     return made
 
 
