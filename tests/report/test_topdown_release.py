@@ -72,7 +72,7 @@ def made(folder: Path) -> Made:
     """A release of a schema of its own, whose page was made after the records were gone."""
     data = write_world(make_world(1, SHAPE), folder / "data")
     config = write_configuration(configuration(SHAPE, rho="1/2"), folder / "config.json")
-    assert call("topdown", "run", config, data, folder / "release") == 0
+    assert call("topdown", "run", config, data, folder / "release", "--intervals", "none") == 0
     shutil.rmtree(data)
     config.unlink()
     assert call("report", folder / "release", folder / "page.html") == 0
@@ -132,8 +132,28 @@ def test_profiles_hold_the_counts_of_the_files(made: Made) -> None:
             assert row == [sums[code, str(a), str(b)] for a in range(SHAPE[0]) for b in range(SHAPE[1])]
         for place, code in enumerate(codes):
             shown = {table["title"]: table["rows"][place] for table in margins}
-            assert shown["Total"] == [sum(n for k, n in sums.items() if k[0] == code)]
-            assert shown["a1"] == [sum(n for k, n in sums.items() if (k[0], k[2]) == (code, str(b))) for b in range(3)]
+            total, *levels = shown["T1. The total, and every level of every attribute"]
+            assert total == sum(n for k, n in sums.items() if k[0] == code)
+            of_a1 = [sum(n for k, n in sums.items() if (k[0], k[2]) == (code, str(b))) for b in range(SHAPE[1])]
+            assert levels[SHAPE[0] :] == of_a1
+
+
+def test_profiles_hold_the_intervals_of_a_run(tmp_path: Path) -> None:
+    data = write_world(make_world(1, SHAPE), tmp_path / "data")
+    config = write_configuration(configuration(SHAPE, rho="1/2"), tmp_path / "config.json")
+    assert call("topdown", "run", config, data, tmp_path / "release") == 0
+    assert call("report", tmp_path / "release", tmp_path / "page.html") == 0
+    made = Made(tmp_path / "release", tmp_path / "page.html")
+    counted = {row["GEOCODE"]: row for row in made.rows("tables/T1") if row["SUMLEV"] == "050"}
+    ends = {row["GEOCODE"]: row for row in made.rows("tables/T1_intervals") if row["SUMLEV"] == "050"}
+    told = made.profiles["county"]
+    table = told["tables"][0]
+    for place, (code, _) in enumerate(told["areas"]):
+        for k, name in enumerate(name for name in counted[code] if name.startswith("T001")):
+            count = int(counted[code][name])
+            assert table["rows"][place][k] == count
+            assert table["below"][place][k] == count - int(ends[code][f"{name}_LOWER"])
+            assert table["above"][place][k] == int(ends[code][f"{name}_UPPER"]) - count
 
 
 def test_profiles_hold_the_published_tables(persons: Made) -> None:

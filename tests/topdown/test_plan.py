@@ -302,6 +302,7 @@ def test_under_pure_differential_privacy_losses_are_epsilons(
         "rho_float": None,
         "epsilon": "3/2",
         "epsilon_float": 1.5,
+        "epsilon_exact": 1.5,
     }
 
 
@@ -311,7 +312,8 @@ def test_an_infinite_budget_is_planned_without_noise(tmp_path: Path, capsys: pyt
     assert plan.against_release
     assert all(m.budget == INFINITE and m.law == Zero() for m in plan.measurements)
     semantics = plan_json(capsys, str(path))["semantics"]
-    assert semantics["attributes"]["age"] == {"rho": "Infinity", "rho_float": None, "epsilon": None}
+    none = {"rho_float": None, "epsilon": None, "epsilon_exact": None}
+    assert semantics["attributes"]["age"] == {"rho": "Infinity", **none}
 
 
 def test_margins_are_at_the_confidence_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from yupana.geography.tree import partition
 from yupana.geography.variance import entity_variances
 from yupana.plan.margin import z_value
 from yupana.plan.plan import Plan
-from yupana.products.topdown.tables import TABLES, levels_of, tables_of
+from yupana.products.topdown.tables import TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.release.release import Release
 from yupana.topdown.configuration import Configuration
@@ -122,6 +122,11 @@ class TopdownRelease:
             found = [kind if kind.name not in expected else _with(kind, expected[kind.name]) for kind in found]
         return tuple(found)
 
+    @cached_property
+    def tables(self) -> tuple[RedistrictingTable, ...]:
+        """The published tables; none of areas of the user's own."""
+        return tuple(one for one in tables_of(self.configuration.schema) if f"{TABLES}/{one.name}" in self.release)
+
     @property
     def _own_areas(self) -> bool:
         return self.configuration.areas is not None
@@ -166,12 +171,11 @@ class TopdownRelease:
         return found.name if found is not None and found.name else code
 
     def _totals(self, db: duckdb.DuckDBPyConnection, kind: str) -> KindOfAreas:
-        tables = tables_of(self.configuration.schema)
-        if not tables:
+        if not self.tables:
             rows = self.release.rows(self.cells_of(kind))
             query = f"SELECT geounit AS code, sum(TRY_CAST(count AS BIGINT))::BIGINT AS total FROM {rows} GROUP BY 1"
             return self._read(db, kind, query)
-        first = tables[0]
+        first = self.tables[0]
         total = first.variables[0]
         rows = self.release.rows(f"{TABLES}/{first.name}")
         of_kind = f"SUMLEV = {quoted(levels_of([kind])[kind])}"

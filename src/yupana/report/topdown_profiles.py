@@ -13,7 +13,7 @@ from yupana.arrays import Ints
 from yupana.errors import OutputError
 from yupana.files.database import named, open_database, quoted, unreadable
 from yupana.products.topdown.codebook import table_title, variable_labels
-from yupana.products.topdown.tables import TABLES, RedistrictingTable, levels_of, tables_of
+from yupana.products.topdown.tables import TABLES, TOTALS, RedistrictingTable, levels_of
 from yupana.report.html import Html, fill, text_of
 from yupana.report.numbers import confidence_percent, whole
 from yupana.report.topdown_counts import KindOfAreas, TopdownRelease, words_of
@@ -82,9 +82,16 @@ def _numbers(made: TopdownRelease) -> int:
     """How many numbers an area has."""
     schema = made.configuration.schema
     each = 3 if made.method != "none" else 1
-    if tables := tables_of(schema):
-        return each * sum(table.size for table in tables)
-    return 1 + sum(schema.shape) + (each * schema.cells if schema.cells <= _MOST_CELLS else 0)
+    cells = each * schema.cells if _shows_cells(made) else 0
+    if made.tables:
+        return each * sum(table.size for table in made.tables) + cells
+    return 1 + sum(schema.shape) + cells
+
+
+def _shows_cells(made: TopdownRelease) -> bool:
+    """Whether all combinations are shown: few enough, and of no schema whose tables tell them as the Bureau does."""
+    told = {table.name for table in made.tables} - {TOTALS}
+    return not told and made.configuration.schema.cells <= _MOST_CELLS
 
 
 def _kind(made: TopdownRelease, kind: KindOfAreas, tables: Sequence[_ProfileTable]) -> dict[str, Any]:
@@ -113,10 +120,11 @@ def _kind(made: TopdownRelease, kind: KindOfAreas, tables: Sequence[_ProfileTabl
 
 
 def _tables(db: duckdb.DuckDBPyConnection, made: TopdownRelease, kind: KindOfAreas) -> Iterator[_ProfileTable]:
-    published = tables_of(made.configuration.schema)
-    if published:
-        for table in published:
-            yield _published(db, made, kind, table)
+    for table in made.tables:
+        yield _published(db, made, kind, table)
+    if made.tables:
+        if _shows_cells(made):
+            yield _cells(db, made, kind)
         return
     schema = made.configuration.schema
     cells = _cells(db, made, kind)
@@ -126,7 +134,7 @@ def _tables(db: duckdb.DuckDBPyConnection, made: TopdownRelease, kind: KindOfAre
         for axis, attribute in enumerate(schema.attributes):
             others = tuple(place + 1 for place in range(len(schema.shape)) if place != axis)
             yield _ProfileTable(attribute.name, attribute.labels, whole_table.sum(axis=others), None)
-    if schema.cells <= _MOST_CELLS:
+    if _shows_cells(made):
         yield cells
 
 
@@ -163,7 +171,8 @@ def _published(
             for end in ("LOWER", "UPPER")
         )
         ends = below, above
-    return _ProfileTable(f"{table.name}. {table_title(table.name)}", variable_labels(table.name), counts, ends)
+    lines = variable_labels(table.name, made.configuration.schema)
+    return _ProfileTable(f"{table.name}. {table_title(table.name)}", lines, counts, ends)
 
 
 def _cells(db: duckdb.DuckDBPyConnection, made: TopdownRelease, kind: KindOfAreas) -> _ProfileTable:

@@ -198,7 +198,9 @@ def test_records_of_units_list_group_quarters_too(tmp_path: Path) -> None:
     assert found == expected + Counter({(block, "4", "0"): n for block, n in made.facilities.items()})
 
 
-@pytest.mark.parametrize(("schema", "names"), [(PL94, ("P1", "P2", "P3", "P4", "P5")), (H1, ("H1",)), (LABELLED, ())])
+@pytest.mark.parametrize(
+    ("schema", "names"), [(PL94, ("P1", "P2", "P3", "P4", "P5")), (H1, ("H1",)), (LABELLED, ("T1",))]
+)
 def test_tables_hold_every_area(tmp_path: Path, schema: Schema, names: tuple[str, ...]) -> None:
     made = make(tmp_path / "out", schema, 1)
     assert {path.stem for path in (made.folder / "tables").glob("*")} == set(names)

@@ -220,10 +220,18 @@ def test_tables_with_intervals_suffice(one: Made, tmp_path: Path) -> None:
         # Written in another way it is the same cell.
         same = f"a0*a1[a0={row['a0']}, a1={row['a1']}] + total - total"
         assert yupana.interval(release, same, area=f"place={row['geounit']}")[0].upper == found.upper
+    for query in ("total", "a1[a1=0]", "T0010001"):
+        (found,) = yupana.interval(release, query, area="place=Oak Park")
+        assert (found.lower, found.upper, found.moe) == ends_of(found.published)
     there = {(row["geounit"], row["a0"], row["a1"]) for row in read(one.out / "tabulation/block.csv")}
     zero = next(block for block in one.blocks if (block, "0", "0") not in there)
     for area, query, more, words in (
-        ("place=Oak Park", "total", {}, "several, whose errors depend on each other; give the noisy measurements"),
+        (
+            "place=Oak Park",
+            "total + a0[a0=0]",
+            {},
+            "several, whose errors depend on each other; give the noisy measurements",
+        ),
         ("place=Oak Park", "detailed[a0=0, a1=0] % total", {}, "several, whose errors"),
         ("place=Oak Park", "detailed[a0=0, a1=0]", {"confidence": "0.95"}, "OUT --confidence 95% makes others"),
         (f"block={zero}", "detailed[a0=0, a1=0]", {}, "leave out counts of 0"),

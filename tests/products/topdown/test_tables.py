@@ -19,6 +19,7 @@ from yupana.errors import InputError
 from yupana.geography.blocks import read_reference
 from yupana.geography.kinds import summary_levels
 from yupana.geography.published import published_blocks
+from yupana.products.topdown.codebook import variable_labels
 from yupana.products.topdown.pl.summary_file import read_summary_file
 from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.tables import race_variables, tables_of
@@ -31,6 +32,18 @@ ILLINOIS = DATA / "il_2020_2010_pl_tracts" / "il_2020_pl_tract.parquet"
 COOK = DATA / "cook_il_2010_pl_blocks" / "cook_2010_pl_block.parquet"
 H1 = make_schema(h1=2)
 SIZES = {"P1": 71, "P2": 73, "P3": 71, "P4": 73, "P5": 10}
+
+
+def test_other_schemas_have_a_table_of_the_total_and_every_level() -> None:
+    schema = make_schema(a=3, b=2, c=4)
+    (table,) = tables_of(schema)
+    counts = np.random.default_rng(7).integers(0, 9, size=(5, *schema.shape))
+    unit, cell = np.indices((5, schema.cells)).reshape(2, -1)
+    found = table.tabulate(count_entries(unit, cell, counts.reshape(-1), 5), 0, 5)
+    expected = [counts.sum(axis=(1, 2, 3)), *counts.sum(axis=(2, 3)).T, *counts.sum(axis=(1, 3)).T]
+    assert (found == np.stack([*expected, *counts.sum(axis=(1, 2)).T], axis=1)).all()
+    assert table.variables == tuple(f"T001{place:04}" for place in range(1, 11))
+    assert variable_labels(table.name, schema)[4:6] == ("b: 0", "b: 1")
 
 
 def example(name: str) -> ModuleType:
@@ -91,7 +104,6 @@ def test_names_of_variables() -> None:
         "P0050010",
         ("H0010001", "H0010002", "H0010003"),
     )
-    assert tables_of(make_schema(hispanic=2)) == []
 
 
 def test_units_are_counted_as_published() -> None:

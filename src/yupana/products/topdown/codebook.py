@@ -8,9 +8,10 @@ from yupana.geography.kinds import summary_levels
 from yupana.products.codebook import Described, Label
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.schema import counts_persons
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, race_variables, tables_of
+from yupana.products.topdown.tables import INTERVALS_OF, TABLES, TOTALS, race_variables, tables_of
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.disk import BOUNDS, MICRODATA
+from yupana.topdown.queries import Schema
 
 _RACES: Final = (
     "White",
@@ -41,6 +42,7 @@ _TITLES: Final = {
     "P4": "Hispanic or Latino, and not Hispanic or Latino by race, for the population 18 years and over",
     "P5": "Group quarters population by major group quarters type",
     "H1": "Occupancy status of housing units",
+    TOTALS: "The total, and every level of every attribute",
 }
 
 _FOLDERS: Final = {
@@ -125,7 +127,7 @@ def described(config: Configuration, table: str) -> Described:
     if folder == TABLES:
         of, intervals, _ = name.partition(INTERVALS_OF)
         found = next(t for t in tables_of(config.schema) if t.name == of)
-        for variable, line in zip(found.variables, variable_labels(of), strict=True):
+        for variable, line in zip(found.variables, variable_labels(of, config.schema), strict=True):
             columns[variable] = Label(line, type="integer")
             columns |= {f"{variable}_{end}": Label(f"{line}: {_END[end]}", type="integer") for end in BOUNDS}
         return f"{_TITLES[of]}: intervals" if intervals else _TITLES[of], columns
@@ -150,12 +152,14 @@ def _called(config: Configuration, number: int) -> Mapping[str | int, str]:
 
 
 def table_title(table: str) -> str:
-    """What a table of the redistricting data is called."""
+    """What a published table is called."""
     return _TITLES[table]
 
 
-def variable_labels(table: str) -> tuple[str, ...]:
-    """The lines of a table of the redistricting data, in order of its variables."""
+def variable_labels(table: str, schema: Schema) -> tuple[str, ...]:
+    """The lines of a published table of a schema, in order of its variables."""
+    if table == TOTALS:
+        return "Total", *(f"{one.name}: {label}" for one in schema.attributes for label in one.labels)
     if table == "H1":
         return "Total", "Occupied", "Vacant"
     if table == "P5":

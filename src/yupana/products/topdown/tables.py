@@ -1,4 +1,4 @@
-"""Tables P1 to P5 and H1 of the redistricting data, in the order of their published variables."""
+"""Published tables: P1 to P5 and H1 of the redistricting data, and one of all totals for other schemas."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,10 @@ INTERVALS_OF: Final = "_intervals"
 """What the name of a table of intervals has after that of the table they belong to."""
 
 SIZES: Final = {"P1": 71, "P2": 73, "P3": 71, "P4": 73, "P5": 10, "H1": 3}
-"""How many variables each table has."""
+"""How many variables each table of the redistricting data has."""
+
+TOTALS: Final = "T1"
+"""The table of a schema that gives none of these: the total, and every level of every attribute."""
 
 _RACES: Final = 6
 _AREAS_AT_ONCE: Final = 1 << 16
@@ -39,20 +42,18 @@ class RedistrictingTable:
     name : str
     member : ndarray of int64, shape (cells, k)
         The variables that each cell counts in, -1 for none.
+    size : int
+        How many variables it has.
     """
 
     name: str
     member: Ints
-
-    @property
-    def size(self) -> int:
-        """How many variables it has."""
-        return SIZES[self.name]
+    size: int
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Their names of 2020."""
-        return variables_of(self.name)
+        """Their names, made as those of 2020 are."""
+        return _variables(self.name, self.size)
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -65,9 +66,13 @@ class RedistrictingTable:
 
 
 def variables_of(table: str) -> tuple[str, ...]:
-    """The names of 2020 of a table's variables, such as P0010001."""
+    """The names of 2020 of the variables of a table of the redistricting data, such as P0010001."""
+    return _variables(table, SIZES[table])
+
+
+def _variables(table: str, size: int) -> tuple[str, ...]:
     kind, number = table[0], int(table[1:])
-    return tuple(f"{kind}{number:03d}{place:04d}" for place in range(1, SIZES[table] + 1))
+    return tuple(f"{kind}{number:03d}{place:04d}" for place in range(1, size + 1))
 
 
 def race_variables() -> Ints:
@@ -124,13 +129,16 @@ _PERSON_TABLES: Final[Mapping[str, Callable[[Mapping[str, Ints]], Ints]]] = {
 
 
 def tables_of(schema: Schema) -> list[RedistrictingTable]:
-    """The published tables that a schema gives: P1 to P5 of persons, H1 of housing units, none of another schema."""
+    """The published tables that a schema gives: P1 to P5 of persons, H1 of housing units, `TOTALS` of others."""
     if counts_units(schema):
-        return [RedistrictingTable("H1", np.array([[0, 2], [0, 1]]))]
+        return [RedistrictingTable("H1", np.array([[0, 2], [0, 1]]), SIZES["H1"])]
+    cells = np.arange(schema.cells, dtype=np.int32)
     if not counts_persons(schema):
-        return []
-    level = levels(schema, np.arange(schema.cells, dtype=np.int32))
-    return [RedistrictingTable(name, make(level)) for name, make in _PERSON_TABLES.items()]
+        first = 1 + np.cumsum([0, *schema.shape])
+        above = [first[place] + level for place, level in enumerate(np.unravel_index(cells, schema.shape))]
+        return [RedistrictingTable(TOTALS, np.stack([np.zeros_like(above[0]), *above], axis=1), int(first[-1]))]
+    level = levels(schema, cells)
+    return [RedistrictingTable(name, make(level), SIZES[name]) for name, make in _PERSON_TABLES.items()]
 
 
 def write_tables(
@@ -156,11 +164,9 @@ def write_tables(
     Returns
     -------
     dict of str to int
-        Rows, by the file's path within the folder; none if the schema gives no such table.
+        Rows, by the file's path within the folder.
     """
     found = tables_of(schema)
-    if not found:
-        return {}
     (folder / TABLES).mkdir()
     sums = {kind.name: (kind, counts) for kind, counts in sum_to_areas(histogram, areas)}
     rows = {}
