@@ -18,8 +18,9 @@ def without_noise() -> Plan:
 def test_a_plan_hands_out_its_measurements_as_columns() -> None:
     rows = PLAN.as_json()["measurements"]
     found = pl.DataFrame(PLAN.table())
-    assert found.columns == list(rows[0])
-    assert found.rows() == [tuple(row.values()) for row in rows]
+    columns = [name for name in rows[0] if name != "moves"]
+    assert found.columns == columns
+    assert found.rows() == [tuple(row[name] for name in columns) for row in rows]
     assert found.schema["rho"] == pl.String
     assert found.schema["moe"] == pl.Float64
 

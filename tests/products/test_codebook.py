@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from schemas import PL94
 
 from yupana.cli.main import main
 from yupana.errors import OutputError
@@ -129,17 +130,17 @@ def test_a_release_without_a_codebook_is_sound(place: Path) -> None:
 
 
 def test_lines_of_the_redistricting_tables() -> None:
-    assert {name: len(variable_labels(name)) for name in ("P1", "P2", "P3", "P4", "P5", "H1")} == {
+    assert {name: len(variable_labels(name, PL94)) for name in ("P1", "P2", "P3", "P4", "P5", "H1")} == {
         "P1": 71, "P2": 73, "P3": 71, "P4": 73, "P5": 10, "H1": 3,
     }  # fmt: skip
-    races = variable_labels("P1")
+    races = variable_labels("P1", PL94)
     assert races[2] == "White alone"
     assert races[9:11] == ("Population of 2 races", "White, Black or African American")
     assert [races[line] for line in race_variables()[-1][[0, 1, 2]]] == [
         "Total", "Population of two or more races", "Population of 6 races",
     ]  # fmt: skip
-    assert variable_labels("P2")[4] == "Not Hispanic or Latino: White alone"
-    assert variable_labels("P5")[6] == "Noninstitutionalized population"
+    assert variable_labels("P2", PL94)[4] == "Not Hispanic or Latino: White alone"
+    assert variable_labels("P5", PL94)[6] == "Noninstitutionalized population"
 
 
 def test_lines_are_named_after_those_above() -> None:

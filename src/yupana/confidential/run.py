@@ -384,7 +384,8 @@ def manifest_of(
         "product": ledger.plan.product,
         "status": _status(reasons),
         **({"reasons": reasons} if reasons else {}),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        # Tells runs apart, too: measurements belong to the release of the same moment.
+        "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "plan": plan_as_json(ledger.plan),
         "ledger": {"charged": list(ledger.charged), **number("spent", ledger.spent)},
         "parameters": dict(parameters),

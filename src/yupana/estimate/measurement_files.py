@@ -23,6 +23,7 @@ from yupana.geography.names import AreaNames, read_names
 from yupana.geography.published import Areas, PublishedBlocks, published_blocks
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
+from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
@@ -334,7 +335,8 @@ def _manifest(
         "status": NOT_FOR_RELEASE if reasons else ESTIMATED,
         **({"reasons": reasons} if reasons else {}),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "plan": plan.as_json(),
+        # Variances that are not those of a plan have no law that the exact figure could be of.
+        "plan": plan_as_json(plan) if measured.spent.exact else plan.as_json(),
         "parameters": {
             "schema": {a.name: list(a.labels) for a in config.schema.attributes},
             "invariants": {level: [q.name for q in queries] for level, queries in config.invariants.items()},

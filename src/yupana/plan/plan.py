@@ -211,7 +211,7 @@ class Plan:
         }
 
     def table(self) -> ArrowTable:
-        """Tabulate the measurements, a row each, with the columns of "measurements" in `as_json`.
+        """Tabulate the measurements, a row each, with the columns of "measurements" in `as_json` but "moves".
 
         Exact numbers are text, such as "293764/114921", with a double beside them in a column that ends in
         ``_float``; ``moe`` is the margin of error of one cell, in records, at the plan's confidence.
