@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         run,
         solve,
         spine_distances,
+        strategy,
         suppress,
         synthesize,
         topdown_intervals,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from yupana.products import PRODUCTS
     from yupana.products.product import Product
     from yupana.products.topdown.pl.summary_file import SummaryFile
+    from yupana.products.topdown.strategy import Strategy
     from yupana.progress import Step
     from yupana.release.release import Release
     from yupana.report.certified import Certificate
@@ -85,6 +87,7 @@ __all__ = [
     "Product",
     "Release",
     "Step",
+    "Strategy",
     "SummaryFile",
     "YupanaError",
     "__version__",
@@ -123,6 +126,7 @@ __all__ = [
     "run",
     "solve",
     "spine_distances",
+    "strategy",
     "suppress",
     "synthesize",
     "topdown",
@@ -149,6 +153,7 @@ _HOMES = {
     "yupana.products": "PRODUCTS",
     "yupana.products.product": "Product",
     "yupana.products.topdown.pl.summary_file": "SummaryFile",
+    "yupana.products.topdown.strategy": "Strategy",
     "yupana.progress": "Step",
     "yupana.release.release": "Release",
     "yupana.report.certified": "Certificate",

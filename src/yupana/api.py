@@ -32,6 +32,7 @@ from yupana.asked import (
     path_of,
     paths_of,
     question_of,
+    targets_of,
     whole_number,
 )
 from yupana.errors import ConfigError, OutputError, nearest
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from yupana.products.disclosure_control.found import SideBySide
     from yupana.products.product import Checked, Product
     from yupana.products.topdown.pl.summary_file import SummaryFile
+    from yupana.products.topdown.strategy import Strategy
     from yupana.release.release import Release
     from yupana.release.tables import Format
     from yupana.report.certified import Certificate
@@ -1564,6 +1566,55 @@ def combine_coterminous(
             announce=announcing(tell),
         )
     return open_release(made)
+
+
+@checked
+def strategy(
+    config: object,
+    *,
+    targets: "Place | Mapping[str, object] | None" = None,
+    loss: Literal["sum", "max"] = "sum",
+    least: Exact = 0,
+    set: Values | None = None,  # noqa: A002 (as on the command line)
+    renormalise: bool = False,
+) -> "Strategy":
+    """Find the shares of a configuration of TopDown that make what is asked for least variable; needs no data.
+
+    Parameters
+    ----------
+    config, set, renormalise
+        As of `plan`.
+    targets : str, Path or mapping, optional
+        A file with weights of queries and published tables, of geolevels, and numbers of children, or the same
+        document (docs/strategies.md). If not given, all variables of the published tables count alike, and geolevels
+        keep their shares.
+    loss : "sum" or "max"
+        The weighted sum of the variances of all answers, or the largest weighted one.
+    least : Fraction, float or str
+        What each query has at least of the budget of its geolevel; of the whole where shares of geolevels are found.
+
+    Returns
+    -------
+    Strategy
+        Its ``found`` is a configuration, to be given to `plan` and `run`.
+
+    Raises
+    ------
+    ConfigError
+        If targets are unknown, have no weight or are told by no query, or the budget is no finite rho.
+
+    Source
+    ------
+    docs/strategies.md proves the bound.
+    """
+    from yupana.privacy.exact import INFINITE
+    from yupana.products.topdown.strategy import find_strategy
+
+    asked = ask("topdown", config, set=set, renormalise=renormalise)
+    share = exact_number("least", least)
+    if share == INFINITE:
+        raise ConfigError("least: must be less than 1")
+    return find_strategy(asked.config, targets_of(targets, asked.config), loss, Fraction(share))
 
 
 @checked

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from yupana.plan.unit import UnitName
     from yupana.privacy.entropy import Entropy
     from yupana.products.product import Product
+    from yupana.products.topdown.strategy_targets import StrategyTargets
     from yupana.release.tables import Format
 
 _P = ParamSpec("_P")
@@ -329,6 +330,18 @@ def question_of(targets: Place | None, entries: "Mapping[str, Entry]", **given: 
     document = {name: value for name, value in given.items() if value is not None}
     found: Question = _from_file("targets", document, lambda path: read_question(path, entries))
     return found
+
+
+def targets_of(targets: Place | Mapping[str, object] | None, config: Any) -> "StrategyTargets":  # noqa: ANN401
+    """What a strategy is found for: a file or the same document, or the published tables of a configuration."""
+    from yupana.products.topdown.strategy_targets import default_targets, read_targets
+
+    if targets is None:
+        return default_targets(config)
+    if isinstance(targets, Mapping):
+        found: StrategyTargets = _from_file("targets", targets, lambda path: read_targets(path, config))
+        return found
+    return read_targets(path_of("targets", targets), config)
 
 
 def _written(value: object) -> object:

@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +25,7 @@ from yupana.cli.arguments import (
     share,
     size,
 )
-from yupana.errors import ConfigError, InputError
+from yupana.errors import ConfigError, InputError, OutputError
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
 from yupana.products import PRODUCTS, Listing
@@ -362,6 +363,19 @@ def _add_intervals(verb: argparse.ArgumentParser, _: Listing) -> None:
     verb.add_argument("--json", action="store_true", help="print the manifest")
 
 
+def _add_strategy(verb: argparse.ArgumentParser, listing: Listing) -> None:
+    _add_source(verb, listing)
+    text = "weights of queries, tables and geolevels (default: published tables at the configuration's geolevel shares)"
+    verb.add_argument("--targets", type=Path, metavar="FILE", help=text)
+    text = "the weighted sum of all variances, or the largest weighted one (sum)"
+    verb.add_argument("--loss", choices=("sum", "max"), help=text)
+    text = "what each query has at least of its geolevel's budget, such as 1/20 (0)"
+    verb.add_argument("--least", type=share, metavar="SHARE", help=text)
+    text = "write the configuration found, as JSON: a file that does not exist"
+    verb.add_argument("--out", type=Path, metavar="FILE", help=text)
+    verb.add_argument("--json", action="store_true")
+
+
 def _add_from_files(verb: argparse.ArgumentParser, listing: Listing) -> None:
     text = "a folder of noisy measurement files (docs/noisy-measurement-files.md)"
     verb.add_argument("files", type=Path, metavar="NMF", help=text)
@@ -536,6 +550,25 @@ def _intervals(_: str, options: argparse.Namespace) -> None:
     print_release(options, yupana.topdown_intervals(**given(yupana.topdown_intervals, options), progress=True))
 
 
+def _strategy(_: str, options: argparse.Namespace) -> None:
+    from yupana.products.topdown.strategy import strategy_as_json
+
+    if options.out is not None and (options.out.exists() or options.out.is_symlink()):
+        raise OutputError(f"{options.out} exists; name a place that does not")
+    found = yupana.strategy(**given(yupana.strategy, options))
+    document = PRODUCTS["topdown"].document(found.found)
+    if options.out is not None:
+        options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if options.json:
+        print_json(strategy_as_json(found) | {"configuration": document})
+        return
+    from yupana.cli.strategy_text import strategy_text
+
+    print("\n".join(strategy_text(found)))
+    if options.out is not None:
+        print(f"{options.out}: written; see what it costs with plan, and give it to run")
+
+
 VERBS: Final = (
     Verb("validate", "check the records; the report is confidential", _add_validate, _validate),
     Verb("plan", "what a run would measure, and what it costs; needs no data", _add_plan, _plan),
@@ -567,6 +600,13 @@ VERBS: Final = (
         _add_intervals,
         _intervals,
         "intervals",
+    ),
+    Verb(
+        "strategy",
+        "the shares of queries and geolevels that make what you care for least variable; needs no data",
+        _add_strategy,
+        _strategy,
+        "strategy",
     ),
     Verb("pl", "write the files of P.L. 94-171 from releases of persons and housing units", _add_pl, _pl, "pl"),
     Verb(

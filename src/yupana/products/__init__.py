@@ -136,6 +136,7 @@ _LISTINGS: Final = {
                 "pl",
                 "nmf",
                 "intervals",
+                "strategy",
                 "replicates",
                 "parts",
             }

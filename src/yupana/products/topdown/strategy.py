@@ -1,0 +1,300 @@
+"""The shares of a configuration of TopDown that make what is asked for least variable, beside those it has. Public."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from yupana.arrays import Floats
+from yupana.errors import ConfigError
+from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
+from yupana.products.topdown.tables import tables_of
+from yupana.topdown.configuration import OF_AREAS, Configuration
+from yupana.topdown.plan import measurement_name, with_budgets
+from yupana.topdown.queries import Query, query_named
+from yupana.topdown.strategy.least_variance import (
+    LeastVariance,
+    UndeterminedPartsError,
+    VarianceProgram,
+    goal_values,
+    least_variance,
+)
+from yupana.topdown.strategy.parts import LevelParts
+from yupana.topdown.tree.basis import Basis
+
+Joined = Literal["sum", "max"]
+"""Whether the weighted sum of all variances is made least, or the largest weighted variance."""
+
+_DIGITS: Final = (6, 9, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetVariance:
+    """The variance of a target's answers, on the mean, with both strategies; infinite where nothing tells them.
+
+    Attributes
+    ----------
+    level, target : str
+    given, found : float
+    """
+
+    level: str
+    target: str
+    given: float
+    found: float
+
+    @property
+    def ratio(self) -> float:
+        """Found by given."""
+        return self.found / self.given if self.given else 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strategy:
+    """A strategy found, beside the one given.
+
+    Attributes
+    ----------
+    given, found : Configuration
+        Of the same budget.
+    rows : tuple of TargetVariance
+    given_loss, found_loss : float
+        What is made least: with the shares given, and with those found as they are written.
+    bound : float
+        No shares of the queries measured have a smaller loss.
+    """
+
+    given: Configuration
+    found: Configuration
+    rows: tuple[TargetVariance, ...]
+    given_loss: float
+    found_loss: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How far the loss found can be above the least, relative to it."""
+        return self.found_loss / self.bound - 1
+
+    @property
+    def levels(self) -> Mapping[str, float]:
+        """The mean ratio of found to given variances of each geolevel: of the sums over its targets."""
+        sums = {row.level: np.zeros(2) for row in self.rows}
+        for row in self.rows:
+            sums[row.level] += row.found, row.given
+        return {level: float(found / given) for level, (found, given) in sums.items()}
+
+
+def find_strategy(
+    config: Configuration, targets: StrategyTargets, loss: Joined = "sum", least: Fraction = Fraction(0)
+) -> Strategy:
+    """Find the shares.
+
+    Parameters
+    ----------
+    config : Configuration
+        Its queries that keep or sum attributes are those that get shares; its budget stays.
+    targets : StrategyTargets
+    loss : "sum" or "max"
+    least : Fraction
+        Of the budget of its geolevel (where shares of geolevels are found, of the whole), what each query has at least.
+
+    Raises
+    ------
+    ConfigError
+        If targets are unknown, have no weight, or are told by no query.
+    """
+    levels = levels_asked(config, targets, least)
+    basis = Basis(config.schema.shape)
+    measured = [
+        (number, query)
+        for number, level in enumerate(levels)
+        for query, _ in config.queries[level]
+        if query.keeps_or_sums
+    ]
+    loadings = {name: _loadings(config, basis, name) for name, weight in targets.queries.items() if weight > 0}
+    parts = LevelParts(
+        basis,
+        len(levels),
+        None if targets.children is None else tuple(float(targets.children[level]) for level in levels[1:]),
+        _exact_totals(config, levels, targets),
+    )
+    weights = {
+        level: Fraction(1) if targets.levels is None else targets.levels.get(level, Fraction(0)) for level in levels
+    }
+    asked = [(number, name) for number, level in enumerate(levels) if weights[level] > 0 for name in loadings]
+    needed = {(n, name): parts.needed(n, loadings[name]) for n, name in asked}
+    goals = [float(weights[levels[n]] * targets.queries[name]) * needed[n, name] for n, name in asked]
+    rows = np.concatenate(goals)
+    goal = rows.sum(axis=0)[None] if loss == "sum" else np.unique(np.round(rows, 12), axis=0)
+    goal = goal[goal.any(axis=1)]
+    if not len(goal):
+        raise ConfigError("targets: all of them are known exactly; there is nothing to find")
+    solved, bound = _solve(config, levels, parts, measured, goal, targets, loss, least)
+    for digits in _DIGITS:
+        budgets = _rounded(config, levels, measured, solved, 10**digits, free=targets.levels is not None)
+        found = with_budgets(config, budgets)
+        found_loss = float(goal_values(goal, _precision(found, levels, parts)).max())
+        if found_loss <= bound * (1 + 1e-6):
+            break
+    precision = [_precision(one, levels, parts) for one in (config, found)]
+    told = tuple(
+        TargetVariance(levels[n], name, *(float(goal_values(needed[n, name], one).mean()) for one in precision))
+        for n, name in asked
+        if needed[n, name].any()
+    )
+    return Strategy(config, found, told, float(goal_values(goal, precision[0]).max()), found_loss, bound)
+
+
+def _exact_totals(config: Configuration, levels: Sequence[str], targets: StrategyTargets) -> tuple[bool, ...]:
+    """Of which geolevels the total of every unit is known: units that a spine has cut have none that is."""
+    whole = config.spine_kind in {"conventional", OF_AREAS}
+    known = [level in config.invariants and (whole or number == 0) for number, level in enumerate(levels)]
+    # A sum of exact totals is exact.
+    return tuple(known if targets.children is None else (any(known[number:]) for number in range(len(known))))
+
+
+def _solve(
+    config: Configuration,
+    levels: Sequence[str],
+    parts: LevelParts,
+    measured: Sequence[tuple[int, Query]],
+    goal: Floats,
+    targets: StrategyTargets,
+    loss: Joined,
+    least: Fraction,
+) -> tuple[Floats, float]:
+    """Budgets of the queries measured, and the bound."""
+    of_level = np.array([float(config.budget * config.shares[level]) for level in levels])
+    group = np.array([number for number, _ in measured])
+    matrix = parts.precisions(measured)
+    if targets.levels is not None:
+        whole = np.array([float(config.budget)])
+        single = np.zeros(len(measured), dtype=np.int64)
+        program = VarianceProgram(matrix, goal, single, whole, np.full(len(measured), float(least) * whole[0]))
+        found = _least(program)
+        return found.spent, found.bound
+    if parts.children is not None:
+        found = _least(VarianceProgram(matrix, goal, group, of_level, float(least) * of_level[group]))
+        return found.spent, found.bound
+    # Each geolevel by itself: so a largest variance is made least at every geolevel, not only where it is largest.
+    spent, bounds = np.zeros(len(measured)), []
+    sets = len(parts.basis.subsets)
+    for number in range(len(levels)):
+        here = slice(number * sets, (number + 1) * sets)
+        mine = group == number
+        own = goal[:, here]
+        own = own[own.any(axis=1)]
+        if not len(own):
+            spent[mine] = of_level[number] / mine.sum()
+            continue
+        shares = np.full(int(mine.sum()), float(least) * of_level[number])
+        none = np.zeros(len(shares), dtype=np.int64)
+        found = _least(VarianceProgram(matrix[here][:, mine], own, none, of_level[[number]], shares))
+        spent[mine] = found.spent
+        bounds.append(found.bound)
+    return spent, sum(bounds) if loss == "sum" else max(bounds)
+
+
+def _least(program: VarianceProgram) -> LeastVariance:
+    try:
+        return least_variance(program)
+    except UndeterminedPartsError:
+        raise ConfigError(
+            "targets: one of them is told by no query of the configuration that keeps or sums whole attributes; "
+            "give its geolevel a query that keeps the attributes of the target, such as detailed"
+        ) from None
+
+
+def _precision(config: Configuration, levels: Sequence[str], parts: LevelParts) -> Floats:
+    """Of each part, with the shares of a configuration."""
+    spent = [
+        (number, query, float(config.budget * config.shares[level] * share))
+        for number, level in enumerate(levels)
+        for query, share in config.measured(level)
+    ]
+    precision: Floats = parts.precisions([(n, query) for n, query, _ in spent]) @ np.array([one for *_, one in spent])
+    return precision
+
+
+def _loadings(config: Configuration, basis: Basis, name: str) -> Floats:
+    """Of the answers of a query, or of the variables of a published table, of shape (answers, 2^attributes)."""
+    tables = {table.name: table for table in tables_of(config.schema)}
+    if name not in tables:
+        return basis.loadings(query_named(name, config.schema, config.recodes))
+    table = tables[name]
+    rows = np.zeros((table.size, basis.cells))
+    cell, place = np.nonzero(table.member >= 0)
+    rows[table.member[cell, place], cell] = 1
+    return basis.loadings_of(rows[rows.any(axis=1)])
+
+
+def _rounded(
+    config: Configuration,
+    levels: Sequence[str],
+    measured: Sequence[tuple[int, Query]],
+    spent: Floats,
+    denominator: int,
+    *,
+    free: bool,
+) -> dict[str, Fraction]:
+    """Budgets by entry, whose shares are whole parts of a denominator and sum to what they must."""
+    budget = Fraction(config.budget)
+    of_query = {(levels[n], query): float(one) for (n, query), one in zip(measured, spent, strict=True)}
+    shares: Mapping[str, Fraction] = config.shares
+    if free:
+        sums = [sum(one for (name, _), one in of_query.items() if name == level) for level in levels]
+        shares = dict(zip(levels, parts_of_one(sums, denominator), strict=True))
+    budgets = {}
+    for level in config.levels:
+        mine = [query for query, _ in config.queries[level] if (level, query) in of_query]
+        found = parts_of_one([of_query[level, query] for query in mine], denominator) if mine else []
+        own = dict(zip(mine, found, strict=True))
+        for query, _ in config.queries[level]:
+            budgets[measurement_name(level, query)] = (
+                budget * shares.get(level, Fraction(0)) * own.get(query, Fraction(0))
+            )
+    return budgets
+
+
+def parts_of_one(sizes: Sequence[float], denominator: int) -> list[Fraction]:
+    """Shares that sum to 1 exactly: each rounded down to a part of the denominator, and the rest to the largest."""
+    whole = sum(sizes)
+    parts = [int(size / whole * denominator) for size in sizes]
+    parts[int(np.argmax(sizes))] += denominator - sum(parts)
+    return [Fraction(part, denominator) for part in parts]
+
+
+def strategy_as_json(strategy: Strategy) -> dict[str, Any]:
+    """The strategy as the command prints it with ``--json``; infinite variances are null."""
+
+    def finite(value: float) -> float | None:
+        return value if np.isfinite(value) else None
+
+    return {
+        "geolevels": {
+            level: {
+                "share": str(strategy.found.shares[level]),
+                "share_given": str(strategy.given.shares[level]),
+                "queries": {query.name: str(share) for query, share in strategy.found.queries[level]},
+                "queries_given": {query.name: str(share) for query, share in strategy.given.queries[level]},
+            }
+            for level in strategy.given.levels
+        },
+        "targets": [
+            {
+                "geolevel": row.level,
+                "target": row.target,
+                "variance_given": finite(row.given),
+                "variance": finite(row.found),
+                "ratio": finite(row.ratio),
+            }
+            for row in strategy.rows
+        ],
+        "loss_given": finite(strategy.given_loss),
+        "loss": strategy.found_loss,
+        "bound": strategy.bound,
+        "gap": strategy.gap,
+    }

@@ -1,0 +1,124 @@
+"""Strategies of whole configurations: better than what there was, read back by a run, and refused with a reason."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import yupana
+from yupana.products import PRODUCTS
+from yupana.products.topdown.strategy import Joined
+
+LEVELS = ("County", "Tract", "Block_Group", "Block")
+SMALL: dict[str, Any] = {
+    "product": "small",
+    "rho": "1/2",
+    "schema": {"sex": 2, "age": 4},
+    "shares": {"US": "1/2", "State": "1/4", "Block": "1/4"},
+    "queries": {level: {"total": "1/4", "sex": "1/4", "detailed": "1/2"} for level in ("US", "State", "Block")},
+}
+
+
+def small(**more: object) -> dict[str, Any]:
+    return {**SMALL, **more}
+
+
+@pytest.mark.parametrize("name", ["pl94-2020-us", "pl94-2020-pr", "cook-2010", "pl94-2020-us-block-total"])
+@pytest.mark.parametrize("loss", ["sum", "max"])
+def test_at_every_geolevel_ten_percent_below_production(name: str, loss: Joined) -> None:
+    found = yupana.strategy(name, loss=loss)
+    assert found.gap < 2e-6
+    assert found.found_loss <= 0.9 * found.given_loss
+    assert found.found.budget == found.given.budget
+    assert found.found.shares == found.given.shares
+    assert found.found.invariants == found.given.invariants
+    for level, of_level in found.found.queries.items():
+        assert sum(share for _, share in of_level) == 1, level
+    if loss == "sum":
+        assert set(found.levels) == set(found.given.levels)
+        assert all(ratio <= 0.9 for ratio in found.levels.values())
+
+
+def test_a_target_of_every_query_is_never_worse_than_what_there_was_or_equal_shares() -> None:
+    for targets in (
+        {"queries": {"total": 3, "detailed": "1/10"}},
+        {"queries": {"sex": 1, "age": 1}, "levels": {"US": 1, "Block": 2}},
+        {"queries": {"T1": 1, "detailed": 1}, "levels": {"State": 1}, "children": {"State": 4, "Block": 30}},
+        {"queries": {"T1": 1}, "children": {"State": 4, "Block": 30}},
+    ):
+        for loss in get_args(Joined):
+            found = yupana.strategy(small(), targets=targets, loss=loss)
+            equal = {level: {"total": "1/3", "sex": "1/3", "detailed": "1/3"} for level in SMALL["queries"]}
+            third = {"US": "1/3", "State": "1/3", "Block": "1/3"}
+            even = yupana.strategy(
+                small(queries=equal, shares=third if "levels" in targets else SMALL["shares"]),
+                targets=targets,
+                loss=loss,
+            )
+            assert found.gap < 2e-6
+            assert found.found_loss <= found.given_loss * (1 + 2e-6)
+            assert found.found_loss <= even.given_loss * (1 + 2e-6)
+            assert found.found_loss == pytest.approx(even.found_loss, rel=4e-6)
+
+
+def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(tmp_path: Path) -> None:
+    found = yupana.strategy(
+        "pl94-2020-us", targets={"queries": {"P1": 1}, "levels": {"Tract": 1, "Block": 1}}, least=0.005
+    )
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps(PRODUCTS["topdown"].document(found.found)))
+    plan = yupana.plan("topdown", path)
+    assert plan.loss() == yupana.plan("topdown", "pl94-2020-us").loss()
+    assert yupana.plan("topdown", found.found).loss() == plan.loss()
+
+
+def test_each_query_has_the_least_that_is_asked_for() -> None:
+    found = yupana.strategy("pl94-2020-us", least=Fraction(1, 50))
+    plain = yupana.strategy("pl94-2020-us")
+    for level, of_level in found.found.queries.items():
+        assert all(share >= Fraction(1, 50) - Fraction(1, 10**6) for q, share in of_level if q.keeps_or_sums), level
+    assert not found.found.without_detail()
+    assert found.found_loss > plain.found_loss
+
+
+@pytest.mark.parametrize(
+    ("targets", "told"),
+    [
+        ({"queries": {"total": 0, "sex": 0}}, "weights of all queries are 0"),
+        ({"queries": {}}, "weights of all queries are 0"),
+        ({"queries": {"income": 1}}, "'income' is unknown.*T1"),
+        ({"queries": {"sex": -1}}, "queries.sex: must not be negative"),
+        ({"queries": {"sex": "Infinity"}}, "queries.sex: must be finite"),
+        ({"queries": {"sex": "much"}}, "queries.sex"),
+        ({"levels": {"Tract": 1}}, "levels.Tract: is no geolevel with a share"),
+        ({"levels": {"US": 0}}, "weights of all geolevels are 0"),
+        ({"children": {"State": 5}}, "children.Block: is missing"),
+        ({"children": {"State": 5, "Block": "1/2"}}, "children.Block: must be 1 or more"),
+        ({"children": {"US": 5, "State": 5, "Block": 2}}, "children.US: is no geolevel"),
+        ({"areas": {}}, "key 'areas' is unknown"),
+    ],
+)
+def test_questions_without_an_answer_are_refused(targets: dict[str, object], told: str) -> None:
+    with pytest.raises(yupana.ConfigError, match=told):
+        yupana.strategy(small(), targets=targets)
+
+
+def test_a_target_that_no_query_tells_is_refused() -> None:
+    queries = {level: {"total": "1/2", "sex": "1/2"} for level in ("US", "State", "Block")}
+    with pytest.raises(yupana.ConfigError, match="told by no query"):
+        yupana.strategy(small(queries=queries), targets={"queries": {"age": 1}})
+
+
+@pytest.mark.parametrize("changes", [{"mechanism": "pure", "epsilon": 1, "rho": None}, {"rho": "Infinity"}])
+def test_other_noise_is_refused(changes: dict[str, object]) -> None:
+    document = {key: value for key, value in small(**changes).items() if value is not None}
+    with pytest.raises(yupana.ConfigError, match="finite budget under zCDP"):
+        yupana.strategy(document)
+
+
+@pytest.mark.parametrize("least", ["1/3", 1, -0.1, "Infinity"])
+def test_shares_that_are_too_large_to_be_kept_are_refused(least: str | float) -> None:
+    with pytest.raises(yupana.ConfigError, match="least"):
+        yupana.strategy(small(), least=least)
