@@ -1573,7 +1573,7 @@ def strategy(
     config: object,
     *,
     targets: "Place | Mapping[str, object] | None" = None,
-    loss: Literal["sum", "max"] = "sum",
+    loss: Literal["sum", "max", "ratio"] = "sum",
     least: Exact = 0,
     set: Values | None = None,  # noqa: A002 (as on the command line)
     renormalise: bool = False,
@@ -1588,8 +1588,9 @@ def strategy(
         A file with weights of queries and published tables, of geolevels, and numbers of children, or the same
         document (docs/strategies.md). If not given, all variables of the published tables count alike, and geolevels
         keep their shares.
-    loss : "sum" or "max"
-        The weighted sum of the variances of all answers, or the largest weighted one.
+    loss : "sum", "max" or "ratio"
+        The weighted sum of the variances of all answers; the largest weighted one; or the largest of them, each
+        divided by what it is with the shares given.
     least : Fraction, float or str
         What each query has at least of the budget of its geolevel; of the whole where shares of geolevels are found.
 

@@ -3,7 +3,7 @@
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final
 
 import pytest
 
@@ -11,7 +11,7 @@ import yupana
 from yupana.products import PRODUCTS
 from yupana.products.topdown.strategy import Joined
 
-LEVELS = ("County", "Tract", "Block_Group", "Block")
+_ALONE: Final[tuple[Joined, ...]] = ("sum", "max")
 SMALL: dict[str, Any] = {
     "product": "small",
     "rho": "1/2",
@@ -48,7 +48,7 @@ def test_a_target_of_every_query_is_never_worse_than_what_there_was_or_equal_sha
         {"queries": {"T1": 1, "detailed": 1}, "levels": {"State": 1}, "children": {"State": 4, "Block": 30}},
         {"queries": {"T1": 1}, "children": {"State": 4, "Block": 30}},
     ):
-        for loss in get_args(Joined):
+        for loss in _ALONE:
             found = yupana.strategy(small(), targets=targets, loss=loss)
             equal = {level: {"total": "1/3", "sex": "1/3", "detailed": "1/3"} for level in SMALL["queries"]}
             third = {"US": "1/3", "State": "1/3", "Block": "1/3"}
@@ -72,6 +72,18 @@ def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(tmp_path: Pa
     plan = yupana.plan("topdown", path)
     assert plan.loss() == yupana.plan("topdown", "pl94-2020-us").loss()
     assert yupana.plan("topdown", found.found).loss() == plan.loss()
+
+
+def test_the_largest_ratio_leaves_no_answer_worse() -> None:
+    found = yupana.strategy("cook-2010", targets={"queries": {"T1": 1, "hispanic*race": 1}}, loss="ratio")
+    assert found.given_loss == pytest.approx(1)
+    assert found.found_loss < 1
+    assert found.gap < 2e-6
+    for target in ("total", "race", "hispanic", "votingage", "hispanic*race"):
+        one = yupana.strategy(
+            PRODUCTS["topdown"].document(found.found), targets={"queries": {target: 1}}, loss="max"
+        ).given_loss
+        assert one <= yupana.strategy("cook-2010", targets={"queries": {target: 1}}, loss="max").given_loss, target
 
 
 def test_each_query_has_the_least_that_is_asked_for() -> None:

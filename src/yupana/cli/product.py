@@ -367,8 +367,8 @@ def _add_strategy(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_source(verb, listing)
     text = "weights of queries, tables and geolevels (default: published tables at the configuration's geolevel shares)"
     verb.add_argument("--targets", type=Path, metavar="FILE", help=text)
-    text = "the weighted sum of all variances, or the largest weighted one (sum)"
-    verb.add_argument("--loss", choices=("sum", "max"), help=text)
+    text = "the weighted sum of all variances, the largest, or the largest over that of CONFIG (sum)"
+    verb.add_argument("--loss", choices=("sum", "max", "ratio"), help=text)
     text = "what each query has at least of its geolevel's budget, such as 1/20 (0)"
     verb.add_argument("--least", type=share, metavar="SHARE", help=text)
     text = "write the configuration found, as JSON: a file that does not exist"

@@ -24,8 +24,8 @@ from yupana.topdown.strategy.least_variance import (
 from yupana.topdown.strategy.parts import LevelParts
 from yupana.topdown.tree.basis import Basis
 
-Joined = Literal["sum", "max"]
-"""Whether the weighted sum of all variances is made least, or the largest weighted variance."""
+Joined = Literal["sum", "max", "ratio"]
+"""Whether the weighted sum of all variances is made least, the largest, or the largest of them over those given."""
 
 _DIGITS: Final = (6, 9, 12)
 
@@ -97,7 +97,7 @@ def find_strategy(
     config : Configuration
         Its queries that keep or sum attributes are those that get shares; its budget stays.
     targets : StrategyTargets
-    loss : "sum" or "max"
+    loss : "sum", "max" or "ratio"
     least : Fraction
         Of the budget of its geolevel (where shares of geolevels are found, of the whole), what each query has at least.
 
@@ -126,8 +126,13 @@ def find_strategy(
     }
     asked = [(number, name) for number, level in enumerate(levels) if weights[level] > 0 for name in loadings]
     needed = {(n, name): parts.needed(n, loadings[name]) for n, name in asked}
-    goals = [float(weights[levels[n]] * targets.queries[name]) * needed[n, name] for n, name in asked]
+    scales = [float(weights[levels[n]] * targets.queries[name]) for n, name in asked]
+    goals = [scale * needed[one] for scale, one in zip(scales, asked, strict=True)]
     rows = np.concatenate(goals)
+    if loss == "ratio":
+        before = goal_values(rows, _precision(config, levels, parts))[:, None]
+        rows = np.divide(rows, before, out=np.zeros_like(rows), where=np.isfinite(before) & (before > 0))
+        rows = rows * np.concatenate([np.full((len(one), 1), w) for one, w in zip(goals, scales, strict=True)])
     goal = rows.sum(axis=0)[None] if loss == "sum" else np.unique(np.round(rows, 12), axis=0)
     goal = goal[goal.any(axis=1)]
     if not len(goal):
