@@ -37,7 +37,7 @@ def _variances(strategy: Strategy) -> Iterator[str]:
 def _loss(strategy: Strategy) -> Iterator[str]:
     ratio = strategy.found_loss / strategy.given_loss
     yield f"loss: given {strategy.given_loss:.6g}, found {strategy.found_loss:.6g}, {ratio:.4f} of it"
-    yield f"no shares of these queries have less than {strategy.bound:.6g} (gap {strategy.gap:.1e})"
+    yield f"no shares of these queries have less than {strategy.bound:.6g} (gap {max(strategy.gap, 0.0):.1e})"
     untold = [level for level in strategy.found.without_detail() if level not in strategy.given.without_detail()]
     if untold:
         yield f"detailed is no longer measured at {', '.join(untold)}; give every query some share with --least"
