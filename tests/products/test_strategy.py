@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 import yupana
+from yupana.cli.main import main
 from yupana.products import PRODUCTS
 from yupana.products.topdown.strategy import Joined
 
@@ -123,6 +124,14 @@ def test_a_target_that_no_query_tells_is_refused() -> None:
         yupana.strategy(small(queries=queries), targets={"queries": {"age": 1}})
 
 
+def test_a_ratio_to_what_is_not_told_is_refused() -> None:
+    queries = {level: {"total": "1/2", "sex": "1/2", "age": 0} for level in ("US", "State", "Block")}
+    with pytest.raises(yupana.ConfigError, match="no ratio"):
+        yupana.strategy(small(queries=queries), targets={"queries": {"age": 1}}, loss="ratio")
+    # A share of 0 lets a query take part.
+    assert yupana.strategy(small(queries=queries), targets={"queries": {"age": 1}}).found_loss > 0
+
+
 @pytest.mark.parametrize("changes", [{"mechanism": "pure", "epsilon": 1, "rho": None}, {"rho": "Infinity"}])
 def test_other_noise_is_refused(changes: dict[str, object]) -> None:
     document = {key: value for key, value in small(**changes).items() if value is not None}
@@ -134,3 +143,21 @@ def test_other_noise_is_refused(changes: dict[str, object]) -> None:
 def test_shares_that_are_too_large_to_be_kept_are_refused(least: str | float) -> None:
     with pytest.raises(yupana.ConfigError, match="least"):
         yupana.strategy(small(), least=least)
+
+
+def test_the_command_prints_both_strategies_and_writes_the_one_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "found.json"
+    assert main(["topdown", "strategy", "cook-2010", "--loss", "ratio", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "Block_Group T1" in told
+    assert "no shares of these queries have less than" in told
+    assert main(["topdown", "strategy", str(out), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    shares = json.loads(out.read_text())["queries"]["Block"]
+    assert again["geolevels"]["Block"]["queries_given"] == shares
+    assert again["gap"] < 2e-6
+    assert {row["target"] for row in again["targets"]} == {"T1"}
+    assert main(["topdown", "strategy", "cook-2010", "--out", str(out)]) != 0
+    assert "exists; name a place that does not" in capsys.readouterr().err

@@ -131,7 +131,11 @@ def find_strategy(
     rows = np.concatenate(goals)
     if loss == "ratio":
         before = goal_values(rows, _precision(config, levels, parts))[:, None]
-        rows = np.divide(rows, before, out=np.zeros_like(rows), where=np.isfinite(before) & (before > 0))
+        if not np.isfinite(before).all():
+            raise ConfigError(
+                "targets: the shares given tell nothing of one of them, so there is no ratio; take sum or max"
+            )
+        rows = np.divide(rows, before, out=np.zeros_like(rows), where=before > 0)
         rows = rows * np.concatenate([np.full((len(one), 1), w) for one, w in zip(goals, scales, strict=True)])
     goal = rows.sum(axis=0)[None] if loss == "sum" else np.unique(np.round(rows, 12), axis=0)
     goal = goal[goal.any(axis=1)]
