@@ -1574,7 +1574,7 @@ def strategy(
     *,
     targets: "Place | Mapping[str, object] | None" = None,
     loss: Literal["sum", "max", "ratio"] = "sum",
-    least: Exact = 0,
+    least: Exact | None = None,
     set: Values | None = None,  # noqa: A002 (as on the command line)
     renormalise: bool = False,
 ) -> "Strategy":
@@ -1592,7 +1592,8 @@ def strategy(
         The weighted sum of the variances of all answers; the largest weighted one; or the largest of them, each
         divided by what it is with the shares given.
     least : Fraction, float or str
-        What each query has at least of the budget of its geolevel; of the whole where shares of geolevels are found.
+        What each query has at least of the budget of its geolevel (1/50 if not given); of the whole where shares of
+        geolevels are found (1/50 divided by the number of geolevels).
 
     Returns
     -------
@@ -1609,13 +1610,15 @@ def strategy(
     docs/strategies.md proves the bound.
     """
     from yupana.privacy.exact import INFINITE
-    from yupana.products.topdown.strategy import find_strategy
+    from yupana.products.topdown.strategy import LEAST, find_strategy
 
     asked = ask("topdown", config, set=set, renormalise=renormalise)
-    share = exact_number("least", least)
+    wanted = targets_of(targets, asked.config)
+    usual = LEAST if wanted.levels is None else LEAST / len(asked.config.levels)
+    share = usual if least is None else exact_number("least", least)
     if share == INFINITE:
         raise ConfigError("least: must be less than 1")
-    return find_strategy(asked.config, targets_of(targets, asked.config), loss, Fraction(share))
+    return find_strategy(asked.config, wanted, loss, Fraction(share))
 
 
 @checked

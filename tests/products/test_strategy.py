@@ -28,8 +28,9 @@ def small(**more: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["pl94-2020-us", "pl94-2020-pr", "cook-2010", "pl94-2020-us-block-total"])
 @pytest.mark.parametrize("loss", ["sum", "max"])
-def test_at_every_geolevel_ten_percent_below_production(name: str, loss: Joined) -> None:
-    found = yupana.strategy(name, loss=loss)
+@pytest.mark.parametrize("least", ["0", "1/50"])
+def test_at_every_geolevel_ten_percent_below_production(name: str, loss: Joined, least: str) -> None:
+    found = yupana.strategy(name, loss=loss, least=least)
     assert found.gap < 2e-6
     assert found.found_loss <= 0.9 * found.given_loss
     assert found.found.budget == found.given.budget
@@ -39,7 +40,8 @@ def test_at_every_geolevel_ten_percent_below_production(name: str, loss: Joined)
         assert sum(share for _, share in of_level) == 1, level
     if loss == "sum":
         assert set(found.levels) == set(found.given.levels)
-        assert all(ratio <= 0.9 for ratio in found.levels.values())
+        # The state of Puerto Rico comes to 0.916 with the least shares, for its recode counts for more than it tells.
+        assert all(ratio <= (0.9 if least == "0" else 0.92) for ratio in found.levels.values())
 
 
 def test_a_target_of_every_query_is_never_worse_than_what_there_was_or_equal_shares() -> None:
@@ -50,18 +52,26 @@ def test_a_target_of_every_query_is_never_worse_than_what_there_was_or_equal_sha
         {"queries": {"T1": 1}, "children": {"State": 4, "Block": 30}},
     ):
         for loss in _ALONE:
-            found = yupana.strategy(small(), targets=targets, loss=loss)
+            found = yupana.strategy(small(), targets=targets, loss=loss, least=0)
             equal = {level: {"total": "1/3", "sex": "1/3", "detailed": "1/3"} for level in SMALL["queries"]}
             third = {"US": "1/3", "State": "1/3", "Block": "1/3"}
             even = yupana.strategy(
                 small(queries=equal, shares=third if "levels" in targets else SMALL["shares"]),
                 targets=targets,
                 loss=loss,
+                least=0,
             )
             assert found.gap < 2e-6
             assert found.found_loss <= found.given_loss * (1 + 2e-6)
             assert found.found_loss <= even.given_loss * (1 + 2e-6)
             assert found.found_loss == pytest.approx(even.found_loss, rel=4e-6)
+
+
+def test_all_queries_are_estimated_together_as_is_predicted() -> None:
+    found = yupana.strategy("cook-2010").found
+    for level in found.levels:
+        assert found.passes[level].estimate == (tuple(query for query, _ in found.measured(level)),)
+        assert found.passes[level].round == yupana.PRODUCTS["topdown"].read("cook-2010").passes[level].round
 
 
 def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(tmp_path: Path) -> None:
@@ -76,7 +86,7 @@ def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(tmp_path: Pa
 
 
 def test_the_largest_ratio_leaves_no_answer_worse() -> None:
-    found = yupana.strategy("cook-2010", targets={"queries": {"T1": 1, "hispanic*race": 1}}, loss="ratio")
+    found = yupana.strategy("cook-2010", targets={"queries": {"T1": 1, "hispanic*race": 1}}, loss="ratio", least=0)
     assert found.given_loss == pytest.approx(1)
     assert found.found_loss < 1
     assert found.gap < 2e-6
@@ -89,7 +99,7 @@ def test_the_largest_ratio_leaves_no_answer_worse() -> None:
 
 def test_each_query_has_the_least_that_is_asked_for() -> None:
     found = yupana.strategy("pl94-2020-us", least=Fraction(1, 50))
-    plain = yupana.strategy("pl94-2020-us")
+    plain = yupana.strategy("pl94-2020-us", least=0)
     for level, of_level in found.found.queries.items():
         assert all(share >= Fraction(1, 50) - Fraction(1, 10**6) for q, share in of_level if q.keeps_or_sums), level
     assert not found.found.without_detail()

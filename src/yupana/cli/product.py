@@ -369,8 +369,8 @@ def _add_strategy(verb: argparse.ArgumentParser, listing: Listing) -> None:
     verb.add_argument("--targets", type=Path, metavar="FILE", help=text)
     text = "the weighted sum of all variances, the largest, or the largest over that of CONFIG (sum)"
     verb.add_argument("--loss", choices=("sum", "max", "ratio"), help=text)
-    text = "what each query has at least of its geolevel's budget, such as 1/20 (0)"
-    verb.add_argument("--least", type=share, metavar="SHARE", help=text)
+    text = "what each query has at least of its geolevel's budget (1/50)"
+    verb.add_argument("--least", metavar="SHARE", help=text)
     text = "write the configuration found, as JSON: a file that does not exist"
     verb.add_argument("--out", type=Path, metavar="FILE", help=text)
     verb.add_argument("--json", action="store_true")

@@ -40,5 +40,5 @@ def _loss(strategy: Strategy) -> Iterator[str]:
     yield f"no shares of these queries have less than {strategy.bound:.6g} (gap {max(strategy.gap, 0.0):.1e})"
     untold = [level for level in strategy.found.without_detail() if level not in strategy.given.without_detail()]
     if untold:
-        yield f"detailed is no longer measured at {', '.join(untold)}; give every query some share with --least"
+        yield f"detailed is no longer measured at {', '.join(untold)}; counts from the root down will suffer (--least)"
     yield "variances are of unbiased estimates, before counts are made whole and non-negative (docs/strategies.md)"

@@ -1,7 +1,7 @@
 """The shares of a configuration of TopDown that make what is asked for least variable, beside those it has. Public."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal
 
@@ -26,6 +26,10 @@ from yupana.topdown.tree.basis import Basis
 
 Joined = Literal["sum", "max", "ratio"]
 """Whether the weighted sum of all variances is made least, the largest, or the largest of them over those given."""
+
+LEAST: Final = Fraction(1, 50)
+"""What each query has of the budget of its geolevel unless asked otherwise. Estimates are made from the root down, and
+children sum to their parents cell by cell: what no query tells of the cells spoils the other answers further down."""
 
 _DIGITS: Final = (6, 9, 12)
 
@@ -88,7 +92,7 @@ class Strategy:
 
 
 def find_strategy(
-    config: Configuration, targets: StrategyTargets, loss: Joined = "sum", least: Fraction = Fraction(0)
+    config: Configuration, targets: StrategyTargets, loss: Joined = "sum", least: Fraction = LEAST
 ) -> Strategy:
     """Find the shares.
 
@@ -144,7 +148,7 @@ def find_strategy(
     solved, bound = _solve(config, levels, parts, measured, goal, targets, loss, least)
     for digits in _DIGITS:
         budgets = _rounded(config, levels, measured, solved, 10**digits, free=targets.levels is not None)
-        found = with_budgets(config, budgets)
+        found = _in_one_pass(with_budgets(config, budgets))
         found_loss = float(goal_values(goal, _precision(found, levels, parts)).max())
         if found_loss <= bound * (1 + 1e-6):
             break
@@ -155,6 +159,19 @@ def find_strategy(
         if needed[n, name].any()
     )
     return Strategy(config, found, told, float(goal_values(goal, precision[0]).max()), found_loss, bound)
+
+
+def _in_one_pass(config: Configuration) -> Configuration:
+    """The same with all queries of a geolevel estimated together, as its variances are predicted.
+
+    A pass of the total alone reads no other query, and the total may have little of its own now.
+    """
+    passes = {
+        level: replace(of, estimate=(measured,) if measured else ())
+        for level, of in config.passes.items()
+        for measured in (tuple(query for query, _ in config.measured(level)),)
+    }
+    return replace(config, passes=passes)
 
 
 def _exact_totals(config: Configuration, levels: Sequence[str], targets: StrategyTargets) -> tuple[bool, ...]:
