@@ -89,7 +89,7 @@ EXAMPLES: Final = {
         "yupana topdown intervals counts counts-95 --noisy-measurements measurements --confidence 95%",
     ),
     "topdown strategy": (
-        "yupana topdown strategy pl94-2020-us --least 1/50 --out found.json",
+        "yupana topdown strategy pl94-2020-us --out found.json",
         "yupana topdown strategy cook-2010 --loss max",
     ),
     "topdown pl": ("yupana topdown pl whole pl",),
