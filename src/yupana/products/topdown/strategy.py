@@ -42,12 +42,15 @@ class TargetVariance:
     ----------
     level, target : str
     given, found : float
+    weight : float
+        Of all its answers together.
     """
 
     level: str
     target: str
     given: float
     found: float
+    weight: float
 
     @property
     def ratio(self) -> float:
@@ -84,10 +87,10 @@ class Strategy:
 
     @property
     def levels(self) -> Mapping[str, float]:
-        """The mean ratio of found to given variances of each geolevel: of the sums over its targets."""
+        """Of each geolevel the weighted sum of variances found, by that of those given."""
         sums = {row.level: np.zeros(2) for row in self.rows}
         for row in self.rows:
-            sums[row.level] += row.found, row.given
+            sums[row.level] += row.found * row.weight, row.given * row.weight
         return {level: float(found / given) for level, (found, given) in sums.items()}
 
 
@@ -154,9 +157,10 @@ def find_strategy(
             break
     precision = [_precision(one, levels, parts) for one in (config, found)]
     told = tuple(
-        TargetVariance(levels[n], name, *(float(goal_values(needed[n, name], one).mean()) for one in precision))
-        for n, name in asked
+        TargetVariance(levels[n], name, given=means[0], found=means[1], weight=scale * len(needed[n, name]))
+        for (n, name), scale in zip(asked, scales, strict=True)
         if needed[n, name].any()
+        for means in [[float(goal_values(needed[n, name], one).mean()) for one in precision]]
     )
     return Strategy(config, found, told, float(goal_values(goal, precision[0]).max()), found_loss, bound)
 
