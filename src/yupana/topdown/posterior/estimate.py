@@ -21,6 +21,7 @@ from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Draws, Sweeps, draw
 from yupana.topdown.posterior.found import BlockPosterior, PublicLists
+from yupana.topdown.posterior.inflation import SquaredErrors
 from yupana.topdown.posterior.learning import ROUNDS, learn_densities
 from yupana.topdown.posterior.moments import Restricted, concentrations, moments, restricted
 from yupana.topdown.posterior.prior import Prior, flat
@@ -149,9 +150,9 @@ def estimate_posterior(
     kinds = 1 if rules.limits is None else rules.limits.lower.shape[1]
     blocks = _BlocksAsked(number, level, finest, counts[-2], counts[-1], evidence, lists, len(possible), kinds, seed)
     with ThreadPoolExecutor(workers) as pool:
-        prior, fit = _learn(blocks, pool, progress)
-        fit.check()
-        return _estimate(blocks, prior, fit, pool, progress)
+        learned = _learn(blocks, pool, progress)
+        learned.fit.check()
+        return _estimate(blocks, learned, pool, progress)
 
 
 def used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
@@ -173,18 +174,29 @@ def used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
     return tuple(used)
 
 
-def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, int], None]) -> tuple[Prior, PriorFit]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Learned:
+    """The prior, how it goes with the answers, and least squares of the totals of children, by the parent's number."""
+
+    prior: Prior
+    fit: PriorFit
+    totals: dict[int, tuple[Floats, Floats]]
+
+
+def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, int], None]) -> _Learned:
     """Learn the prior: concentrations by moments of many parents, densities in rounds of sweeps over some of them."""
     number = blocks.above.units
     every = max(1, number // _FOR_MOMENTS)
     some = every * int(np.clip(number // (every * _FOR_DENSITIES), 1, 6))
     sums = np.zeros((2, 3))
     chosen: list[_Parent] = []
+    totals: dict[int, tuple[Floats, Floats]] = {}
     for pieces in blocks.batches():
         first = pieces.batch.first
         positions = [at for at in range(pieces.batch.parents.units) if (first + at) % every == 0 and pieces.free(at)]
-        for parent, told in pool.map(partial(_moments_of, pieces), positions):
+        for parent, told, own in pool.map(partial(_moments_of, pieces), positions):
             sums += told
+            totals[parent.number] = own
             if parent.number % some == 0:
                 chosen.append(parent)
         progress("learning the prior", first + pieces.batch.parents.units, number)
@@ -195,12 +207,13 @@ def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, i
     step = max(1, len(chosen) // _FOR_FIT)
     for parent, counts in list(zip(chosen, last, strict=True))[::step]:
         fit.add(counts, parent.measured())
-    return prior, fit
+    return _Learned(prior, fit, totals)
 
 
-def _moments_of(pieces: _Pieces, position: int) -> tuple[_Parent, Floats]:
+def _moments_of(pieces: _Pieces, position: int) -> tuple[_Parent, Floats, tuple[Floats, Floats]]:
     parent = pieces.pose(position)
-    return parent, moments(parent.posed, parent.measured())
+    measured = parent.measured()
+    return parent, moments(parent.posed, measured), measured.totals()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,18 +227,20 @@ class _Done:
 
 
 def _estimate(
-    blocks: _BlocksAsked, prior: Prior, fit: PriorFit, pool: Executor, progress: Callable[[str, int, int], None]
+    blocks: _BlocksAsked, learned: _Learned, pool: Executor, progress: Callable[[str, int, int], None]
 ) -> tuple[Histogram, BlockPosterior]:
     found: list[Histogram] = []
-    chains = Chains()
+    chains, errors = Chains(), SquaredErrors()
     mean = blocks.start.totals().astype(np.float64)
     spread = np.zeros(len(mean))
     for pieces in blocks.batches():
         families = pieces.batch.families
-        done = list(pool.map(partial(_finish, pieces, prior), range(pieces.batch.parents.units)))
+        done = list(pool.map(partial(_finish, pieces, learned.prior), range(pieces.batch.parents.units)))
         for position, one in enumerate(done):
             if one.draws is not None:
                 chains.add(one.draws)
+                if pieces.batch.first + position in learned.totals:
+                    errors.add(one.draws, *learned.totals[pieces.batch.first + position])
                 here = slice(*families.children[position : position + 2])
                 mean[here] = one.draws.totals.mean(axis=0)
                 spread[here] = one.draws.totals.std(axis=0)
@@ -233,7 +248,17 @@ def _estimate(
         found.append(count_entries(unit, cell, count, families.last - families.first))
         progress("posterior", pieces.batch.first + pieces.batch.parents.units, blocks.above.units)
     chains.check()
-    told = BlockPosterior(mean, spread, prior, chains, fit, _SWEEPS, blocks.seed, blocks.lists.units is not None)
+    told = BlockPosterior(
+        mean=mean,
+        spread=spread,
+        inflation=errors.inflation(),
+        prior=learned.prior,
+        chains=chains,
+        fit=learned.fit,
+        sweeps=_SWEEPS,
+        seed=blocks.seed,
+        with_units=blocks.lists.units is not None,
+    )
     return joined(found), told
 
 

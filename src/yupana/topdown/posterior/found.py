@@ -6,6 +6,7 @@ from typing import Any
 from yupana.arrays import Floats, Ints
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Sweeps
+from yupana.topdown.posterior.inflation import Inflation
 from yupana.topdown.posterior.prior import Prior
 from yupana.topdown.posterior.siblings import Places
 
@@ -38,6 +39,8 @@ class BlockPosterior:
     ----------
     mean, spread : ndarray of float64, shape (blocks,)
         Posterior mean and standard deviation of the total of each block; where nothing was drawn the count, and 0.
+    inflation : Inflation
+        Of the squared errors of those totals over their posterior variances, as the noisy answers tell it.
     prior : Prior
         As learned.
     chains : Chains
@@ -52,6 +55,7 @@ class BlockPosterior:
 
     mean: Floats
     spread: Floats
+    inflation: Inflation
     prior: Prior
     chains: Chains
     fit: PriorFit
@@ -68,6 +72,7 @@ class BlockPosterior:
             "sweeps_left_out": self.sweeps[0],
             "sweeps": self.sweeps[1],
             "seed": str(self.seed),
+            "inflation": self.inflation.told(),
             "chains": self.chains.told(),
             "fit": self.fit.told(),
         }

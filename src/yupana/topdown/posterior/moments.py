@@ -36,6 +36,13 @@ class Restricted:
     covariance: Floats
     profile: np.typing.NDArray[np.int64]
 
+    def totals(self) -> tuple[Floats, Floats]:
+        """Estimate the total of each child, and its variance; nan where its answers do not determine it."""
+        known = self.profile >= 0
+        variance = np.full(len(known), np.nan)
+        variance[known] = self.covariance.sum(axis=(1, 2))[self.profile[known]]
+        return np.where(known, self.estimate.sum(axis=1), np.nan), variance
+
 
 def restricted(terms: Terms) -> Restricted:
     """Estimate each child from what an estimation pass fits, without the parent and without inequalities."""
