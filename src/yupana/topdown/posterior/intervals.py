@@ -22,7 +22,8 @@ def intervals_of_totals(posterior: BlockPosterior, counts: Ints, confidence: flo
     ----------
     posterior : BlockPosterior
     counts : ndarray of int64, shape (blocks,)
-        Published totals, which are always inside.
+        Published totals, which are always inside. Where nothing was drawn they are the whole interval, which then says
+        nothing of the error of the parent.
     confidence : float
         Between 0 and 1.
     """
