@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Final, Protocol
 
 import numpy as np
@@ -25,6 +26,12 @@ _VALUES_AT_ONCE: Final = 1 << 21
 
 _CHILDREN_AT_ONCE: Final = 1 << 13
 """Full information holds every cell of each of them."""
+
+_PARENTS_AT_ONCE: Final = 32
+"""A thread takes up to so many small parents together: handing them over singly costs as much as dividing them."""
+
+_RUNS: Final = 64
+"""Into as many runs a batch is cut at least, where it has as many parents, so that no thread waits for the last."""
 
 
 class Gathered(Protocol):
@@ -279,7 +286,10 @@ def solve(batch: Batch, gathered: Gathered, pool: Executor) -> Piece:
     counts: list[Ints] = []
     odd: list[tuple[int, int]] = []
     solvers: Counter[str] = Counter()
-    for position, divided in enumerate(pool.map(partial(_divide_one, batch, gathered), range(batch.parents.units))):
+    parents = batch.parents.units
+    run = min(_PARENTS_AT_ONCE, max(1, parents // _RUNS))
+    runs = [range(first, min(first + run, parents)) for first in range(0, parents, run)]
+    for position, divided in enumerate(chain.from_iterable(pool.map(partial(_divide_run, batch, gathered), runs))):
         solvers.update(divided.solvers)
         unit, cell = np.nonzero(divided.counts)
         rows.append(unit + (families.children[position] - families.first))
@@ -290,6 +300,10 @@ def solve(batch: Batch, gathered: Gathered, pool: Executor) -> Piece:
     number = families.last - families.first
     found = count_entries(np.concatenate(rows), np.concatenate(cells), np.concatenate(counts), number)
     return Piece(found, tuple(odd), solvers)
+
+
+def _divide_run(batch: Batch, gathered: Gathered, positions: range) -> list[Divided]:
+    return [_divide_one(batch, gathered, position) for position in positions]
 
 
 def _divide_one(batch: Batch, gathered: Gathered, position: int) -> Divided:

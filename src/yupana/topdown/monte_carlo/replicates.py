@@ -3,10 +3,8 @@
 It reads what a release and the public lists hold, and coins of its own (docs/topdown-privacy.md, theorem 5).
 """
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from yupana.arrays import Ints
 from yupana.geography.spine import Spine
@@ -21,9 +19,6 @@ from yupana.topdown.draws import unkept
 from yupana.topdown.estimate import coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import kept_areas, known_totals
-
-_AT_ONCE: Final[Mapping[Estimator, int]] = {"topdown": 2, "full-information": 1, "posterior": 1}
-"""How many replicates are made side by side: one draws while the other solves. Full information holds all it draws."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +80,7 @@ def replicates(
         return estimate_counts(premises, evidence, keeper, clock, silent, coins).counts[-1]
 
     compile_kernels(silent)
-    with ThreadPoolExecutor(_AT_ONCE[published.estimator]) as pool:
-        for replicate, counts in enumerate(pool.map(one, range(number))):
-            progress("replicates", replicate + 1, number)
-            yield counts
+    for replicate in range(number):
+        counts = one(replicate)
+        progress("replicates", replicate + 1, number)
+        yield counts
