@@ -50,6 +50,7 @@ from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.nmf.water import published_in, tabulated
 from yupana.topdown.posterior.fitness import check_posterior
+from yupana.topdown.posterior.found import UNUSUAL_BLOCKS
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
@@ -328,6 +329,8 @@ def _manifest(
     public = {path.name: checksum(path) for path in (request.geography, request.totals) if path is not None}
     public |= {f"areas/{path.name}": checksum(path) for path in beside}
     remarks = [one.remark for one in told if one.remark]
+    if descent.posterior is not None:
+        remarks.append(UNUSUAL_BLOCKS)
     return {
         "yupana": yupana.__version__,
         "product": config.product,

@@ -104,6 +104,7 @@ def test_the_manifest_tells_what_was_learned_and_what_is_public(tmp_path: Path) 
     assert manifest["posterior"]["housing_units"] is True
     assert 0 < manifest["posterior"]["chains"]["acceptance"] < 1
     assert any("housing units" in told for told in manifest["taken_as_public"])
+    assert any("unlike its block group" in remark for remark in manifest["parameters"]["remarks"])
     (data / "group_quarters.csv").unlink()
     assert run(tmp_path, documented(), out="without") == 0
     manifest = json.loads((tmp_path / "without" / "manifest.json").read_text())

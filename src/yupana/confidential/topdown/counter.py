@@ -45,6 +45,7 @@ from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
 from yupana.topdown.noisy_files import write_noisy
+from yupana.topdown.posterior.found import UNUSUAL_BLOCKS
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
@@ -295,6 +296,8 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         remarks = list(world.remarks)
         if measured.estimated is not None and request.intervals is None and terms.method == "none":
             remarks.append(no_intervals(records.spending.answers))
+        if measured.estimated is not None and measured.estimated.descent.posterior is not None:
+            remarks.append(UNUSUAL_BLOCKS)
         if remarks:
             parameters["remarks"] = remarks
         others: dict[str, Any] = {"system": SYSTEM}
