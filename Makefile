@@ -15,7 +15,7 @@ help:
 	@echo "make test     everything that must pass: lint, types, contracts, tests"
 	@echo "make fuzz     attack every input of every command, without end"
 	@echo "make bench    the benchmarks, as one table"
-	@echo "make accuracy COOK=SOURCE_PARQUET  the tables of docs/accuracy.md, measured again, half an hour"
+	@echo "make accuracy COOK=PARQUET ILLINOIS=PARQUET  the figures of docs/accuracy.md, measured again, an hour"
 	@echo "make mutants  faults put into the guarantee and the plan one by one: how many do their tests catch?"
 
 # uv.lock names packages, versions and hashes but no hosts, so it is exported and installed by name.
@@ -67,13 +67,16 @@ contracts: setup
 bench: setup
 	$(BIN)/python benchmarks/run.py
 
-# COOK is the file of blocks that examples/topdown_cook.py describes; what is measured is kept in accuracy/.
+# COOK and ILLINOIS are the files that examples/topdown_cook.py and topdown_illinois.py describe; what is measured is kept
+# in accuracy/.
 accuracy: setup
-	@test -n "$(COOK)" || { echo "make accuracy COOK=SOURCE_PARQUET: name the file of blocks that examples/topdown_cook.py describes"; exit 1; }
+	@test -n "$(COOK)" -a -n "$(ILLINOIS)" || \
+	  { echo "make accuracy COOK=PARQUET ILLINOIS=PARQUET: the files that examples/topdown_cook.py and topdown_illinois.py describe"; exit 1; }
 	@mkdir -p accuracy
 	@test -d accuracy/cook || $(BIN)/python examples/topdown_cook.py $(COOK) accuracy/cook
-	$(BIN)/python benchmarks/accuracy_cook.py accuracy/cook accuracy/cook.json
+	@test -d accuracy/illinois || $(BIN)/python examples/topdown_illinois.py $(ILLINOIS) accuracy/illinois
 	@test -d accuracy/state || $(BIN)/yupana synth accuracy/state --households 150000 --states 17 --seed 3 --format parquet
+	$(BIN)/python benchmarks/accuracy accuracy --docs docs
 	$(BIN)/python benchmarks/block_shares.py accuracy/state accuracy/block_shares.json
 
 mutants: setup
