@@ -1,12 +1,11 @@
 """From the root to the blocks: divide every parent of a geolevel among its children, many side by side. Public."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +27,16 @@ _CHILDREN_AT_ONCE: Final = 1 << 13
 """Full information holds every cell of each of them."""
 
 _PARENTS_AT_ONCE: Final = 32
-"""A thread takes up to so many small parents together: handing them over singly costs as much as dividing them."""
+"""So many small parents are divided together at most: handing them over singly costs as much as dividing them."""
 
 _RUNS: Final = 64
 """Into as many runs a batch is cut at least, where it has as many parents, so that no thread waits for the last."""
+
+DivideRuns: TypeAlias = Callable[
+    [Callable[[range], list[Divided]], Sequence[range]],
+    Iterable[list[Divided]],
+]
+"""Applies a function to runs of parents, maybe to several at a time, and gives the results in their order."""
 
 
 class Gathered(Protocol):
@@ -138,8 +143,6 @@ class DividedLevel:
     starts : ndarray of int64, shape (parents + 1,)
         The children of parent p are those from ``starts[p]`` up to ``starts[p + 1]``.
     rules : Rules
-    rounding : tuple of tuple of (ndarray of int32, shape (cells,), or None)
-        The queries of each rounding pass; None is the detailed one.
     groups : ndarray of int32, shape (cells,)
         The level of the first attribute, where counts are bounded by it.
     possible : ndarray of int32
@@ -151,35 +154,68 @@ class DividedLevel:
     number: int
     starts: Ints
     rules: Rules
-    rounding: tuple[tuple[NDArray[np.int32] | None, ...], ...]
     groups: NDArray[np.int32]
     possible: NDArray[np.int32]
     joint: Mapping[int, tuple[Joint, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Consecutive parents, with all that is needed to divide them but what was measured of their children. Public.
+class CellLabels:
+    """Which cells the rules of a geolevel put together.
 
     Attributes
     ----------
-    level : DividedLevel
-        Of the children.
+    rounding : tuple of tuple of (ndarray of int32, shape (cells,), or None)
+        The queries of each rounding pass; None is the detailed one.
+    groups : ndarray of int32, shape (cells,), or None
+        The level of the first attribute, if counts are bounded by it.
+    """
+
+    rounding: tuple[tuple[NDArray[np.int32] | None, ...], ...]
+    groups: NDArray[np.int32] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Consecutive parents, with all that is needed to divide them but what was measured of their children. Public.
+
+    It holds nothing of other parents and nothing as long as a histogram, so that it can be sent to another process.
+
+    Attributes
+    ----------
     first : int
-        The first parent.
+        The first parent. Parents and children are numbered from 0 in what follows, but in ``families``.
     parents : Histogram
-        Counts of the parents, numbered from 0.
+        Counts of the parents.
     families : SiblingBatch
         What is asked of their children.
     failing : frozenset of int
-        Those whose children cannot sum to them.
+        Parents whose children cannot sum to them.
+    rules : Rules
+        Of the children; without joint totals, which stand by parent.
+    joint : mapping of int to tuple of Joint
+        By parent.
     """
 
-    level: DividedLevel
     first: int
     parents: Histogram
     families: SiblingBatch
     failing: frozenset[int]
+    rules: Rules
+    joint: Mapping[int, tuple[Joint, ...]]
+
+    def labels(self) -> CellLabels:
+        """What the rules of the children put together."""
+        rounding = tuple(tuple(None if q.is_detailed else q.answers() for q in qs) for qs in self.rules.rounding)
+        return CellLabels(rounding, None if self.rules.limits is None else _groups(self.rules))
+
+
+class Solver(Protocol):
+    """Solves batches: somewhere, each at least once. Where it is tried again, it is with what was gathered before."""
+
+    def __call__(self, work: Iterable[tuple[Batch, Gathered]]) -> Iterator[Piece]:
+        """What `solve` makes of each, in their order. More may be taken of the work than has been given back."""
+        ...
 
 
 def descend(
@@ -189,7 +225,7 @@ def descend(
     possible: NDArray[np.bool_],
     evidence: Evidence,
     keeper: Keeper,
-    workers: int,
+    solver: Solver,
     progress: Callable[[str, int, int], None],
 ) -> Descent:
     """Estimate all geolevels below the root.
@@ -205,48 +241,65 @@ def descend(
         Which cells can hold someone.
     evidence : Evidence
     keeper : Keeper
-    workers : int
-        Threads.
+    solver : Solver
     progress : callable
         Called with a geolevel, how many of its units are done, and how many there are.
     """
     found = [root.counts]
     failsafe: dict[str, tuple[tuple[int, int], ...]] = {}
     solvers = [root.solvers]
-    with ThreadPoolExecutor(workers) as pool:
-        for number in range(1, len(tree.names)):
-            level = prepare_level(tree, number, rules[number], possible)
-            pieces: list[Piece] = []
-            done = 0
-            for batch, (first, last) in enumerate(batches_of(found[-1], level.starts)):
-                piece = keeper.load(number, batch)
-                if piece is None:
-                    work = prepare(found[-1], level, first, last)
-                    # What is drawn is kept before it is used: a run that dies in between goes on with the same noise.
-                    piece = solve(work, evidence.gather(number, work.families), pool)
-                    keeper.save(number, batch, piece)
-                pieces.append(piece)
-                done += piece.counts.units
-                progress(tree.names[number], done, tree.units(number))
-            found.append(joined([piece.counts for piece in pieces]))
-            solvers.append(sum((Counter(piece.solvers) for piece in pieces), Counter()))
-            if odd := tuple(one for piece in pieces for one in piece.failsafe):
-                failsafe[tree.names[number]] = odd
+    for number in range(1, len(tree.names)):
+        level = prepare_level(tree, number, rules[number], possible)
+        pieces: list[Piece] = []
+        done = 0
+        for piece in _pieces(found[-1], level, evidence, keeper, solver):
+            pieces.append(piece)
+            done += piece.counts.units
+            progress(tree.names[number], done, tree.units(number))
+        found.append(joined([piece.counts for piece in pieces]))
+        solvers.append(sum((Counter(piece.solvers) for piece in pieces), Counter()))
+        if odd := tuple(one for piece in pieces for one in piece.failsafe):
+            failsafe[tree.names[number]] = odd
     return Descent(tuple(found), failsafe, dict(zip(tree.names, solvers, strict=True)))
+
+
+def _pieces(
+    parents: Histogram, level: DividedLevel, evidence: Evidence, keeper: Keeper, solver: Solver
+) -> Iterator[Piece]:
+    """The pieces of a geolevel in order: what was kept, and else what is solved, each kept before the next is given."""
+    spans = list(batches_of(parents, level.starts))
+    kept = [keeper.load(level.number, batch) for batch in range(len(spans))]
+
+    def work() -> Iterator[tuple[Batch, Gathered]]:
+        for span, piece in zip(spans, kept, strict=True):
+            if piece is None:
+                batch = prepare(parents, level, *span)
+                # What is drawn is kept before it is used: a run that dies in between goes on with the same noise.
+                yield batch, evidence.gather(level.number, batch.families)
+
+    solved = solver(work())
+    for number, piece in enumerate(kept):
+        if piece is None:
+            made = next(solved)
+            keeper.save(level.number, number, made)
+            yield made
+        else:
+            yield piece
 
 
 def prepare_level(tree: Tree, number: int, rules: Rules, possible: NDArray[np.bool_]) -> DividedLevel:
     """Look up once what the families of a geolevel need."""
     parents = tree.parents[number]
     starts = np.searchsorted(parents, np.arange(tree.units(number - 1) + 1)).astype(np.int64)
-    rounding = tuple(
-        tuple(None if query.is_detailed else query.answers() for query in queries) for queries in rules.rounding
-    )
+    joint = joint_by_parent(rules.joint, parents.astype(np.int64))
+    return DividedLevel(number, starts, rules, _groups(rules), np.flatnonzero(possible).astype(np.int32), joint)
+
+
+def _groups(rules: Rules) -> NDArray[np.int32]:
+    """The level of the first attribute of each cell, if counts are bounded by it; else all cells are alike."""
     query = rules.rounding[0][0]
     sizes = len(query.factors[0]) if rules.limits else 1
-    groups = np.repeat(np.arange(sizes, dtype=np.int32), query.cells // sizes)
-    joint = joint_by_parent(rules.joint, parents.astype(np.int64))
-    return DividedLevel(number, starts, rules, rounding, groups, np.flatnonzero(possible).astype(np.int32), joint)
+    return np.repeat(np.arange(sizes, dtype=np.int32), query.cells // sizes)
 
 
 def batches_of(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
@@ -264,12 +317,34 @@ def batches_of(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
 
 def prepare(parents: Histogram, level: DividedLevel, first: int, last: int) -> Batch:
     """Say what the children of the parents from ``first`` up to ``last`` are asked; nothing is measured for that."""
-    failing = _failing(parents, level, first, last)
-    families = _families(parents, level, first, last, failing)
-    return Batch(level, first, parents.part(first, last), families, failing)
+    here, children = parents.part(first, last), level.starts[first : last + 1]
+    rules, joint = _rules_of(level, first, last)
+    failing = _failing(here, children - children[0], level.groups, rules, joint)
+    families = _families(here, children, failing, level.possible)
+    return Batch(first, here, families, failing, rules, joint)
 
 
-def solve(batch: Batch, gathered: Gathered, pool: Executor) -> Piece:
+def _rules_of(level: DividedLevel, first: int, last: int) -> tuple[Rules, dict[int, tuple[Joint, ...]]]:
+    """The rules of the children of the parents from ``first`` up to ``last``, and joint totals by parent."""
+    begin, end = level.starts[first], level.starts[last]
+    limits, totals = level.rules.limits, level.rules.totals
+    rules = Rules(
+        level.rules.rounding,
+        None if limits is None else Limits(limits.lower[begin:end], limits.upper[begin:end]),
+        None if totals is None else totals[begin:end],
+        (),
+    )
+    joint = {
+        parent - first: tuple(
+            Joint(tuple(unit - int(begin) for unit in one.units), one.total) for one in level.joint[parent]
+        )
+        for parent in range(first, last)
+        if parent in level.joint
+    }
+    return rules, joint
+
+
+def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map) -> Piece:
     """Estimate and round the children of a batch: a function of public values and of what was drawn, and no more.
 
     Parameters
@@ -277,8 +352,8 @@ def solve(batch: Batch, gathered: Gathered, pool: Executor) -> Piece:
     batch : Batch
     gathered : Gathered
         Of the batch's families.
-    pool : Executor
-        Divides parents side by side.
+    divide_runs : callable
+        Divides runs of parents, one after the other or side by side; the piece is the same.
     """
     families = batch.families
     rows: list[NDArray[np.int64]] = []
@@ -289,7 +364,8 @@ def solve(batch: Batch, gathered: Gathered, pool: Executor) -> Piece:
     parents = batch.parents.units
     run = min(_PARENTS_AT_ONCE, max(1, parents // _RUNS))
     runs = [range(first, min(first + run, parents)) for first in range(0, parents, run)]
-    for position, divided in enumerate(chain.from_iterable(pool.map(partial(_divide_run, batch, gathered), runs))):
+    divide_run = partial(_divide_run, batch, batch.labels(), gathered)
+    for position, divided in enumerate(chain.from_iterable(divide_runs(divide_run, runs))):
         solvers.update(divided.solvers)
         unit, cell = np.nonzero(divided.counts)
         rows.append(unit + (families.children[position] - families.first))
@@ -302,11 +378,11 @@ def solve(batch: Batch, gathered: Gathered, pool: Executor) -> Piece:
     return Piece(found, tuple(odd), solvers)
 
 
-def _divide_run(batch: Batch, gathered: Gathered, positions: range) -> list[Divided]:
-    return [_divide_one(batch, gathered, position) for position in positions]
+def _divide_run(batch: Batch, labels: CellLabels, gathered: Gathered, positions: range) -> list[Divided]:
+    return [_divide_one(batch, labels, gathered, position) for position in positions]
 
 
-def _divide_one(batch: Batch, gathered: Gathered, position: int) -> Divided:
+def _divide_one(batch: Batch, labels: CellLabels, gathered: Gathered, position: int) -> Divided:
     families, parents = batch.families, batch.parents
     live = families.starts[position + 1] - families.starts[position]
     number = int(families.children[position + 1] - families.children[position])
@@ -314,69 +390,71 @@ def _divide_one(batch: Batch, gathered: Gathered, position: int) -> Divided:
     if not failing and (number == 1 or not live):
         entries = slice(parents.starts[position], parents.starts[position + 1])
         return Divided(np.repeat(parents.counts[None, entries], number, axis=0), ())
-    return (divide_failsafe if failing else divide)(siblings_of(batch, position), gathered.passes(position))
+    return (divide_failsafe if failing else divide)(siblings_of(batch, labels, position), gathered.passes(position))
 
 
-def siblings_of(batch: Batch, position: int) -> Siblings:
+def siblings_of(batch: Batch, labels: CellLabels, position: int) -> Siblings:
     """One of the parents of a batch with its children, on its live cells."""
-    level, families, parents = batch.level, batch.families, batch.parents
+    families, parents, rules = batch.families, batch.parents, batch.rules
     live = families.live[families.starts[position] : families.starts[position + 1]]
-    begin, end = families.children[position : position + 2].tolist()
+    begin, end = (families.children[position : position + 2] - families.first).tolist()
     entries = slice(parents.starts[position], parents.starts[position + 1])
     counts = np.zeros(len(live), dtype=np.int64)
     counts[np.searchsorted(live, parents.cells[entries])] = parents.counts[entries]
-    rules, here = level.rules, slice(begin, end)
-    bounded = rules.limits is not None
-    joint = level.joint.get(batch.first + position, ())
+    here = slice(begin, end)
     return Siblings(
         counts,
         end - begin,
-        tuple(tuple(None if q is None else q[live] for q in queries) for queries in level.rounding),
-        level.groups[live] if bounded else None,
+        tuple(tuple(None if q is None else q[live] for q in queries) for queries in labels.rounding),
+        None if labels.groups is None else labels.groups[live],
         rules.limits.lower[here] if rules.limits else None,
         rules.limits.upper[here] if rules.limits else None,
         None if rules.totals is None else rules.totals[here],
-        tuple((tuple(u - begin for u in one.units), one.total) for one in joint),
+        tuple((tuple(u - begin for u in one.units), one.total) for one in batch.joint.get(position, ())),
     )
 
 
-def _failing(parents: Histogram, level: DividedLevel, first: int, last: int) -> frozenset[int]:
-    """Positions of the parents whose children cannot sum to them, known before anything is measured."""
-    rules = level.rules
-    if rules.limits is None and rules.totals is None and not level.joint:
+def _failing(
+    parents: Histogram,
+    children: Ints,
+    groups: NDArray[np.int32],
+    rules: Rules,
+    joint: Mapping[int, tuple[Joint, ...]],
+) -> frozenset[int]:
+    """The parents whose children cannot sum to them, known before anything is measured."""
+    if rules.limits is None and rules.totals is None and not joint:
         return frozenset()
-    width = int(level.groups[-1]) + 1
+    width = int(groups[-1]) + 1
     return frozenset(
-        position
-        for position in range(last - first)
+        parent
+        for parent in range(parents.units)
         if impossible(
             np.bincount(
-                level.groups[parents.cells[parents.starts[first + position] : parents.starts[first + position + 1]]],
-                parents.counts[parents.starts[first + position] : parents.starts[first + position + 1]],
+                groups[parents.cells[parents.starts[parent] : parents.starts[parent + 1]]],
+                parents.counts[parents.starts[parent] : parents.starts[parent + 1]],
                 width,
             ).astype(np.int64),
-            slice(int(level.starts[first + position]), int(level.starts[first + position + 1])),
+            slice(int(children[parent]), int(children[parent + 1])),
             rules.limits,
             rules.totals,
-            level.joint.get(first + position, ()),
+            joint.get(parent, ()),
         )
     )
 
 
-def _families(parents: Histogram, level: DividedLevel, first: int, last: int, failing: frozenset[int]) -> SiblingBatch:
+def _families(parents: Histogram, children: Ints, failing: frozenset[int], possible: NDArray[np.int32]) -> SiblingBatch:
     """The live cells of parents: those that hold someone; under the failsafe, all that can."""
-    begin, end = parents.starts[first], parents.starts[last]
-    live, starts = parents.cells[begin:end], parents.starts[first : last + 1] - begin
+    live, starts = parents.cells, parents.starts
     if failing:
         parts = []
-        for position in range(last - first):
+        for position in range(parents.units):
             part = live[starts[position] : starts[position + 1]]
             if position in failing:
-                part = level.possible
+                part = possible
             parts.append(part)
         live = np.concatenate(parts)
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return SiblingBatch(level.starts[first : last + 1], starts, live)
+    return SiblingBatch(children, starts, live)
 
 
 def joined(pieces: Sequence[Histogram]) -> Histogram:

@@ -27,6 +27,7 @@ from yupana.topdown.posterior.estimate import estimate_posterior
 from yupana.topdown.posterior.found import PublicLists
 from yupana.topdown.root import estimate_root, root_families
 from yupana.topdown.stored import MeasuresInFull, StoredMeasurements
+from yupana.topdown.threads import ThreadSolver
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, full_information
 
@@ -178,14 +179,15 @@ def estimate_counts(
             ) from None
         keeper.save(0, 0, root)
     workers = os.cpu_count() or 1
-    found = descend(premises.spine.tree, root, rules, possible, evidence, keeper, workers, progress)
+    tree, solver = premises.spine.tree, ThreadSolver(workers)
+    found = descend(tree, root, rules, possible, evidence, keeper, solver, progress)
     if coins is None or len(rules) == 1 or not isinstance(evidence, FullInformation):
         return found
     compile_chain(clock.start)
     clock.start("the posterior of the last geolevel")
     seed, lists = int.from_bytes(coins.take(16)), _public_lists(premises)
     counts, posterior = estimate_posterior(
-        premises.spine.tree, rules[-1], possible, evidence, found.counts, lists, seed, workers, progress
+        tree, rules[-1], possible, evidence, found.counts, lists, seed, workers, progress
     )
     return replace(found, counts=(*found.counts[:-1], counts), posterior=posterior)
 

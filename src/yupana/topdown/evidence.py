@@ -9,6 +9,7 @@ import numpy as np
 from yupana.arrays import Floats, Ints
 from yupana.topdown.budget import LevelSpending
 from yupana.topdown.divide import Terms
+from yupana.topdown.draws import Drawn
 from yupana.topdown.families import Asked, SiblingBatch
 
 
@@ -21,8 +22,10 @@ class MeasuredFamilies:
     families : SiblingBatch
     asked : tuple of Asked
         By query: which answers were asked.
-    values, places : tuple of ndarray of int64
-        By query the noisy answers, and where those of each parent begin: see `Asked.places`.
+    values : tuple of ndarray of integers
+        By query the noisy answers, in as few bytes as they were kept.
+    places : tuple of ndarray of int64
+        By query where the answers of each parent begin: see `Asked.places`.
     weights : ndarray of float64, shape (children of all, queries)
         Inverse variances; 0 where a child was not measured.
     chosen : tuple of tuple of int
@@ -31,14 +34,14 @@ class MeasuredFamilies:
 
     families: SiblingBatch
     asked: tuple[Asked, ...]
-    values: tuple[Ints, ...]
+    values: Drawn
     places: tuple[Ints, ...]
     weights: Floats
     chosen: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(
-        cls, spent: LevelSpending, families: SiblingBatch, asked: tuple[Asked, ...], values: tuple[Ints, ...]
+        cls, spent: LevelSpending, families: SiblingBatch, asked: tuple[Asked, ...], values: Drawn
     ) -> "MeasuredFamilies":
         """What was measured of families under a plan."""
         places = tuple(one.places(families.children) for one in asked)

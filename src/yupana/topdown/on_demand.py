@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-import numpy as np
-
 from yupana.arrays import Ints
 from yupana.topdown.budget import Spending
 from yupana.topdown.draws import KeepsDraws
@@ -55,4 +53,4 @@ class MeasuredOnDemand:
         if values is None:
             draw = partial(self.door.measure, level, families, asked)
             values = self.keeper.save_draws(level, families.first, shapes, draw)
-        return MeasuredFamilies.of(spent, families, asked, tuple(one.astype(np.int64, copy=False) for one in values))
+        return MeasuredFamilies.of(spent, families, asked, values)

@@ -104,7 +104,7 @@ class StoredMeasurements:
         spent = self.spending.levels[level]
         asked = ask_all(families, spent.queries)
         stored = self.answers(level, families.first, families.last)
-        values: list[Ints] = []
+        values: list[NDArray[np.integer]] = []
         for one, of_query in zip(asked, stored, strict=True):
             # For every child the answers its parent's live cells reach, child after child.
             widths = np.repeat(np.diff(one.starts), np.diff(families.children))
@@ -113,7 +113,7 @@ class StoredMeasurements:
                 np.tile(one.answers[one.starts[p] : one.starts[p + 1]], families.children[p + 1] - families.children[p])
                 for p in range(len(one.starts) - 1)
             ]
-            values.append(of_query[rows, np.concatenate(columns)].astype(np.int64))
+            values.append(of_query[rows, np.concatenate(columns)])
         return MeasuredFamilies.of(spent, families, asked, tuple(values))
 
     def _pieces(self, level: int) -> list[tuple[int, int]]:

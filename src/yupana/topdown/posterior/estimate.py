@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
 from yupana.geography.tree import Tree
-from yupana.topdown.descend import Batch, DividedLevel, Rules, batches_of, joined, prepare, prepare_level, siblings_of
+from yupana.topdown.descend import (
+    Batch,
+    CellLabels,
+    DividedLevel,
+    Rules,
+    batches_of,
+    joined,
+    prepare,
+    prepare_level,
+    siblings_of,
+)
 from yupana.topdown.divide import rounding_of
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
@@ -66,7 +76,8 @@ class _BlocksAsked:
         for first, last in batches_of(self.above, self.level.starts):
             batch = prepare(self.above, self.level, first, last)
             gathered = self.evidence.gather(self.number, batch.families)
-            yield _Pieces(self, batch, gathered, used_queries(self.evidence.basis, gathered.fitted[-1].target))
+            used = used_queries(self.evidence.basis, gathered.fitted[-1].target)
+            yield _Pieces(self, batch, batch.labels(), gathered, used)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +86,7 @@ class _Pieces:
 
     blocks: _BlocksAsked
     batch: Batch
+    labels: CellLabels
     gathered: TreeFamilies
     used: tuple[int, ...]
 
@@ -90,7 +102,7 @@ class _Pieces:
         blocks, families = self.blocks, self.batch.families
         live = families.live[families.starts[position] : families.starts[position + 1]]
         first, last = families.children[position : position + 2].tolist()
-        family = siblings_of(self.batch, position)
+        family = siblings_of(self.batch, self.labels, position)
         terms = self.gathered.passes(position)[-1]()
         posed = pose(family, terms, self.used, blocks.groups[live], blocks.lists.of(first, last))
         start = np.ascontiguousarray(blocks.start.dense(first, last, blocks.cells)[:, live])
@@ -145,7 +157,7 @@ def estimate_posterior(
     """
     number = len(tree.names) - 1
     level = prepare_level(tree, number, rules, possible)
-    asked = [labels for queries in level.rounding for labels in queries if labels is not None]
+    asked = [query.answers() for queries in rules.rounding for query in queries if not query.is_detailed]
     finest = max(asked, key=lambda labels: int(labels.max(initial=0)), default=np.zeros(len(possible), dtype=np.int32))
     kinds = 1 if rules.limits is None else rules.limits.lower.shape[1]
     blocks = _BlocksAsked(number, level, finest, counts[-2], counts[-1], evidence, lists, len(possible), kinds, seed)
@@ -272,6 +284,6 @@ def _finish(pieces: _Pieces, prior: Prior, position: int) -> _Done:
         return _Done(kept.owners() + (begin - first), kept.cells, kept.counts, None)
     parent = pieces.pose(position)
     draws = draw(parent.posed, prior, parent.start, _SWEEPS, (blocks.seed, ROUNDS, parent.number), learning=False)
-    counts = round_counts(draws.means, rounding_of(siblings_of(pieces.batch, position)))
+    counts = round_counts(draws.means, rounding_of(siblings_of(pieces.batch, pieces.labels, position)))
     unit, cell = np.nonzero(counts)
     return _Done(unit + (parent.first - first), parent.live[cell], counts[unit, cell], draws)

@@ -1,0 +1,179 @@
+"""Whoever solves batches, wherever and however often, the descent is the same."""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from failsafe_worlds import CASES, document_of, world_of
+from topdown_worlds import write_configuration, write_world
+
+from yupana.confidential.request import RunRequest
+from yupana.confidential.topdown.estimate import estimate
+from yupana.confidential.topdown.world import World, open_world
+from yupana.plan.ledger import Ledger
+from yupana.privacy.entropy import SeededEntropy
+from yupana.progress import Stopwatch
+from yupana.topdown import descend, threads
+from yupana.topdown import estimate as estimating
+from yupana.topdown.budget import spend
+from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.descend import Batch, Descent, Gathered, Piece, Solver, solve
+from yupana.topdown.draws import KeepsDraws, KeepsNothing, unkept
+from yupana.topdown.reading.configuration import read_configuration
+from yupana.topdown.threads import ThreadSolver
+
+SOME = ("detailed alone", "passes", "recode", "tracts", "optimized", "full information")
+"""Of the cases of the failsafe: other queries, several passes, joint totals, other evidence."""
+
+Work = Iterable[tuple[Batch, Gathered]]
+Opened = tuple[Configuration, World, RunRequest]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descend, "_VALUES_AT_ONCE", 60)
+
+
+def opened(folder: Path, name: str) -> Opened:
+    case = CASES[name]
+    data = write_world(world_of(case, case.seed), folder / "data", quarters=True)
+    found = read_configuration(write_configuration(document_of(case), folder / "config.json"))
+    request = RunRequest(estimator=case.estimator, entropy=SeededEntropy(case.seed))  # type: ignore[arg-type]
+    found = found.on_spine(case.spine)  # type: ignore[arg-type]
+    return found, open_world(found, data, request, Stopwatch(lambda _: None)), request
+
+
+def estimated(of: Opened, patch: pytest.MonkeyPatch, solver: Solver, keeper: KeepsDraws | None = None) -> Descent:
+    patch.setattr(estimating, "ThreadSolver", lambda _: solver)
+    configuration, world, request = of
+    spending = spend(configuration, world.spine)
+    keeper = keeper or unkept(request.estimator)
+    found = estimate(configuration, world, spending, Ledger(spending.plan), keeper, request, Stopwatch(lambda _: None))
+    return found.descent
+
+
+def told(descent: Descent) -> tuple[Any, ...]:
+    arrays = [a.tobytes() for one in descent.counts for a in (one.starts, one.cells, one.counts)]
+    return arrays, descent.failsafe, descent.solvers
+
+
+def sent(batch: Batch, gathered: Gathered) -> Piece:
+    """What a worker makes of a batch that comes to it as bytes."""
+    piece: Piece = pickle.loads(pickle.dumps(solve(*pickle.loads(pickle.dumps((batch, gathered))))))  # noqa: S301
+    return piece
+
+
+def one_by_one(work: Work) -> Iterator[Piece]:
+    return (sent(*one) for one in work)
+
+
+def greedy(work: Work) -> Iterator[Piece]:
+    """Takes all there is, solves it backwards and twice, and gives the second copy of each."""
+    every = [pickle.dumps(one) for one in work]
+    for _ in range(2):
+        pieces = [solve(*pickle.loads(one)) for one in reversed(every)]  # noqa: S301
+    return reversed(pieces)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_descent_does_not_depend_on_who_solves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    of = opened(tmp_path, name)
+    expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
+    for solver in (ThreadSolver(3), one_by_one, greedy):
+        assert told(estimated(of, monkeypatch, solver)) == expected
+
+
+def test_a_descent_does_not_depend_on_the_size_of_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With measurements that are all drawn before: those on demand are drawn by batch."""
+    of = opened(tmp_path, "full information")
+    expected = told(estimated(of, monkeypatch, one_by_one))
+    for values in (1, 10_000):
+        monkeypatch.setattr(descend, "_VALUES_AT_ONCE", values)
+        assert told(estimated(of, monkeypatch, one_by_one)) == expected
+
+
+def test_another_process_makes_the_same_of_what_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        for name in ("tracts", "full information"):
+            of = opened(tmp_path / name, name)
+            expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
+            assert told(estimated(of, monkeypatch, lambda work: pool.map(solve, *zip(*work, strict=True)))) == expected
+
+
+def test_what_is_sent_grows_with_the_batch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither with the geolevel it is of, nor with the cells of the schema, which may be a million."""
+    seen: list[tuple[int, int]] = []
+
+    def weigh(work: Work) -> Iterator[Piece]:
+        for batch, gathered in work:
+            seen.append((batch.families.last - batch.families.first, len(pickle.dumps(batch))))
+            yield solve(batch, gathered)
+
+    monkeypatch.setattr(descend, "_VALUES_AT_ONCE", 1)
+    estimated(opened(tmp_path, "split in two"), monkeypatch, weigh)
+    # Limits and totals, 8 bytes each for 4 types of lower and upper and the total, and less for what else there is.
+    assert len(seen) > 30
+    assert all(size < 3000 + 500 * children for children, size in seen)
+
+
+class DiedError(Exception):
+    """Stands for the death of the process that drives a run."""
+
+
+@pytest.mark.parametrize("name", ["tracts", "split", "full information"])
+def test_a_run_goes_on_with_all_that_a_dead_solver_had_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A solver took more batches than it solved, and died of what it made; the next attempt has other noise."""
+
+    def dies(work: Work) -> Iterator[Piece]:
+        for number, (batch, gathered) in enumerate(list(work)):
+            if number == 1:
+                raise DiedError
+            yield solve(batch, gathered)
+
+    of = opened(tmp_path, name)
+    whole, checkpoint = Checkpoint(tmp_path / "whole"), Checkpoint(tmp_path / "out")
+    whole.begin({})
+    checkpoint.begin({})
+    expected = estimated(of, monkeypatch, one_by_one, whole)
+    with pytest.raises(DiedError):
+        estimated(of, monkeypatch, dies, checkpoint)
+    drawn = {path.name: path.read_bytes() for path in checkpoint.folder.glob("*.measured")}
+    level = max(int(path[:2]) for path in drawn)
+    again = (of[0], of[1], replace(of[2], entropy=SeededEntropy(99)))
+    found = estimated(again, monkeypatch, greedy, checkpoint)
+    assert all((checkpoint.folder / path).read_bytes() == content for path, content in drawn.items())
+    levels = len(found.counts) if name == "full information" else level + 1
+    assert level > 0
+    assert (
+        told(replace(found, counts=found.counts[:levels]))[0]
+        == told(replace(expected, counts=expected.counts[:levels]))[0]
+    )
+
+
+def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a run in threads holds one batch in memory."""
+    under_way: list[int] = []
+
+    class Keeper(KeepsNothing):
+        def save(self, level: int, batch: int, piece: Piece) -> None:
+            super().save(level, batch, piece)
+            under_way.append(-1)
+
+    def watched(batch: Batch, gathered: Gathered, runs: Any) -> Piece:  # noqa: ANN401
+        under_way.append(1)
+        return solve(batch, gathered, runs)
+
+    monkeypatch.setattr(threads, "solve", watched)
+    estimated(opened(tmp_path, "tracts"), monkeypatch, ThreadSolver(2), Keeper())
+    # The root is saved, and by nobody here solved.
+    assert (np.cumsum(under_way[1:]) <= 1).all()
+    assert sum(under_way[1:]) == 0
