@@ -17,7 +17,7 @@ from yupana.topdown.budget import Spending
 from yupana.topdown.compile import compile_chain, compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
-from yupana.topdown.descend import Descent, Evidence, Keeper, Rules, descend
+from yupana.topdown.descend import Descent, Evidence, Rules, descend
 from yupana.topdown.divide import Siblings
 from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.invariants import Known
@@ -140,7 +140,7 @@ def informed(premises: Premises, stored: StoredMeasurements, estimator: Estimato
 def estimate_counts(
     premises: Premises,
     evidence: Evidence,
-    keeper: Keeper,
+    keeper: KeepsDraws,
     clock: Stopwatch,
     progress: Progress,
     coins: Entropy | None = None,
@@ -151,12 +151,12 @@ def estimate_counts(
     ----------
     premises : Premises
     evidence : Evidence
-    keeper : Keeper
+    keeper : KeepsDraws
     clock : Stopwatch
     progress : callable
     coins : Entropy or None
         For the estimator "posterior" (`coins_for`): with them the last geolevel is drawn from its posterior, given full
-        information. Nothing else is made of them.
+        information. Nothing else is made of them, and a run that goes on has those that it had.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def estimate_counts(
         return found
     compile_chain(clock.start)
     clock.start("the posterior of the last geolevel")
-    seed, lists = int.from_bytes(coins.take(16)), _public_lists(premises)
+    seed, lists = _seed(keeper, len(rules), coins), _public_lists(premises)
     counts, posterior = estimate_posterior(
         tree, rules[-1], possible, evidence, found.counts, lists, seed, workers, progress
     )
@@ -195,6 +195,14 @@ def estimate_counts(
 def coins_for(estimator: Estimator, entropy: Entropy) -> Entropy | None:
     """What an estimator throws itself, a branch of a run's own entropy; None of those that throw nothing."""
     return entropy.branch("posterior") if estimator == "posterior" else None
+
+
+def _seed(keeper: KeepsDraws, level: int, coins: Entropy) -> int:
+    """A seed of 16 bytes, drawn once in a run: it is kept like answers of the geolevel that follows the last."""
+    values = keeper.load_draws(level, 0, [(2,)])
+    if values is None:
+        values = keeper.save_draws(level, 0, [(2,)], lambda: [np.frombuffer(coins.take(16), ">i8").astype(np.int64)])
+    return int.from_bytes(values[0].astype(">i8").tobytes())
 
 
 def _public_lists(premises: Premises) -> PublicLists:

@@ -10,6 +10,7 @@ from topdown_worlds import World, configuration, make_world, write_configuration
 
 from yupana.cli.main import main
 from yupana.errors import InputError
+from yupana.topdown import estimate as estimating
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 
 SHAPE = (3, 2, 2)
@@ -26,10 +27,11 @@ def quartered(seed: int) -> World:
     return world
 
 
-def run(folder: Path, document: dict[str, Any], *options: str, out: str = "out") -> int:
+def run(folder: Path, document: dict[str, Any], *options: str, out: str = "out", seed: str | None = "3") -> int:
     config = write_configuration(document, folder / "config.json")
+    seeded = [] if seed is None else ["--seed", seed]
     return main(
-        ["topdown", "run", str(config), str(folder / "data"), str(folder / out), "--seed", "3", "--intervals", "none",
+        ["topdown", "run", str(config), str(folder / "data"), str(folder / out), *seeded, "--intervals", "none",
          "--estimator", "posterior", *options]
     )  # fmt: skip
 
@@ -95,6 +97,29 @@ def test_any_number_of_threads_makes_the_same_bits(tmp_path: Path, monkeypatch: 
         manifest = json.loads((tmp_path / f"out{threads}" / "manifest.json").read_text())
         made.append(((tmp_path / f"out{threads}" / "counts" / "Block.csv").read_bytes(), manifest["posterior"]))
     assert made[0] == made[1] == made[2]
+
+
+@pytest.mark.parametrize("seed", [None, "3"])
+def test_a_run_that_dies_of_its_coins_goes_on_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str | None
+) -> None:
+    """Else what is released would be made of coins that were chosen."""
+    write_world(make_world(5, SHAPE), tmp_path / "data", quarters=True)
+    seen: list[int] = []
+    made = estimating.estimate_posterior
+
+    def mortal(*arguments: Any) -> Any:  # noqa: ANN401
+        seen.append(next(one for one in arguments if isinstance(one, int) and one > 2**32))
+        if len(seen) < 3:
+            raise KeyboardInterrupt
+        return made(*arguments)
+
+    monkeypatch.setattr(estimating, "estimate_posterior", mortal)
+    for more in ((), ("--resume",), ("--resume",)):
+        run(tmp_path, documented(), *more, seed=seed)
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["posterior"]["seed"] == str(seen[0])
 
 
 def test_the_manifest_tells_what_was_learned_and_what_is_public(tmp_path: Path) -> None:
