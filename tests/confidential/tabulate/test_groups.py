@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -13,7 +13,15 @@ import pytest
 from safetab_worlds import seeded
 
 from yupana.confidential.tabulate import groups as engine
-from yupana.confidential.tabulate.groups import GroupTabulation, ResponseColumns, SummedCounts, count_groups
+from yupana.confidential.tabulate.groups import (
+    GroupTabulation,
+    ResponseColumns,
+    SliceCounts,
+    SummedCounts,
+    count_groups,
+    count_slice,
+    merge_slices,
+)
 from yupana.confidential.tabulate.pairs import count_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
@@ -177,16 +185,9 @@ def opened(world: GroupWorld) -> Iterator[tuple[duckdb.DuckDBPyConnection, Group
         yield db, find_areas(db, world.blocks, world.kinds)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = seeded(seed)
-    world = random_group_world(random)
-    rows, pairs = random.choice([1, 7, 10_000]), random.choice([1, 5, 10_000])
-    for name, most in (("_ROWS_AT_ONCE", rows), ("_PAIRS_AT_ONCE", pairs), ("_CELLS_AT_ONCE", pairs)):
-        monkeypatch.setattr(engine, name, most)
+def check(world: GroupWorld, areas: GroupAreas, slices: list[SliceCounts], seed: int) -> None:
+    """Compare slices with counting record by record."""
     tabulation, categories = world.tabulation, world.tabulation.categories
-    with opened(world) as (db, areas):
-        slices = list(count_groups(db, tabulation, world.blocks, areas))
     assert sum(part.records for part in slices) == len(world.counted)
     lost = sum(not any(world.groups_of(record, kind) for kind in tabulation.spaces) for record in world.counted)
     assert sum(part.in_no_group for part in slices) == lost
@@ -217,6 +218,46 @@ def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: p
             assert np.array_equal(part.totals(kind.name, counted), here[:, :, counted].sum(axis=2))
             assert np.array_equal(part.details(kind.name, selected[low:high]), here[selected[low:high]])
         assert ends[-1] == len(listed)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = seeded(seed)
+    world = random_group_world(random)
+    rows, pairs = random.choice([1, 7, 10_000]), random.choice([1, 5, 10_000])
+    for name, most in (("_ROWS_AT_ONCE", rows), ("_PAIRS_AT_ONCE", pairs), ("_CELLS_AT_ONCE", pairs)):
+        monkeypatch.setattr(engine, name, most)
+    with opened(world) as (db, areas):
+        slices = list(count_groups(db, world.tabulation, world.blocks, areas))
+    check(world, areas, slices, seed)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_shards_add_up_to_the_whole(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever records a shard holds, none included, in whatever order shards are merged."""
+    random = seeded(seed)
+    world = random_group_world(random)
+    monkeypatch.setattr(engine, "_ROWS_AT_ONCE", random.choice([1, 7, 10_000]))
+    number = random.choice([1, 3, 8])
+    shards: list[list[Row]] = [[] for _ in range(number)]
+    for record in world.records:
+        shards[random.randrange(number)].append(record)
+    if number > 1:
+        shards[0] += shards.pop()
+        shards.append([])
+    firsts = sorted({row[world.blocks.key[0].name] for row in world.chosen_blocks})
+    cut = random.randint(0, len(firsts))
+    ranges = [(some[0], some[-1]) for some in (firsts[:cut], firsts[cut:]) if some]
+    parts: list[list[SliceCounts]] = [[] for _ in ranges]
+    for records in shards:
+        with opened(replace(world, records=records)) as (db, areas):
+            for of_range, values in zip(parts, ranges, strict=True):
+                of_range.append(count_slice(db, world.tabulation, world.blocks, areas, values))
+    for of_range in parts:
+        random.shuffle(of_range)
+    check(world, areas, [merge_slices(of_range) for of_range in parts], seed)
+    halves = [(of_range[: number // 2], of_range[number // 2 :]) for of_range in parts]
+    check(world, areas, [merge_slices([merge_slices(half) for half in both if half]) for both in halves], seed)
 
 
 def test_worlds_have_what_is_hard() -> None:

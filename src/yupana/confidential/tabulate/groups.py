@@ -5,10 +5,11 @@ to each question, and by category; each distinct set of codes is mapped to its g
 is a sum over (piece, set of codes) pairs. A piece is what no area divides (`pieces`).
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -42,12 +43,16 @@ class _Lists:
     starts: Ints
     values: Indices
 
-    def extended(self, other: "_Lists") -> "_Lists":
+    def extended(self, *others: "_Lists") -> "_Lists":
         """These lists, then those."""
-        return _Lists(
-            np.concatenate([self.starts, self.starts[-1] + other.starts[1:]]),
-            np.concatenate([self.values, other.values]),
-        )
+        lists = (self, *others)
+        before = np.cumsum([0, *(len(each.values) for each in lists)])
+        starts = [each.starts[:-1] + shift for each, shift in zip(lists, before, strict=False)]
+        return _Lists(np.concatenate([*starts, before[-1:]]), np.concatenate([each.values for each in lists]))
+
+    def since(self, key: int) -> "_Lists":
+        """The lists of this key and of larger ones, which begin at 0."""
+        return _Lists(self.starts[key:] - self.starts[key], self.values[self.starts[key] :])
 
 
 def _groups_of(given: "csr_array", members: "csr_array", alone: Flags) -> _Lists:
@@ -173,34 +178,44 @@ class _Sets:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SliceCounts(Sealed):
-    """Exact counts of the records of some values of the first column of the key.
+    """Exact counts of the records of some values of the first column of the key, or of some of these records.
 
     Attributes
     ----------
-    areas : GroupAreas
-    first, last : int
-        The least of these values, and the greatest.
     records : int
     in_no_group : int
         Of these, how many are in no group of any kind of areas.
+    categories : int
+    ranges : mapping of kind to tuple of int and int
+        See `range_of`.
+    sizes : mapping of kind to int
+        How many groups areas of the kind show.
+    singles : int
+        How many keys are single codes. Larger ones are sets of several, numbered as they were found.
+    spaces : tuple of _Lists
+        The groups of each key; areas of several kinds may show the same.
+    space_of : mapping of kind to int
+        Its place in `spaces`.
+    pairs : mapping of kind to CountedPairs
+        Of keys by area.
     """
 
-    areas: GroupAreas
-    first: int
-    last: int
     records: int
     in_no_group: int
-    _categories: int
-    _sizes: Mapping[str, int]
-    _groups_by_key: Mapping[str, _Lists]
-    _pairs: Mapping[str, CountedPairs]
+    categories: int
+    ranges: Mapping[str, tuple[int, int]]
+    sizes: Mapping[str, int]
+    singles: int
+    spaces: tuple[_Lists, ...]
+    space_of: Mapping[str, int]
+    pairs: Mapping[str, CountedPairs]
 
     def range_of(self, kind: str) -> tuple[int, int]:
-        """The areas of a kind in this slice, as a range of places in ``areas.ids``.
+        """The areas of a kind in this slice, as a range of places in `GroupAreas.ids`.
 
         Areas that cross slices are in every slice: their counts here are parts of sums.
         """
-        return self.areas.within(kind, self.first, self.last)
+        return self.ranges[kind]
 
     def totals(self, kind: str, counted: Flags | None = None) -> Ints:
         """Records of every group, shape (areas of the slice, groups).
@@ -212,9 +227,9 @@ class SliceCounts(Sealed):
             Which categories count; all by default.
         """
         low, high = self.range_of(kind)
-        size = self._sizes[kind]
+        size = self.sizes[kind]
         dense = np.zeros((high - low) * size, dtype=np.int64)
-        pairs = self._pairs[kind]
+        pairs = self.pairs[kind]
         totals = pairs.totals(counted)
         for some in _stretches(len(pairs.key)):
             pair, group = self._groups(kind, np.arange(some.start, some.stop), low)
@@ -239,16 +254,16 @@ class SliceCounts(Sealed):
         """
         low, _ = self.range_of(kind)
         chosen = np.flatnonzero(selected)
-        cells = np.zeros(len(chosen) * self._categories, dtype=np.int64)
+        cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
         place = np.full(selected.size, -1, dtype=np.int32)
         place[chosen] = np.arange(len(chosen))
-        pairs = self._pairs[kind]
+        pairs = self.pairs[kind]
         in_areas: Flags = np.asarray(selected.any(axis=1))
         near = np.flatnonzero(in_areas[pairs.region - low]) if len(chosen) else NOTHING
         for some in _stretches(len(near)):
             pair, group = self._groups(kind, near[some], low)
             wanted = place[group] >= 0
-            pair, at = pair[wanted], place[group[wanted]].astype(np.int64) * self._categories
+            pair, at = pair[wanted], place[group[wanted]].astype(np.int64) * self.categories
             for part in _stretches(len(pair)):
                 starts = pairs.starts[pair[part]]
                 lengths = pairs.starts[pair[part] + 1] - starts
@@ -258,17 +273,57 @@ class SliceCounts(Sealed):
                     least = int(cell.min())
                     summed = np.bincount(cell - least, weights=pairs.count[triple])
                     cells[least : least + len(summed)] += summed.astype(np.int64)
-        return cells.reshape(-1, self._categories)
+        return cells.reshape(-1, self.categories)
 
     def _groups(self, kind: str, numbers: Ints, low: int) -> tuple[Ints, Ints]:
         """Every group that some pairs count in: numbers of the pairs and places of the groups, one entry for each."""
-        pairs, lists = self._pairs[kind], self._groups_by_key[kind]
+        pairs, lists = self.pairs[kind], self.spaces[self.space_of[kind]]
         key = pairs.key[numbers]
         starts = lists.starts[key]
         lengths = lists.starts[key + 1] - starts
         of_space = lists.values[_ranges(starts, lengths)]
-        row = (pairs.region[numbers].astype(np.int64) - low) * self._sizes[kind]
+        row = (pairs.region[numbers].astype(np.int64) - low) * self.sizes[kind]
         return np.repeat(numbers, lengths), np.repeat(row, lengths) + of_space
+
+
+def merge_slices(parts: Sequence[SliceCounts]) -> SliceCounts:
+    """Counts of several parts of the records of one slice together: in any order, and merged before or not, the same.
+
+    Parameters
+    ----------
+    parts : sequence of SliceCounts
+        One at least, by one tabulation and the same areas. No record is in two. What values they are of follow one
+        another.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    first, known = parts[0], parts[0].singles
+    pairs: dict[str, list[CountedPairs]] = {kind: [] for kind in first.pairs}
+    for part in parts:
+        # Sets of several codes are numbered after those of the parts before.
+        for kind, found in part.pairs.items():
+            key = np.where(found.key < part.singles, found.key, found.key + np.int32(known - part.singles))
+            pairs[kind].append(replace(found, key=key))
+        known += len(part.spaces[0].starts) - 1 - part.singles if part.spaces else 0
+    return SliceCounts(
+        records=sum(part.records for part in parts),
+        in_no_group=sum(part.in_no_group for part in parts),
+        categories=first.categories,
+        ranges={kind: _spanned([part.ranges[kind] for part in parts]) for kind in first.ranges},
+        sizes=first.sizes,
+        singles=first.singles,
+        spaces=tuple(
+            lists.extended(*(part.spaces[space].since(part.singles) for part in parts[1:]))
+            for space, lists in enumerate(first.spaces)
+        ),
+        space_of=first.space_of,
+        pairs={kind: join_pairs(found) for kind, found in pairs.items()},
+    )
+
+
+def _spanned(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """From the first of some ranges to the last."""
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
 @dataclass(eq=False)
@@ -370,17 +425,23 @@ class _Chunk:
 
 
 def _plan_reading(
-    db: duckdb.DuckDBPyConnection, tabulation: "GroupTabulation", blocks: BlockFile, at_once: int
+    db: duckdb.DuckDBPyConnection,
+    tabulation: "GroupTabulation",
+    blocks: BlockFile,
+    at_once: int,
+    within: tuple[int, int] | None = None,
 ) -> list[list[_Chunk]]:
     """Slices of whole values of the first column of the key, each read in chunks of about ``at_once`` records.
 
-    Values that have blocks but no records are in a slice, too: areas without records have counts.
+    Values that have blocks but no records are in a slice, too: areas without records have counts. Records have no
+    others than those within bounds, if these are given.
     """
     key = ", ".join(f"({value})::BIGINT" for value in (*tabulation.key, "0")[:2])
     records = f"SELECT {key}, count(*) FROM {tabulation.relation} WHERE {tabulation.condition(blocks)}"
     each = 10 ** sum(column.digits for column in blocks.key[1:])
     values = db.execute(f"SELECT DISTINCT block // {each} FROM block_pieces").fetchall()
-    found: dict[int, list[tuple[int, int]]] = {value: [] for (value,) in values}
+    low, high = within or (0, math.inf)
+    found: dict[int, list[tuple[int, int]]] = {value: [] for (value,) in values if low <= value <= high}
     for first, second, number in db.execute(f"{records} GROUP BY ALL ORDER BY ALL").fetchall():
         found.setdefault(first, []).append((second, number))
     slices: list[list[_Chunk]] = []
@@ -492,44 +553,78 @@ def count_groups(
 
         reading = deque(read_next())
         for chunks in slices:
-            lists, known, in_no_group = asked.groups, asked.singles, 0
-            parts: dict[str, list[CountedPairs]] = {kind: [] for kind in tabulation.spaces if kind in areas.kinds}
-            for _ in chunks:
+            parts = []
+            for chunk in chunks:
                 entries = reading.popleft().result()
                 reading.extend(read_next())
-                # Sets of several codes are numbered after those of the chunks before.
-                key = np.where(entries.key < asked.singles, entries.key, entries.key + (known - asked.singles))
-                for kind, pairs in _by_kind(parts, areas, entries, key.astype(np.int32), tabulation.categories):
-                    parts[kind].append(pairs)
-                for sets in entries.sets:
-                    known += sets.number
-                    lists = [each.extended(more) for each, more in zip(lists, sets.groups, strict=True)]
-                in_no_group += entries.in_no_group
-            yield SliceCounts(
-                areas=areas,
-                first=chunks[0].first[0],
-                last=chunks[-1].first[1],
-                records=sum(chunk.records for chunk in chunks),
-                in_no_group=in_no_group,
-                _categories=tabulation.categories,
-                _sizes={kind: len(tabulation.spaces[kind]) for kind in parts},
-                _groups_by_key={kind: lists[asked.space_of[kind]] for kind in parts},
-                _pairs={kind: join_pairs(found) for kind, found in parts.items()},
-            )
+                parts.append(_count_chunk(chunk, entries, tabulation, areas, asked))
+            yield merge_slices(parts)
+
+
+def count_slice(
+    db: duckdb.DuckDBPyConnection,
+    tabulation: GroupTabulation,
+    blocks: BlockFile,
+    areas: GroupAreas,
+    values: tuple[int, int],
+) -> SliceCounts:
+    """Count the records of a slice that a database holds, all or some, as part of the slice: see `merge_slices`.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+        With `find_areas` done for the same blocks.
+    tabulation : GroupTabulation
+    blocks : BlockFile
+    areas : GroupAreas
+    values : tuple of int and int
+        Of the first column of the key, the least and the greatest; blocks have some of them.
+
+    Raises
+    ------
+    ValueError
+        If there are too many areas, codes and categories to be counted together.
+    """
+    asked, within = _Asked.of(tabulation), f"({tabulation.key[0]}) BETWEEN {values[0]} AND {values[1]}"
+    some = replace(tabulation, where=f"({tabulation.where}) AND {within}")
+    chunks = [chunk for of in _plan_reading(db, some, blocks, _ROWS_AT_ONCE, values) for chunk in of]
+    return merge_slices(
+        [_count_chunk(each, _read(db, some, blocks, each, asked), some, areas, asked) for each in chunks]
+    )
+
+
+def _count_chunk(
+    chunk: _Chunk, entries: "_Entries", tabulation: GroupTabulation, areas: GroupAreas, asked: "_Asked"
+) -> SliceCounts:
+    """Count what was read of a chunk by areas of every kind."""
+    kinds = [kind for kind in tabulation.spaces if kind in areas.kinds]
+    return SliceCounts(
+        records=chunk.records,
+        in_no_group=entries.in_no_group,
+        categories=tabulation.categories,
+        ranges={kind: areas.within(kind, *chunk.first) for kind in kinds},
+        sizes={kind: len(tabulation.spaces[kind]) for kind in kinds},
+        singles=asked.singles,
+        spaces=tuple(
+            lists.extended(*(sets.groups[space] for sets in entries.sets)) for space, lists in enumerate(asked.groups)
+        ),
+        space_of={kind: asked.space_of[kind] for kind in kinds},
+        pairs=dict(_by_kind(kinds, areas, entries, tabulation.categories)),
+    )
 
 
 def _by_kind(
-    kinds: Iterable[str], areas: GroupAreas, entries: "_Entries", key: Indices, categories: int
+    kinds: Iterable[str], areas: GroupAreas, entries: "_Entries", categories: int
 ) -> Iterator[tuple[str, CountedPairs]]:
     """Count a chunk by areas of every kind; those that hold whole sections are sums of these."""
     by_section: CountedPairs | None = None
     for kind in kinds:
         if kind in areas.of_sections:
             if by_section is None:
-                by_section = count_pairs(areas.sections[entries.piece], key, entries.category, categories)
+                by_section = count_pairs(areas.sections[entries.piece], entries.key, entries.category, categories)
             yield kind, merge_pairs(by_section, areas.of_sections[kind], categories)
         else:
-            yield kind, count_pairs(areas.pieces[kind][entries.piece], key, entries.category, categories)
+            yield kind, count_pairs(areas.pieces[kind][entries.piece], entries.key, entries.category, categories)
 
 
 @dataclass(frozen=True, eq=False)
