@@ -56,11 +56,14 @@ if TYPE_CHECKING:
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import SpineSettings
+    from yupana.plan.budgets import Question
     from yupana.plan.exact_budget import Scaled
+    from yupana.plan.exact_total import SpentEpsilon
     from yupana.plan.margin import Margins
     from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
     from yupana.plan.unit import UnitName
+    from yupana.privacy.exact import Budget
     from yupana.products.described.count import Codes, CountPlan
     from yupana.products.disclosure_control.found import SideBySide
     from yupana.products.product import Checked, Product
@@ -193,7 +196,7 @@ def solve(
     renormalise: bool = False,
     targets: Place | None = None,
     margins: Mapping[str, Exact] | None = None,
-    total: Exact | None = None,
+    total: "Exact | Mapping[str, Exact] | None" = None,
     sizes: Mapping[str, Exact] | None = None,
     weights: Mapping[str, Exact] | None = None,
     decimals: int | None = None,
@@ -215,8 +218,9 @@ def solve(
     margins : mapping of entry to number
         The largest margin of error of one cell, in records, by the name of its budget, such as "PH1_num/usa_*"
         (``PRODUCTS[key].entries(config)`` has all). Budgets that are not named stay.
-    total : number
-        The loss that all budgets together may have, in rho (epsilon under pure differential privacy).
+    total : number, or mapping with "epsilon" and "delta"
+        The loss that all budgets together may have, in rho (epsilon under pure differential privacy); or an epsilon at
+        a delta (1e-10 if not given) by the exact law of the loss, as of ``epsilon``.
     sizes : mapping of entry to number
         With a total: the counts, in records, to which the errors are relative.
     weights : mapping of entry to number
@@ -244,8 +248,6 @@ def solve(
     ------
     docs/targets.md proves that both answers are optimal.
     """
-    from yupana.plan.budgets import solve as solved
-
     wanted = [targets is not None, margins is not None, total is not None, epsilon is not None]
     if sum(wanted) != 1 or (total is None) != (sizes is None):
         raise ConfigError("solve needs one of targets, margins, epsilon, and a total with sizes")
@@ -263,13 +265,38 @@ def solve(
     )
     if epsilon is not None:
         return scaled(asked, epsilon, delta)[0]
-    entries = asked.product.entries(asked.config, asked.accounting)
     question = question_of(
-        targets, entries, margins=margins, total=total, sizes=sizes, weights=weights, decimals=decimals
+        targets,
+        asked.product.entries(asked.config, asked.accounting),
+        margins=margins,
+        total=total,
+        sizes=sizes,
+        weights=weights,
+        decimals=decimals,
     )
-    level = asked.confidence or asked.product.confidence
-    found = solved(question, entries, level, asked.plan().mechanism, asked.margins)
-    return asked.product.with_budgets(asked.config, found)
+    return solved(asked, question)[0]
+
+
+def solved(asked: Case, question: "Question") -> "tuple[Any, SpentEpsilon | None]":
+    """The configuration with the budgets that a question asks for, and what an epsilon that is spent keeps."""
+    from yupana.plan.budgets import EpsilonTotal
+    from yupana.plan.budgets import solve as solve_budgets
+    from yupana.plan.exact_total import spend_epsilon
+
+    entries, product = asked.product.entries(asked.config, asked.accounting), asked.product
+    plan, total = asked.plan(), question.total
+    if not isinstance(total, EpsilonTotal):
+        level = asked.confidence or product.confidence
+        found = solve_budgets(question, entries, level, plan.mechanism, asked.margins)
+        return product.with_budgets(asked.config, found), None
+
+    def epsilon_of(budgets: "Mapping[str, Budget]", population: str) -> float | None:
+        config = product.with_budgets(asked.config, {**kept, **budgets})
+        return product.epsilon_of_pass(config, replace(asked, config=config).plan(), float(total.delta), population)
+
+    kept = {name: entry.budget for name, entry in entries.items()}
+    found, spent = spend_epsilon(question, entries, plan.mechanism, epsilon_of)
+    return product.with_budgets(asked.config, found), spent
 
 
 def scaled(asked: Case, epsilon: Exact, delta: Exact | None) -> "tuple[Any, Scaled]":

@@ -256,3 +256,10 @@ def test_nothing_that_differs_costs_nothing() -> None:
 
 def test_a_delta_that_no_double_holds_has_no_bound() -> None:
     assert delta_at(together(Shift(DiscreteGaussian(Fraction(100)))), 50.0) is None
+
+
+def test_more_noise_of_one_answer_is_not_always_told_worse() -> None:
+    """docs/exact-accounting.md, section 5: why nothing rests on the noise of a plan growing with its budgets."""
+    less, more = (composed([Shift(DiscreteGaussian(Fraction(sigma2)))]) for sigma2 in ("1", "1.2"))
+    assert float(delta_of(less, 3.5)) == pytest.approx(8.59e-5, rel=1e-3)
+    assert float(delta_of(more, 3.5)) == pytest.approx(1.098e-4, rel=1e-3)

@@ -105,11 +105,16 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
     """What a product promises beside its plan (`Product.promises`), line by line."""
     lines = []
     if scaled := more.get("scaled"):
-        by = "exact law" if scaled["by"] == "exact" else "conversion of the loss, as the exact law gives no bound"
         lines += [
             "",
             f"budgets are those of the configuration times {float(read_exact(scaled['factor'])):.9g}, for "
-            f"epsilon {scaled['epsilon']:.6f} at delta {scaled['delta']:g} by the {by}; --json has them",
+            f"epsilon {scaled['epsilon']:.6f} at delta {scaled['delta']:g} by the {_by(scaled)}; --json has them",
+        ]
+    if spent := more.get("spent"):
+        lines += [
+            "",
+            f"the budgets with a size keep, with the others, epsilon {spent['epsilon']:.6f} at delta "
+            f"{spent['delta']:g} by the {_by(spent)}",
         ]
     if kept := ", ".join(more.get("invariants", {})):
         lines += ["", f"kept exactly, outside the guarantee: the totals of {kept}"]
@@ -134,6 +139,10 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
             )
             lines.append(f"{name:32} {unbounded:>10} {bounded:>10}  {of['because']}")
     return lines + criteria_text(more.get("criteria", {}))
+
+
+def _by(kept: Mapping[str, Any]) -> str:
+    return "exact law" if kept["by"] == "exact" else "conversion of the loss, as the exact law gives no bound"
 
 
 def _semantics(unit: str, here: Mapping[str, Any], there: Mapping[str, Any] | None) -> Iterator[str]:

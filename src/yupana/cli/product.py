@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import yupana
-from yupana.asked import TERMS, ask, ask_parts
+from yupana.asked import TERMS, ask, ask_parts, question_of
 from yupana.cli.arguments import (
     Commands,
     confidence_level,
@@ -431,7 +431,7 @@ def _validate(key: str, options: argparse.Namespace) -> VerbAnswer:
 
 
 def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
-    from yupana.api import scaled
+    from yupana.api import scaled, solved
     from yupana.plan.exact_loss import plan_as_json
 
     case = ask(key, **given(yupana.plan, options))
@@ -443,8 +443,12 @@ def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
         case, more["scaled"] = replace(case, config=config), found.as_json()
         more["configuration"] = case.product.document(case.config)
     if options.targets is not None:
-        case = replace(case, config=yupana.solve(key, case, targets=options.targets))
+        entries = case.product.entries(case.config, case.accounting)
+        config, spent = solved(case, question_of(options.targets, entries))
+        case = replace(case, config=config)
         more = {"configuration": case.product.document(case.config)}
+        if spent is not None:
+            more["spent"] = spent.as_json()
     delta = float(options.delta) if options.delta is not None else DEFAULT_DELTA
     plan = yupana.plan(key, case)
     more = case.product.promises(case.config, plan, delta) | more

@@ -242,6 +242,14 @@ def equal_errors(
 
 
 @dataclass(frozen=True, slots=True)
+class EpsilonTotal:
+    """A total told as an epsilon at a delta, by the exact law of the loss (docs/exact-accounting.md)."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """Either margins of error, or a total with sizes.
 
@@ -249,8 +257,9 @@ class Question:
     ----------
     margins : mapping of entry to Fraction
         The largest margin of error of a count that the entry pays for. Entries without one keep their budget.
-    total : Fraction or None
+    total : Fraction, EpsilonTotal or None
         What all budgets together may cost, those that are kept included; of each population, where there are several.
+        An `EpsilonTotal` is spent by `yupana.plan.exact_total.spend_epsilon`, as it needs more than entries.
     sizes : mapping of entry to Fraction
         What the standard deviation of each entry is divided by. Divided by a weight, a size makes an error count more.
     decimals : int or None
@@ -259,7 +268,7 @@ class Question:
     """
 
     margins: Mapping[str, Fraction] = field(default_factory=dict)
-    total: Fraction | None = None
+    total: Fraction | EpsilonTotal | None = None
     sizes: Mapping[str, Fraction] = field(default_factory=dict)
     decimals: int | None = None
 
@@ -277,13 +286,17 @@ def solve(
     ------
     ConfigError
         If the total is spent already on entries without a size, or a budget would be rounded to 0.
+    TypeError
+        If the total is an epsilon.
     """
+    if isinstance(question.total, EpsilonTotal):
+        raise TypeError("an epsilon is spent by spend_epsilon")
     kept: dict[str, Budget] = {name: entry.budget for name, entry in entries.items()}
     if question.total is None:
         rounded = _nearest if definition == "bureau" else _up
         found = least(entries, question.margins, confidence, mechanism, definition)
     else:
-        rounded, found = _down, spend(entries, question.total, question.sizes, mechanism)
+        rounded, found = round_down, spend(entries, question.total, question.sizes, mechanism)
     return {**kept, **{name: rounded(budget, question.decimals) for name, budget in found.items()}}
 
 
@@ -298,7 +311,14 @@ def _up(budget: Fraction, decimals: int | None) -> Fraction:
     return budget if decimals is None else Fraction(math.ceil(budget * 10**decimals), 10**decimals)
 
 
-def _down(budget: Fraction, decimals: int | None) -> Fraction:
+def round_down(budget: Fraction, decimals: int | None) -> Fraction:
+    """Round a budget down to so many digits after the point.
+
+    Raises
+    ------
+    ConfigError
+        If nothing is left.
+    """
     if decimals is None:
         return budget
     down = Fraction(budget * 10**decimals // 1, 10**decimals)
@@ -311,7 +331,7 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
     """Read a file of targets, JSON.
 
     ``{"margins": {"PH1_num/usa_*": 500}}`` or ``{"total": "1.25", "sizes": {...}, "weights": {...}}``, each with
-    ``"decimals"`` where budgets are to be rounded.
+    ``"decimals"`` where budgets are to be rounded. A total may be ``{"epsilon": "16", "delta": "1e-10"}``.
 
     Parameters
     ----------
@@ -335,7 +355,7 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
         _by_entry(key, document.get(key, {}), entries, faults) for key in ("margins", "sizes", "weights")
     )
     faults += [f"weights.{name}: has no size" for name in weights if name not in sizes]
-    total = _positive("total", document["total"], faults) if "total" in document else None
+    total = _total(document["total"], faults) if "total" in document else None
     decimals = _decimals(document["decimals"], faults) if "decimals" in document else None
     for key, found in (("margins", margins), ("sizes", sizes)):
         if key in document and not found and not faults:
@@ -344,6 +364,27 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
         raise refuse(path, faults)
     weighted = {name: size / weights.get(name, Fraction(1)) for name, size in sizes.items()}
     return Question(margins, total, weighted, decimals)
+
+
+def _total(value: object, faults: list[str]) -> Fraction | EpsilonTotal | None:
+    if not isinstance(value, dict):
+        return _positive("total", value, faults)
+    check_keys("total", value, ("epsilon",), faults, optional=("delta",))
+    epsilon = _positive("total.epsilon", value["epsilon"], faults) if "epsilon" in value else None
+    delta = _between("total.delta", value.get("delta", "1e-10"), faults)
+    return None if epsilon is None or delta is None else EpsilonTotal(epsilon, delta)
+
+
+def _between(place: str, value: object, faults: list[str]) -> Fraction | None:
+    try:
+        number = read_exact(value) if isinstance(value, str) else INFINITE
+    except ValueError as error:
+        faults.append(f"{place}: {error}")
+        return None
+    if isinstance(number, Fraction) and 0 < number < 1 and 0.0 < float(number) < 1.0:
+        return number
+    faults.append(f"{place}: must lie strictly between 0 and 1")
+    return None
 
 
 def _by_entry(key: str, value: object, entries: Collection[str], faults: list[str]) -> dict[str, Fraction]:

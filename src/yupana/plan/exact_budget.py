@@ -55,6 +55,7 @@ def scale_to(
     """Find the largest factor of all budgets by which a plan keeps an epsilon at a delta, under its own neighbours.
 
     The epsilon of the answer is proven; it is below the one asked for by a part of 1e-6 at most where it is exact.
+    "Largest" is where the law passes epsilon: docs/exact-accounting.md, section 5, says what that leaves out.
 
     Parameters
     ----------
@@ -80,48 +81,67 @@ def scale_to(
     loss = plan.loss()
     if not plan.is_finite or not isinstance(loss, Fraction):
         raise ConfigError("--epsilon: a budget is infinite; there is nothing to scale")
-    found = _exact(lambda factor: epsilon_exact(times(plan, factor), delta), epsilon, delta)
+    found = largest(lambda factor: epsilon_exact(times(plan, factor), delta), epsilon, delta, 1.0)
     if epsilon_of is not None:
         # That of the plan is quick, and near.
-        found = _exact(epsilon_of, epsilon, delta, 1.0 if found is None else float(found.factor))
+        found = largest(epsilon_of, epsilon, delta, 1.0 if found is None else float(found[0]))
     if found is not None:
-        return found
+        return Scaled(*found, delta, "exact")
     if plan.mechanism is Mechanism.PURE:
         return Scaled(Fraction(epsilon) / loss, epsilon, delta, "conversion")
     return Scaled(_down(rho_for_epsilon(epsilon, delta) / float(loss)), epsilon, delta, "conversion")
 
 
-def _exact(
-    epsilon_of: Callable[[Fraction], float | None], epsilon: float, delta: float, factor: float = 1.0
-) -> Scaled | None:
-    """By the secant of the logarithms, between a factor that keeps epsilon and one that does not."""
-    kept: tuple[float, float] | None = None
-    passed: tuple[float, float] | None = None
+def largest(
+    epsilon_of: Callable[[Fraction], float | None], epsilon: float, delta: float, first: float, least: float = 0.0
+) -> tuple[Fraction, float] | None:
+    """Find about the largest number that keeps an epsilon at a delta, and the epsilon that it keeps.
+
+    By the secant of rho, which is nearly linear in budgets, between a number that keeps epsilon and one that does not.
+    What is returned has been asked of ``epsilon_of``, so it keeps epsilon even where more noise is told better.
+
+    Parameters
+    ----------
+    epsilon_of : callable
+        The proven epsilon by the number, which is positive.
+    epsilon, delta : float
+    first : float
+        Where the search begins.
+    least : float
+        The epsilon of the number 0, below ``epsilon``.
+
+    Returns
+    -------
+    (Fraction, float) or None
+        None where ``epsilon_of`` has no answer, or nothing that keeps epsilon is found.
+    """
+
+    def rho(found: float) -> float:
+        return rho_for_epsilon(found, delta) if found > 0 else 0.0
+
+    goal, at_none = rho(epsilon * (1 - _NEAR / 2)), rho(least)
+    low, at_low, high, at_high = 0.0, at_none, math.inf, math.inf
+    kept: tuple[Fraction, float] | None = None
+    number = first
     for _ in range(_MOST_STEPS):
-        exact = _down(factor)
+        exact = _down(number)
         found = epsilon_of(exact)
         if found is None:
             return None
         if found <= epsilon:
+            kept = exact, found
             if found >= epsilon * (1 - _NEAR):
-                return Scaled(exact, found, delta, "exact")
-            kept = (float(exact), found)
+                return kept
+            low, at_low = float(exact), rho(found)
+            slope = low / (at_low - at_none) if at_low > at_none else math.inf
         else:
-            passed = (float(exact), found)
-        factor = _next(kept, passed, epsilon * (1 - _NEAR / 2))
-    return None if kept is None else Scaled(_down(kept[0]), kept[1], delta, "exact")
-
-
-def _next(kept: tuple[float, float] | None, passed: tuple[float, float] | None, epsilon: float) -> float:
-    if kept is None or passed is None:
-        # Epsilon grows about as a power of the factor between a half and one, so this goes a little too far.
-        factor, found = kept or passed or (1.0, epsilon)
-        grown = math.exp(2 * math.log(epsilon / max(found, 1e-300)))
-        return factor * min(1e6, max(1e-6, grown)) * (1.00001 if kept else 0.99999)
-    low, high = (math.log(max(value, 1e-300)) for _, value in (kept, passed))
-    part = (math.log(epsilon) - low) / (high - low) if high > low else 0.5
-    least, most = math.log(kept[0]), math.log(passed[0])
-    return math.exp(least + min(0.98, max(0.02, part)) * (most - least))
+            high, at_high = float(exact), rho(found)
+        if math.isinf(high):
+            number = min(1e6 * low, (low + (goal - at_low) * slope) * 1.00001)
+        else:
+            part = (goal - at_low) / (at_high - at_low) if at_high > at_low else 0.5
+            number = low + min(0.98, max(0.02, part)) * (high - low)
+    return kept
 
 
 def _down(factor: float) -> Fraction:

@@ -13,12 +13,13 @@ The result is an upper bound. docs/exact-accounting.md proves it.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 from typing import Final
 
 import numpy as np
 
+from yupana.arrays import Ints
 from yupana.privacy.difference import Difference
 from yupana.privacy.loss_moments import NEGLIGIBLE, ULP, Floats, Loss, losses, reduced
 
@@ -87,9 +88,8 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Lo
     found = _Sum.for_delta(_LossFamily.of(difference), aim, width) if aim > 0 else None
     if found is None:
         return None
-    inner = found.epsilon(aim)
+    lower, inner = found.bounds(aim)
     upper = min(difference.most, inner + 2 * difference.slack)
-    lower = found.least_epsilon(aim, inner)
     return None if upper - lower > 2 * found.reach + 2 * difference.slack else LossBounds(min(lower, upper), upper)
 
 
@@ -178,7 +178,11 @@ class _LossFamily:
         return ULP * rest + self._most(lambda loss: loss.rounding(c))
 
     def _most(self, of: Callable[[Loss], float]) -> float:
-        chosen = (times * max(math.fsum(map(of, option)) for option in options) for times, options in self.choices)
+        known = {loss: of(loss) for _, options in self.choices for option in options for loss in option}
+        chosen = (
+            times * max(math.fsum(known[loss] for loss in option) for option in options)
+            for times, options in self.choices
+        )
         return math.fsum(map(of, self.fixed)) + math.fsum(chosen)
 
     def counts(self) -> Floats:
@@ -419,10 +423,19 @@ class _Sum:
         error = self.rounding + 8 * ULP * (1 + np.abs(self.log_moments) + self.c * x)
         return np.asarray(np.exp(np.minimum(700.0, self.log_moments - self.c * x + sign * error)))
 
+    def deltas(self, x: float) -> Floats:
+        """A bound on delta at x from above, of each mixture."""
+        found = self._scale(x, 1) * np.maximum(0.0, self._summed(x) + self.error + self.error_by_x * x)
+        return np.asarray(np.minimum(1.0, found * (1 + 16 * ULP)))
+
     def delta(self, x: float) -> float:
         """A bound on delta at x from above."""
-        found = self._scale(x, 1) * np.maximum(0.0, self._summed(x) + self.error + self.error_by_x * x)
-        return min(1.0, float(found.max()) * (1 + 16 * ULP))
+        return float(self.deltas(x).max())
+
+    def only(self, mixtures: Ints) -> "_Sum":
+        """That of some mixtures alone."""
+        weight, phase = self.weight[mixtures], self.phase[mixtures]
+        return replace(self, log_moments=self.log_moments[mixtures], weight=weight, phase=phase)
 
     def least_delta(self, x: float) -> float:
         """A bound from below on delta at x, of the plan without the tiny mechanism."""
@@ -430,6 +443,22 @@ class _Sum:
         found = self._scale(at, -1) * np.maximum(0.0, self._summed(at) - self.error - self.error_by_x * at)
         added = _beyond(self.family, self.c, at, 2 * math.pi / self.step) + _tiny(self.reach, self.tau)
         return max(0.0, float(found.max()) * (1 - 16 * ULP) - 1.01 * added)
+
+    def bounds(self, delta: float) -> tuple[float, float]:
+        """Bounds on epsilon at ``delta`` from below and from above.
+
+        They are found of the mixtures that are worst. That from above is then asked of all, and the worst that passes
+        ``delta`` there joins them; that from below may be of any.
+        """
+        worst = np.array([int(np.argmax(self.log_moments))])
+        while True:
+            few = self.only(worst)
+            upper = few.epsilon(delta)
+            here = self.deltas(upper)
+            here[worst] = 0.0
+            if here.max() <= delta:
+                return few.least_epsilon(delta, upper), upper
+            worst = np.append(worst, np.argmax(here))
 
     def epsilon(self, delta: float) -> float:
         """The least x at which `delta` is not passed, to a relative 1e-10 or a thousandth of the width."""

@@ -1,7 +1,7 @@
 """A product: its configuration, plan, budgets, checks and words, whichever it is; nothing here sees a record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -214,6 +214,12 @@ class Product(Protocol[C]):
         """The exact epsilon of any run of a configuration, all budgets times a factor (docs/exact-accounting.md)."""
         del config
         return epsilon_exact(times(plan, factor), delta)
+
+    def epsilon_of_pass(self, config: C, plan: Plan, delta: float, population: str) -> float | None:
+        """The exact epsilon for the records of one pass, as `Entry.population` names it; of all where that is ""."""
+        if not population:
+            return self.epsilon_exact(config, plan, delta)
+        return epsilon_exact(replace(plan, measurements=plan.passes[population]), delta)
 
     def promises(self, config: C, plan: Plan, delta: float) -> dict[str, Any]:
         """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""
