@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan
     from yupana.plan.unit import UnitName
-    from yupana.privacy.exact import Budget
     from yupana.products.described.count import Codes, CountPlan
     from yupana.products.disclosure_control.found import SideBySide
     from yupana.products.product import Checked, Product
@@ -281,22 +280,14 @@ def solved(asked: Case, question: "Question") -> "tuple[Any, SpentEpsilon | None
     """The configuration with the budgets that a question asks for, and what an epsilon that is spent keeps."""
     from yupana.plan.budgets import EpsilonTotal
     from yupana.plan.budgets import solve as solve_budgets
-    from yupana.plan.exact_total import spend_epsilon
 
-    entries, product = asked.product.entries(asked.config, asked.accounting), asked.product
-    plan, total = asked.plan(), question.total
-    if not isinstance(total, EpsilonTotal):
-        level = asked.confidence or product.confidence
-        found = solve_budgets(question, entries, level, plan.mechanism, asked.margins)
-        return product.with_budgets(asked.config, found), None
-
-    def epsilon_of(budgets: "Mapping[str, Budget]", population: str) -> float | None:
-        config = product.with_budgets(asked.config, {**kept, **budgets})
-        return product.epsilon_of_pass(config, replace(asked, config=config).plan(), float(total.delta), population)
-
-    kept = {name: entry.budget for name, entry in entries.items()}
-    found, spent = spend_epsilon(question, entries, plan.mechanism, epsilon_of)
-    return product.with_budgets(asked.config, found), spent
+    product = asked.product
+    if isinstance(question.total, EpsilonTotal):
+        found, spent = product.spend_epsilon(asked.config, question, asked.accounting)
+        return product.with_budgets(asked.config, found), spent
+    entries, level = product.entries(asked.config, asked.accounting), asked.confidence or product.confidence
+    found = solve_budgets(question, entries, level, asked.plan().mechanism, asked.margins)
+    return product.with_budgets(asked.config, found), None
 
 
 def scaled(asked: Case, epsilon: Exact, delta: Exact | None) -> "tuple[Any, Scaled]":

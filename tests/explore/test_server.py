@@ -20,6 +20,7 @@ from yupana.geography.distance import distances
 from yupana.geography.entities import published
 from yupana.geography.tree import partition
 from yupana.plan.budgets import budget_for_margin
+from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.margin import Margins, z_value
 from yupana.plan.measurement import Accounting, Mechanism
 from yupana.plan.plan import Plan
@@ -46,6 +47,7 @@ import httpx
 
 from yupana.explore.products import Pages
 from yupana.explore.reference_topdown import blocks
+from yupana.explore.scenario import read_settings
 from yupana.explore.server import make_app
 
 PORT = 8080
@@ -318,6 +320,54 @@ def test_a_total_is_spent_on_equal_relative_errors() -> None:
         for n, e in view["entries"].items()
     }
     assert max(errors.values()) == pytest.approx(min(errors.values()), rel=1e-9)
+
+
+@pytest.mark.parametrize("product", ["phsafe", "safetab-p", "safetab-h", "topdown", "topdown-h1"])
+def test_the_exact_epsilon_is_that_of_any_run_and_comes_after_the_rest(product: str) -> None:
+    chosen = started(product)
+    chosen["fields"]["delta"] = "1e-9"
+    label = "ε at δ = 1e-09, exact"
+    first = viewed(product, chosen)
+    assert next(n for n in first["numbers"] if n["label"] == label)["shown"] == "…"
+    found = CLIENT.post("/api/exact", json={"product": product, "settings": chosen}).json()
+    page = SHELF[product]
+    config = page.choose(read_settings(chosen, page.start())).config
+    exact = page.product.epsilon_exact(config, page.product.plan(config), 1e-9)
+    assert total(found, label) == repr(exact)
+    assert float(total(found, label)) < float(total(found, "ε at δ = 1e-09"))
+    assert [n for n in found["numbers"] if n["label"] != label] == [n for n in first["numbers"] if n["label"] != label]
+    assert [section["anchor"] for section in found["sections"]] == ["against"]
+    assert label in found["sections"][0]["content"][0]["html"]
+    if product.startswith("topdown"):
+        at_most = epsilon_exact(page.product.plan(config), 1e-9)
+        assert at_most is not None
+        assert exact > at_most
+
+
+def test_where_the_law_gives_no_bound_the_page_says_so() -> None:
+    chosen = started("phsafe")
+    for name in chosen["entries"]:
+        chosen["entries"][name] |= {"on": name == "PH1_num/usa_*", "value": "500"}
+    found = CLIENT.post("/api/exact", json={"product": "phsafe", "settings": chosen}).json()
+    (number,) = (n for n in found["numbers"] if n["label"].endswith("exact"))
+    assert (number["shown"], number["exact"]) == ("none", "")
+
+
+@pytest.mark.parametrize("product", ["phsafe", "safetab-h", "topdown-h1"])
+@pytest.mark.parametrize("question", ["equal", "scale"])
+def test_a_total_may_be_an_epsilon(product: str, question: str) -> None:
+    asked = {"product": product, "settings": started(product), "question": question, "total_epsilon": "7"}
+    found = CLIENT.post("/api/solve", json=asked).json()
+    exact = CLIENT.post("/api/exact", json={"product": product, "settings": found["settings"]}).json()
+    assert 7 * (1 - 1e-5) < float(total(exact, "ε at δ = 1e-10, exact")) <= 7
+
+
+def test_an_epsilon_that_is_none_is_refused_by_its_field() -> None:
+    asked = {"product": "phsafe", "settings": started("phsafe"), "question": "equal"}
+    for epsilon, told in (("-1", "above 0"), ("x", "must be a number"), ("1e-9", "between"), ("0", "above 0")):
+        assert told in faults("/api/solve", **asked, total_epsilon=epsilon)["total_epsilon"]
+    assert "not both" in faults("/api/solve", **asked, total_epsilon="4", total="1")["total_epsilon"]
+    assert "must be a number" in faults("/api/solve", **asked)["total"]
 
 
 def test_shares_and_totals_of_a_strategy_can_be_given() -> None:

@@ -124,6 +124,8 @@ class Chosen:
     sigmas : mapping of name to float
         Its standard deviation.
     delta : Fraction
+    accounting : "published" or "tight"
+        Which sensitivities the noise is scaled to.
     """
 
     plan: Plan
@@ -132,6 +134,7 @@ class Chosen:
     margins: Mapping[str, float]
     sigmas: Mapping[str, float]
     delta: Fraction
+    accounting: Accounting = "published"
 
     @property
     def budgets(self) -> dict[str, Fraction]:
@@ -337,6 +340,7 @@ class PlanTerms:
             {name: margin_of(law, 1, plan.confidence, plan.margins) for name, law in laws.items()},
             {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
             self.delta,
+            self.accounting,
         )
 
 

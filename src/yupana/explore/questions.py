@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 from yupana.errors import ConfigError
 from yupana.explore.form import Chosen, ProductPage, positive
 from yupana.explore.scenario import Fault, Filled, RefusedError
 from yupana.explore.view import solved
-from yupana.plan.budgets import Question, solve
+from yupana.plan.budgets import EpsilonTotal, Question, solve
+from yupana.plan.exact_budget import scale_to
 
 
 def least(page: ProductPage, settings: Filled, chosen: Chosen, targets: Mapping[str, str]) -> Filled:
@@ -32,13 +34,30 @@ def least(page: ProductPage, settings: Filled, chosen: Chosen, targets: Mapping[
     return _answered(settings, chosen, Question(margins=wanted))
 
 
-def equal(page: ProductPage, settings: Filled, chosen: Chosen, total: str, weights: Mapping[str, str]) -> Filled:
+@dataclass(frozen=True, slots=True)
+class AskedTotal:
+    """A total as it was typed: a loss, or an epsilon at the delta of the page by the exact law; one of them is ""."""
+
+    loss: str
+    epsilon: str = ""
+
+    def read(self, delta: Fraction, faults: list[Fault]) -> Fraction | EpsilonTotal | None:
+        """Understand it; None where there is a fault."""
+        if self.loss and self.epsilon:
+            faults.append(Fault("total_epsilon", "give a total or an epsilon, not both"))
+            return None
+        field, what = ("total_epsilon", "ε") if self.epsilon else ("total", "the total")
+        spend = positive(field, self.epsilon or self.loss, what, faults)
+        if spend is not None and not Fraction(1, 10**6) <= spend <= 10**9:
+            faults.append(Fault(field, f"{what} must be between 1e-6 and 1e9"))
+        return EpsilonTotal(spend, delta) if self.epsilon and spend is not None else spend
+
+
+def equal(page: ProductPage, settings: Filled, chosen: Chosen, total: AskedTotal, weights: Mapping[str, str]) -> Filled:
     """The budgets of a total whose relative errors are equal, or in the proportion of weights by column."""
     faults: list[Fault] = []
-    spend = positive("total", total, "the total", faults)
+    spend = total.read(chosen.delta, faults)
     read = {c: positive(f"weight.{c}", text, "a weight", faults) for c, text in weights.items() if text}
-    if spend is not None and not Fraction(1, 10**6) <= spend <= 10**9:
-        faults.append(Fault("total", "the total must be between 1e-6 and 1e9"))
     faults += [
         Fault(f"weight.{column}", "a weight must be between 0.0001 and 10000")
         for column, weight in read.items()
@@ -52,19 +71,31 @@ def equal(page: ProductPage, settings: Filled, chosen: Chosen, total: str, weigh
         raise RefusedError(faults)
     column_of = {entry: column for (_, column), entry in page.form.cells.items()}
     weighted = {entry: sizes[entry] / (read.get(column_of[entry]) or 1) for entry in chosen.budgets}
-    return _answered(settings, chosen, Question(total=spend, sizes=weighted))
+    question = Question(total=spend, sizes=weighted)
+    if not isinstance(spend, EpsilonTotal):
+        return _answered(settings, chosen, question)
+    try:
+        budgets, _ = page.product.spend_epsilon(chosen.config, question, chosen.accounting)
+    except ConfigError as error:
+        raise RefusedError([Fault("total_epsilon", str(error))]) from None
+    return solved(settings, {name: Fraction(budgets[name]) for name in weighted})
 
 
-def scaled(page: ProductPage, settings: Filled, chosen: Chosen, total: str) -> Filled:
+def scaled(page: ProductPage, settings: Filled, chosen: Chosen, total: AskedTotal) -> Filled:
     """Every budget times the same, so that each pass costs at most the total, and the dearest exactly that."""
-    del page
     faults: list[Fault] = []
-    spend = positive("total", total, "the total", faults)
-    if spend is not None and not Fraction(1, 10**6) <= spend <= 10**9:
-        faults.append(Fault("total", "the total must be between 1e-6 and 1e9"))
+    spend = total.read(chosen.delta, faults)
     if faults or spend is None:
         raise RefusedError(faults)
-    factor = spend / Fraction(chosen.plan.loss())
+    if isinstance(spend, EpsilonTotal):
+        delta = float(spend.delta)
+
+        def epsilon_of(factor: Fraction) -> float | None:
+            return page.product.epsilon_exact(chosen.config, chosen.plan, delta, factor)
+
+        factor = scale_to(chosen.plan, float(spend.epsilon), delta, epsilon_of).factor
+    else:
+        factor = spend / Fraction(chosen.plan.loss())
     return solved(settings, {name: budget * factor for name, budget in chosen.budgets.items()})
 
 

@@ -19,9 +19,9 @@ from yupana.errors import ConfigError
 from yupana.explore.bundle import make_bundle
 from yupana.explore.form import Chosen, ProductPage
 from yupana.explore.products import Pages
-from yupana.explore.questions import equal, least, scaled, shared
+from yupana.explore.questions import AskedTotal, equal, least, scaled, shared
 from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
-from yupana.explore.view import as_csv, to_six_decimals, view
+from yupana.explore.view import as_csv, exact_view, to_six_decimals, view
 from yupana.privacy.exact import show_exact
 from yupana.report.numbers import percent
 from yupana.report.page import STYLE
@@ -94,6 +94,7 @@ def make_app(products: Pages, port: int) -> FastAPI:
         return JSONResponse({"form": product.form.as_json(), "settings": product.start().as_json()})
 
     _add(app, "/api/view", lambda body: _view(products, body))
+    _add(app, "/api/exact", lambda body: _exact(products, body))
     _add(app, "/api/solve", lambda body: _solve(products, body))
     _add(app, "/api/save", lambda body: _save(products, body))
     _add(app, "/api/load", lambda body: _load(products, body))
@@ -180,6 +181,20 @@ def _chosen(product: ProductPage, body: dict[str, Any]) -> tuple[Filled, Chosen]
 def _view(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
     product = _product(products, body)
     settings, chosen = _chosen(product, body)
+    against = _against(product, body, settings, chosen)
+    return view(product, settings, chosen, against, narrow=body.get("narrow") is True)
+
+
+def _exact(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
+    product = _product(products, body)
+    settings, chosen = _chosen(product, body)
+    return exact_view(product, chosen, _against(product, body, settings, chosen))
+
+
+def _against(
+    product: ProductPage, body: dict[str, Any], settings: Filled, chosen: Chosen
+) -> tuple[str, Filled, Chosen]:
+    """The scenario beside the one on the page."""
     given = body.get("against")
     if given is None:
         was_used = product.product.production(chosen.config) is not None
@@ -189,11 +204,10 @@ def _view(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str
     else:
         raise RefusedError([Fault("against", "must be a scenario")])
     try:
-        against = (name, other, product.choose(other))
+        return name, other, product.choose(other)
     except RefusedError as refused:
         message = f"the scenario beside this one, {name}, cannot be used: {refused}"
         raise RefusedError([Fault("against", message)]) from None
-    return view(product, settings, chosen, against, narrow=body.get("narrow") is True)
 
 
 def _texts(body: dict[str, Any], key: str) -> dict[str, str]:
@@ -201,6 +215,11 @@ def _texts(body: dict[str, Any], key: str) -> dict[str, str]:
     if not isinstance(found, dict) or not all(isinstance(v, str) and len(v) < 100 for v in found.values()):
         raise RefusedError([Fault(key, "must be an object of texts")])
     return {str(name): text.strip() for name, text in found.items()}
+
+
+def _total(body: dict[str, Any]) -> AskedTotal:
+    found = _texts({"total": {"loss": body.get("total", ""), "epsilon": body.get("total_epsilon", "")}}, "total")
+    return AskedTotal(found["loss"], found["epsilon"])
 
 
 def _solve(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
@@ -212,8 +231,7 @@ def _solve(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[st
         after = product.choose(found)
         said = f"The smallest total that meets these margins: {show(after)}."
     elif question == "equal":
-        total = _texts({"total": {"total": body.get("total", "")}}, "total")["total"]
-        found = equal(product, settings, chosen, total, _texts(body, "weights"))
+        found = equal(product, settings, chosen, _total(body), _texts(body, "weights"))
         after = product.choose(found)
         sizes = product.sizes(after)
         errors = [after.sigmas[name] / float(sizes[name]) for name in after.sigmas]
@@ -223,7 +241,7 @@ def _solve(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[st
         )
         said += "no other budgets of this total have a smaller largest one, by their weights."
     elif question == "scale":
-        found = scaled(product, settings, chosen, _texts({"total": {"total": body.get("total", "")}}, "total")["total"])
+        found = scaled(product, settings, chosen, _total(body))
         said = f"Every budget was scaled alike: {show(product.choose(found))}."
     elif question == "shares":
         found = shared(product, settings, chosen, _texts(body, "shares"))

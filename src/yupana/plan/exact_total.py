@@ -17,8 +17,8 @@ _BACK: Final = Fraction(1, 10**4)
 
 _MOST_STEPS: Final = 20
 
-EpsilonOf = Callable[[Mapping[str, Budget], str], float | None]
-"""The exact epsilon of all budgets of a configuration for the records of one population; None where there is none."""
+EpsilonOf = Callable[[Mapping[str, Budget], str, float], float | None]
+"""The exact epsilon, by all budgets of a population, its name and delta; None where the law gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,6 @@ def spend_epsilon(
     entries : mapping of name to Entry
     mechanism : Mechanism
     epsilon_of : EpsilonOf
-        By the law, at the delta of the total.
 
     Raises
     ------
@@ -93,7 +92,7 @@ def _spend(
     if not isinstance(kept, Fraction):
         raise ConfigError("total: entries without a size keep an infinite budget, which leaves nothing")
     unspent: dict[str, Budget] = {name: Fraction(0) if name in sizes else e.budget for name, e in here.items()}
-    floor = epsilon_of(unspent, population) if kept else 0.0
+    floor = epsilon_of(unspent, population, delta) if kept else 0.0
     if floor is not None and floor >= epsilon:
         raise ConfigError(
             f"total: entries without a size keep epsilon {floor:g} at this delta, which leaves nothing; give them "
@@ -109,7 +108,9 @@ def _spend(
     found = (
         None
         if floor is None
-        else largest(lambda shared: epsilon_of(budgets(shared, None), population), epsilon, delta, float(first), floor)
+        else largest(
+            lambda shared: epsilon_of(budgets(shared, None), population, delta), epsilon, delta, float(first), floor
+        )
     )
     if found is None:
         if promised <= kept:
@@ -121,7 +122,7 @@ def _spend(
     number = found[0]
     for _ in range(_MOST_STEPS):
         rounded = budgets(number, question.decimals)
-        keeps = epsilon_of(rounded, population)
+        keeps = epsilon_of(rounded, population, delta)
         if keeps is not None and keeps <= epsilon:
             return rounded, SpentEpsilon(keeps, delta, "exact")
         number *= 1 - _BACK

@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypeVar
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.column_map import BUREAU_FILES
 from yupana.files.columns import RecordFile
-from yupana.plan.budgets import Entry
+from yupana.plan.budgets import Entry, Question
 from yupana.plan.exact_budget import times
 from yupana.plan.exact_loss import epsilon_exact
+from yupana.plan.exact_total import SpentEpsilon, spend_epsilon
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
@@ -215,11 +216,25 @@ class Product(Protocol[C]):
         del config
         return epsilon_exact(times(plan, factor), delta)
 
-    def epsilon_of_pass(self, config: C, plan: Plan, delta: float, population: str) -> float | None:
-        """The exact epsilon for the records of one pass, as `Entry.population` names it; of all where that is ""."""
-        if not population:
-            return self.epsilon_exact(config, plan, delta)
-        return epsilon_exact(replace(plan, measurements=plan.passes[population]), delta)
+    def spend_epsilon(
+        self, config: C, question: Question, accounting: Accounting
+    ) -> tuple[dict[str, Budget], SpentEpsilon]:
+        """Every budget of a configuration by name, of a question whose total is an `EpsilonTotal`; see `spend_epsilon`.
+
+        Each pass over people of its own keeps the epsilon by itself.
+        """
+        entries = self.entries(config, accounting)
+        kept = {name: entry.budget for name, entry in entries.items()}
+
+        def epsilon_of(budgets: Mapping[str, Budget], population: str, delta: float) -> float | None:
+            other = self.with_budgets(config, {**kept, **budgets})
+            plan = self.plan(other, accounting=accounting)
+            if not population:
+                return self.epsilon_exact(other, plan, delta)
+            return epsilon_exact(replace(plan, measurements=plan.passes[population]), delta)
+
+        mechanism = self.plan(config, accounting=accounting).mechanism
+        return spend_epsilon(question, entries, mechanism, epsilon_of)
 
     def promises(self, config: C, plan: Plan, delta: float) -> dict[str, Any]:
         """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""

@@ -162,14 +162,21 @@ async function answered() {
   asked += 1;
   const mine = asked;
   const { settings, against } = now();
+  const body = { product, settings, against, narrow: NARROW.matches };
   try {
-    const view = await ask("/api/view", { product, settings, against, narrow: NARROW.matches });
+    const view = await ask("/api/view", body);
     if (mine !== asked) return; // a later question is under way
     tell([]);
     showEntries(view.entries);
     showTotals(view.numbers);
     at("against").textContent = against?.name ?? products[product].form.compared;
     showSections(at("results"), view.sections);
+    // What takes longer is filled in after the rest.
+    const exact = await ask("/api/exact", body);
+    if (mine !== asked) return;
+    showTotals(exact.numbers);
+    const later = Object.fromEntries(exact.sections.map((s) => [s.anchor, s]));
+    showSections(at("results"), view.sections.map((s) => later[s.anchor] ?? s));
   } catch (error) {
     if (!(error instanceof Faults)) throw error;
     if (mine === asked) tell(error.faults);
@@ -192,7 +199,7 @@ async function solved(question) {
     (input) => [input.dataset.column, input.value]));
   try {
     const answer = await ask("/api/solve", {
-      product, settings: now().settings, question, total: at("total").value,
+      product, settings: now().settings, question, total: at("total").value, total_epsilon: at("total-epsilon").value,
       targets: texts("targets"), weights: texts("weights"), shares: texts("shares"),
     });
     document.activeElement?.blur();
