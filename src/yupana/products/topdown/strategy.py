@@ -31,6 +31,10 @@ LEAST: Final = Fraction(1, 50)
 """What each query has of the budget of its geolevel unless asked otherwise. Estimates are made from the root down, and
 children sum to their parents cell by cell: what no query tells of the cells spoils the other answers further down."""
 
+UNTOLD: Final = (
+    "targets: one of them is told by no query of the configuration that keeps or sums whole attributes; "
+    "give its geolevel a query that keeps the attributes of the target, such as detailed"
+)
 _DIGITS: Final = (6, 9, 12)
 
 
@@ -121,12 +125,12 @@ def find_strategy(
         for query, _ in config.queries[level]
         if query.keeps_or_sums
     ]
-    loadings = {name: _loadings(config, basis, name) for name, weight in targets.queries.items() if weight > 0}
+    loadings = {name: loadings_of(config, basis, name) for name, weight in targets.queries.items() if weight > 0}
     parts = LevelParts(
         basis,
         len(levels),
         None if targets.children is None else tuple(float(targets.children[level]) for level in levels[1:]),
-        _exact_totals(config, levels, targets),
+        exact_totals(config, levels, targets),
     )
     weights = {
         level: Fraction(1) if targets.levels is None else targets.levels.get(level, Fraction(0)) for level in levels
@@ -151,7 +155,7 @@ def find_strategy(
     solved, bound = _solve(config, levels, parts, measured, goal, targets, loss, least)
     for digits in _DIGITS:
         budgets = _rounded(config, levels, measured, solved, 10**digits, free=targets.levels is not None)
-        found = _in_one_pass(with_budgets(config, budgets))
+        found = in_one_pass(with_budgets(config, budgets))
         found_loss = float(goal_values(goal, _precision(found, levels, parts)).max())
         if found_loss <= bound * (1 + 1e-6):
             break
@@ -165,7 +169,12 @@ def find_strategy(
     return Strategy(config, found, told, float(goal_values(goal, precision[0]).max()), found_loss, bound)
 
 
-def _in_one_pass(config: Configuration) -> Configuration:
+def usual_least(config: Configuration, targets: StrategyTargets) -> Fraction:
+    """What each query has at least if nobody says: of its geolevel, or of the whole if shares of these are found."""
+    return LEAST if targets.levels is None else LEAST / len(config.levels)
+
+
+def in_one_pass(config: Configuration) -> Configuration:
     """The same with all queries of a geolevel estimated together, as its variances are predicted.
 
     A pass of the total alone reads no other query, and the total may have little of its own now.
@@ -178,7 +187,7 @@ def _in_one_pass(config: Configuration) -> Configuration:
     return replace(config, passes=passes)
 
 
-def _exact_totals(config: Configuration, levels: Sequence[str], targets: StrategyTargets) -> tuple[bool, ...]:
+def exact_totals(config: Configuration, levels: Sequence[str], targets: StrategyTargets) -> tuple[bool, ...]:
     """Of which geolevels the total of every unit is known: units that a spine has cut have none that is."""
     whole = config.spine_kind in {"conventional", OF_AREAS}
     known = [level in config.invariants and (whole or number == 0) for number, level in enumerate(levels)]
@@ -232,10 +241,7 @@ def _least(program: VarianceProgram) -> LeastVariance:
     try:
         return least_variance(program)
     except UndeterminedPartsError:
-        raise ConfigError(
-            "targets: one of them is told by no query of the configuration that keeps or sums whole attributes; "
-            "give its geolevel a query that keeps the attributes of the target, such as detailed"
-        ) from None
+        raise ConfigError(UNTOLD) from None
 
 
 def _precision(config: Configuration, levels: Sequence[str], parts: LevelParts) -> Floats:
@@ -249,7 +255,7 @@ def _precision(config: Configuration, levels: Sequence[str], parts: LevelParts) 
     return precision
 
 
-def _loadings(config: Configuration, basis: Basis, name: str) -> Floats:
+def loadings_of(config: Configuration, basis: Basis, name: str) -> Floats:
     """Of the answers of a query, or of the variables of a published table, of shape (answers, 2^attributes)."""
     tables = {table.name: table for table in tables_of(config.schema)}
     if name not in tables:
