@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import yupana
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.zcdp import epsilon_tight
@@ -351,7 +352,7 @@ def test_every_product_opens_and_fits_every_width(watched: Watched, address: str
     # The invariants of TopDown leave no unbounded neighbours.
     assert watched.total("ρ, bounded" if product.startswith("topdown") else "ρ, unbounded") == PRODUCTS[product]
     keep = Path(os.environ.get("YUPANA_SCREENSHOTS", tmp_path))
-    for width in (400, 1280, 1920):
+    for width in (390, 1280, 1920):
         page.set_viewport_size({"width": width, "height": 1000})
         watched.settled()
         page.wait_for_selector("#results svg")
@@ -364,6 +365,101 @@ def test_every_product_opens_and_fits_every_width(watched: Watched, address: str
         "!e.labels?.length && !e.getAttribute('aria-label') && !e.textContent.trim()).length"
     )
     assert unnamed == 0
+
+
+PICTURE = "#strategy-trade-off svg.marks"
+
+
+def of_total(watched: Watched) -> str | None:
+    """The budget of the total of blocks."""
+    return watched.field("Block total", "budget").get_attribute("data-exact")
+
+
+@pytest.fixture
+def weighing(watched: Watched, address: str) -> Watched:
+    """The panel of strategies."""
+    assert watched.page.locator("#strategy").is_hidden()  # PHSafe has none
+    watched.page.goto(f"{address}#topdown")
+    watched.page.wait_for_selector(f"{PICTURE}[role=img][aria-label]")
+    watched.settled()
+    return watched
+
+
+def test_a_weight_moves_what_is_found(weighing: Watched) -> None:
+    page = weighing.page
+    before, said = (weighing.total("ρ, bounded"), of_total(weighing)), page.locator("#strategy-said").inner_text()
+    assert "14.22%" in said
+    shares = page.locator("#at-strategy-shares").inner_text()
+    picture = page.locator(PICTURE).inner_html()
+    # With the keys alone.
+    slider = page.get_by_role("slider", name="Weight of total", exact=True)
+    slider.focus()
+    for _ in range(9):
+        page.keyboard.press("ArrowRight")
+    weighing.settled()
+    assert page.get_by_role("textbox", name="total", exact=True).input_value() == "10"
+    assert slider.get_attribute("aria-valuetext") == "10"
+    assert page.locator("#at-strategy-shares").inner_text() != shares
+    assert page.locator("#strategy-said").inner_text() != said
+    page.wait_for_function(f"old => document.querySelector('{PICTURE}').innerHTML !== old", arg=picture)
+    # Nothing else has changed.
+    assert (weighing.total("ρ, bounded"), of_total(weighing)) == before
+    page.reload()
+    page.wait_for_selector(PICTURE)
+    weighing.settled()
+    assert page.get_by_role("textbox", name="total", exact=True).input_value() == "10"  # a reload loses nothing
+
+
+def test_shares_that_are_found_are_taken_and_given_back(weighing: Watched, tmp_path: Path) -> None:
+    page = weighing.page
+    before, production = weighing.total("ρ, bounded"), of_total(weighing)
+    page.get_by_role("textbox", name="total", exact=True).fill("2.5")
+    weighing.settled()
+    page.get_by_role("button", name="Take these shares").click()
+    weighing.settled()
+    assert "total is as it was" in page.locator("#said").inner_text()
+    assert weighing.total("ρ, bounded") == before
+    assert of_total(weighing) != production
+    with page.expect_download() as exported:
+        page.get_by_role("button", name="Export configuration").click()
+    exported.value.save_as(tmp_path / "taken.json")
+    targets = {"queries": {**dict.fromkeys(["P1", "P2", "P3", "P4", "P5"], 1), "total": "2.5"}}
+    document = yupana.PRODUCTS["topdown"].document(yupana.strategy("pl94-2020-us", targets=targets).found)
+    assert json.loads((tmp_path / "taken.json").read_text()) == document
+    page.get_by_role("button", name="Undo").click()
+    weighing.settled()
+    assert of_total(weighing) == production
+
+
+def test_a_weight_that_is_none_is_marked_and_nothing_can_be_taken(weighing: Watched) -> None:
+    page = weighing.page
+    weight = page.get_by_role("textbox", name="P2", exact=True)
+    weight.fill("a lot")
+    weighing.settled()
+    assert "must be a number" in page.locator('[data-fault="strategy.query.P2"]').inner_text()
+    assert weight.get_attribute("aria-invalid") == "true"
+    assert page.locator("#at-strategy-shares").is_hidden()
+    assert page.locator("#take").is_disabled()
+    assert page.locator("#totals dd").first.is_visible()
+    weight.fill("1")
+    weighing.settled()
+    assert page.locator("#strategy .fault:visible").count() == 0
+    assert page.locator("#at-strategy-shares").is_visible()
+    page.get_by_label("The other answer").select_option("total")
+    weighing.settled()
+    assert "two different answers" in page.locator('[data-fault="strategy.pair"]').inner_text()
+    assert page.locator("#at-strategy-shares").is_visible()
+
+
+def test_geolevels_have_weights_where_their_shares_are_found(weighing: Watched) -> None:
+    page = weighing.page
+    assert page.locator("#strategy-by-level").is_hidden()
+    assert page.get_by_label("Geolevel of the other").is_hidden()
+    page.get_by_role("combobox", name="Shares of geolevels").select_option("found")
+    page.get_by_label("Geolevel of the one").select_option("Tract")
+    weighing.settled()
+    assert page.get_by_role("slider", name="Weight of Block Group", exact=True).is_visible()
+    assert "Tract total against Block detailed" in page.locator("#strategy-trade-off h3").first.inner_text()
 
 
 def test_keys_alone_are_enough(watched: Watched) -> None:

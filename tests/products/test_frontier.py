@@ -115,6 +115,7 @@ def coarse() -> Configuration:
         (("Tract", "total"), ("Block", "total"), False, "Tract has no share"),
         (("Block", "income"), ("Block", "total"), True, "'income' is unknown"),
         (("Block", "age"), ("Block", "total"), True, "told by no query"),
+        (("Block", "total"), ("Block", "total"), True, "two different answers"),
     ],
 )
 def test_pairs_without_a_trade_off_are_refused(

@@ -21,7 +21,8 @@ from yupana.explore.form import Chosen, ProductPage
 from yupana.explore.products import Pages
 from yupana.explore.questions import AskedTotal, equal, least, scaled, shared
 from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
-from yupana.explore.view import as_csv, exact_view, to_six_decimals, view
+from yupana.explore.strategy import StrategyForm, Weighed, WeighingPage, places, read_weighed
+from yupana.explore.view import as_csv, exact_view, section_as_json, to_six_decimals, view
 from yupana.privacy.exact import show_exact
 from yupana.report.numbers import percent
 from yupana.report.page import STYLE
@@ -33,6 +34,7 @@ _FILES: Final = {
     "/style.css": ("style.css", "text/css; charset=utf-8"),
     "/explorer.js": ("explorer.js", "text/javascript; charset=utf-8"),
     "/grid.js": ("grid.js", "text/javascript; charset=utf-8"),
+    "/strategy.js": ("strategy.js", "text/javascript; charset=utf-8"),
     "/charts.js": ("charts.js", "text/javascript; charset=utf-8"),
     "/server.js": ("server.js", "text/javascript; charset=utf-8"),
     "/vega.js": ("vega.js", "text/javascript; charset=utf-8"),
@@ -51,6 +53,9 @@ _HEADERS: Final = {
 }
 _LARGEST: Final = 1 << 20
 """Bytes of a request: many times a scenario."""
+
+_HALF: Final = 560
+"""Width in pixels of a chart that has half the page."""
 
 Call = Callable[[Request], Awaitable[Response]]
 
@@ -91,10 +96,18 @@ def make_app(products: Pages, port: int) -> FastAPI:
         if key not in products:
             return _plain(404, "there is no such product")
         product = products[key]
-        return JSONResponse({"form": product.form.as_json(), "settings": product.start().as_json()})
+        weighed = _strategy_form(product)
+        return JSONResponse(
+            {
+                "form": product.form.as_json(),
+                "settings": product.start().as_json(),
+                "strategy": None if weighed is None else weighed.as_json(),
+            }
+        )
 
     _add(app, "/api/view", lambda body: _view(products, body))
     _add(app, "/api/exact", lambda body: _exact(products, body))
+    _add(app, "/api/strategy", lambda body: _strategy(products, body))
     _add(app, "/api/solve", lambda body: _solve(products, body))
     _add(app, "/api/save", lambda body: _save(products, body))
     _add(app, "/api/load", lambda body: _load(products, body))
@@ -210,6 +223,33 @@ def _against(
         raise RefusedError([Fault("against", message)]) from None
 
 
+def _strategy_form(product: ProductPage) -> StrategyForm | None:
+    return product.strategy_form if isinstance(product, WeighingPage) else None
+
+
+def _weighing(product: ProductPage, body: dict[str, Any]) -> tuple[WeighingPage, Weighed]:
+    form = _strategy_form(product)
+    if form is None or not isinstance(product, WeighingPage):
+        raise RefusedError([Fault("product", "no strategy can be found for it")])
+    return product, read_weighed(form, body.get("asked"))
+
+
+def _strategy(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
+    product = _product(products, body)
+    _, chosen = _chosen(product, body)
+    page, weighed = _weighing(product, body)
+    found = page.find(chosen, weighed)
+    narrow = body.get("narrow") is True
+    trade_off = found.trade_off
+    return {
+        "said": found.said,
+        "found": [section_as_json(section, narrow=narrow) for section in found.found],
+        "trade_off": [] if isinstance(trade_off, Fault) else [section_as_json(trade_off, narrow=narrow, wide=_HALF)],
+        "marked": [{"field": f.field, "message": f.message} for f in [trade_off] if isinstance(f, Fault)],
+        "places": places(body["asked"]),
+    }
+
+
 def _texts(body: dict[str, Any], key: str) -> dict[str, str]:
     found = body.get(key, {})
     if not isinstance(found, dict) or not all(isinstance(v, str) and len(v) < 100 for v in found.values()):
@@ -253,8 +293,12 @@ def _solve(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[st
         was_used = product.product.production(chosen.config) is not None
         found = product.production(settings)
         said = f"These are the {'production settings of 2020' if was_used else 'settings that the page began with'}."
+    elif question == "strategy":
+        page, weighed = _weighing(product, body)
+        found = page.take(settings, chosen, weighed)
+        said = f"These are the shares found; the total is as it was, {show(product.choose(found))}."
     else:
-        raise RefusedError([Fault("question", "must be least, equal, scale, shares, round or production")])
+        raise RefusedError([Fault("question", "must be least, equal, scale, shares, round, production or strategy")])
     return {"settings": found.as_json(), "said": said}
 
 

@@ -1,23 +1,32 @@
 """TopDown strategies on the page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Final
 
 from yupana.errors import ConfigError
 from yupana.explore.form import (
     Chosen,
+    Field,
     Form,
     Row,
+    choice,
     read_terms,
     require_some,
     terms_fields,
 )
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
+from yupana.explore.strategy import KEPT, SHARES, FoundStrategy, StrategyForm, Weighed
+from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, show_exact
 from yupana.products.product import Product
+from yupana.products.topdown.frontier import AnswerPair, TradeOff
 from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.strategy import Strategy, find_strategy, in_one_pass, usual_least
+from yupana.products.topdown.strategy_targets import StrategyTargets
+from yupana.products.topdown.tables import tables_of
 from yupana.report.page import Section
 from yupana.report.topdown import (
     SampleBlocks,
@@ -26,8 +35,12 @@ from yupana.report.topdown import (
     shares_section,
     spines_section,
 )
+from yupana.report.topdown_strategy import FOUND, HERE, PRODUCTION, found_sections, frontier_section, loss_in_words
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import SENSITIVITY
+
+_PASSES: Final = {"own": "in the passes of the configuration", "together": "all queries of a geolevel together"}
+_WHOLE: Final = {"kept": "its geolevel", "found": "the whole, where these are found,"}
 
 
 @dataclass(frozen=True)
@@ -64,10 +77,8 @@ class TopdownPage:
             intro="How should the budget be shared out among geolevels and queries? Type the budget of a query, or the "
             "margin of error of its noisy answers; shares follow. Clear a box to leave a query out. You start from "
             f"{self.source}.",
-            fields=terms_fields("90 by default"),
-            rows=tuple(
-                Row(name, name, f"{size:,} answer{'s' * (size > 1)} a geounit") for name, size in queries.items()
-            ),
+            fields=(*terms_fields("90 by default"), *self._fields),
+            rows=tuple(Row(name, name, f"{_answers(size)} a geounit") for name, size in queries.items()),
             columns={level: level.replace("_", " ") for level in levels},
             cells={
                 (q.name, level): f"{level} {q.name}" for level in levels for q, _ in self.configuration.queries[level]
@@ -78,9 +89,103 @@ class TopdownPage:
             shares=True,
         )
 
+    @property
+    def _fields(self) -> tuple[Field, ...]:
+        """How answers are estimated, where the configuration has passes."""
+        if self.configuration.passes == in_one_pass(self.configuration).passes:
+            return ()
+        return (Field("passes", "Estimation", "Strategies are found for all together", choices=_PASSES),)
+
+    @cached_property
+    def strategy_form(self) -> StrategyForm | None:
+        """Published tables and queries, and the geolevels with a share."""
+        config = self.configuration
+        if config.mechanism is not Mechanism.ZCDP:
+            return None
+        levels = [level for level in config.levels if config.shares[level] > 0]
+        tables = {table.name: f"{table.size} variables" for table in tables_of(config.schema)}
+        queries = {query.name: _answers(query.size) for level in levels for query, _ in config.queries[level]}
+        # Where every geolevel has one query, only geolevels can share.
+        sharing = max(sum(query.keeps_or_sums for query, _ in config.queries[level]) for level in levels) > 1
+        shares = {key: words for key, words in SHARES.items() if (sharing if key == KEPT else len(levels) > 1)}
+        if not shares:
+            return None
+        of_last = sorted(config.queries[levels[-1]], key=lambda shared: shared[0].size)
+        first, second = (of_last[0][0].name, of_last[-1][0].name) if sharing else [next(iter(tables))] * 2
+        return StrategyForm(
+            answers=tables | queries,
+            levels={level: level.replace("_", " ") for level in levels},
+            shares=shares,
+            least=" or ".join(
+                f"{least} of {_WHOLE[key]}"
+                for key in shares
+                for least in [usual_least(config, StrategyTargets({}, None if key == KEPT else {}))]
+            )
+            + " if nothing is typed",
+            start={f"query.{name}": "1" if name in tables else "" for name in tables | queries}
+            | {f"level.{level}": "1" for level in levels}
+            | {"loss": "sum", "shares": next(iter(shares)), "least": ""}
+            | {"first": first, "first_level": levels[-1] if sharing else levels[-2]}
+            | {"second": second, "second_level": levels[-1]},
+        )
+
+    def find(self, chosen: Chosen, weighed: Weighed) -> FoundStrategy:
+        """Shares for what counts, and the frontier of two answers with strategies about it."""
+        strategy, least = self._find(chosen, weighed), self._least(chosen, weighed)
+        confidence = chosen.plan.confidence
+        compared = {HERE: chosen.config, FOUND: strategy.found}
+        if (used := self._production).schema == chosen.config.schema:
+            compared = {PRODUCTION: used} | compared
+        trade_off: Section | Fault
+        try:
+            between = TradeOff(chosen.config, AnswerPair(weighed.first, weighed.second, weighed.levels is None))
+            frontier = between.frontier(least, list(compared.values()))
+            trade_off = frontier_section(between, frontier, compared, confidence)
+        except ConfigError as error:
+            trade_off = Fault("strategy.pair", str(error).removeprefix("targets: "))
+        return FoundStrategy(
+            loss_in_words(strategy, weighed.loss),
+            found_sections(strategy, confidence),
+            trade_off,
+        )
+
+    def take(self, filled: Filled, chosen: Chosen, weighed: Weighed) -> Filled:
+        """The shares found, for one estimation pass."""
+        entries = TOPDOWN.entries(self._find(chosen, weighed).found)
+        taken = filled.with_entries(
+            {
+                name: Typed(on=True, by="budget", value=show_exact(entry.budget))
+                if entry.budget
+                else replace(filled.entries[name], on=False)
+                for name, entry in entries.items()
+            }
+        )
+        return replace(taken, fields={**taken.fields, **{field.key: "together" for field in self._fields}})
+
+    def _find(self, chosen: Chosen, weighed: Weighed) -> Strategy:
+        shares = chosen.config.shares
+        if faults := [
+            Fault(f"strategy.level.{level}", "nothing of this geolevel is switched on, so its weight must be 0")
+            for level in weighed.levels or ()
+            if not shares[level]
+        ]:
+            raise RefusedError(faults)
+        try:
+            return find_strategy(chosen.config, _targets(weighed), weighed.loss, self._least(chosen, weighed))
+        except ConfigError as error:
+            field, _, words = str(error).rpartition(": ")
+            raise RefusedError(
+                [Fault("strategy.least", words)] if field == "least" else [Fault("strategy", str(error))]
+            ) from None
+
+    @staticmethod
+    def _least(chosen: Chosen, weighed: Weighed) -> Fraction:
+        return usual_least(chosen.config, _targets(weighed)) if weighed.least is None else weighed.least
+
     def start(self) -> Filled:
         """The configuration as it is."""
-        return _settings(self.configuration)
+        filled = _settings(self.configuration)
+        return replace(filled, fields={**filled.fields, **{field.key: "own" for field in self._fields}})
 
     def production(self, filled: Filled) -> Filled:
         """The run of 2020 with the same unit and root, where it has the same queries; else the start."""
@@ -111,9 +216,11 @@ class TopdownPage:
             for name, entry in filled.entries.items()
         }
         require_some(filled, faults)
+        passes = choice("passes", filled.fields["passes"], _PASSES, faults) if self._fields else "own"
         if faults:
             raise RefusedError(faults)
-        return terms.understood(TOPDOWN, TOPDOWN.with_budgets(self.configuration, budgets))
+        config = TOPDOWN.with_budgets(self.configuration, budgets)
+        return terms.understood(TOPDOWN, in_one_pass(config) if passes == "together" else config)
 
     def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Shares, losses by attribute, least-squares errors on three spines."""
@@ -129,6 +236,14 @@ class TopdownPage:
         """The records of an average geounit."""
         levels = average_geounits(self.configuration, self.blocks)
         return {m.name: levels[m.level] for m in chosen.plan.measurements}
+
+
+def _targets(weighed: Weighed) -> StrategyTargets:
+    return StrategyTargets(weighed.queries, weighed.levels)
+
+
+def _answers(size: int) -> str:
+    return f"{size:,} answer{'s' * (size > 1)}"
 
 
 def finite_configuration(source: str) -> Configuration:

@@ -57,7 +57,7 @@ def view(
             for name, typed in settings.entries.items()
         },
         "sections": [
-            *(_section(section, narrow=narrow) for section in page.sections(settings, chosen)),
+            *(section_as_json(section, narrow=narrow) for section in page.sections(settings, chosen)),
             _comparison(chosen, against, totals(chosen), totals(against[2])),
         ],
     }
@@ -143,19 +143,21 @@ def short(budget: Fraction) -> str:
     return f"{float(budget):.{_DIGITS}f}" if budget >= Fraction(1, 10**5) else f"{float(budget):.{_DIGITS}g}"
 
 
-def _section(section: Section, *, narrow: bool) -> dict[str, Any]:
+def section_as_json(section: Section, *, narrow: bool, wide: int = WIDE) -> dict[str, Any]:
+    """A section as the page reads it; ``wide`` is the width of its charts where there is room."""
     return {
         "anchor": section.anchor,
         "title": section.title,
         "content": [
-            _figure(part, narrow=narrow) if isinstance(part, Figure) else {"html": part} for part in section.content
+            _figure(part, NARROW if narrow else wide) if isinstance(part, Figure) else {"html": part}
+            for part in section.content
         ],
     }
 
 
-def _figure(figure: Figure, *, narrow: bool) -> dict[str, Any]:
+def _figure(figure: Figure, width: int) -> dict[str, Any]:
     """A figure whose charts the page draws itself, of the specifications that the reports draw."""
-    width = NARROW if narrow or len(figure.charts) > 1 else WIDE
+    width = NARROW if len(figure.charts) > 1 else width
 
     def chart(of: Chart) -> dict[str, Any]:
         return {"title": of.title, "label": of.label, "spec": of.spec(width)}

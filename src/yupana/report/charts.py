@@ -429,6 +429,41 @@ def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> S
     )
 
 
+def curve_with_points(curve: Rows, points: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
+    """A curve and single points about it, on logarithmic axes.
+
+    Parameters
+    ----------
+    curve : rows of x, y (both above 0)
+        In order.
+    points : rows of x, y (both above 0), series (the name of a mark)
+    marks : sequence of Mark
+        Of the points, the largest first, so that those in one place are all seen.
+    width : int
+    x, y : str
+        Titles of the axes.
+    """
+    every = [*curve, *points]
+    across, up = (_logarithmic(side, title, [row[side] for row in every]) for side, title in (("x", x), ("y", y)))
+    line = {"type": "line", "color": BLUE, "strokeWidth": 2.5, "order": False}
+    return _layers(
+        [
+            _layer({**line, "interpolate": "monotone"}, curve, x=across, y=up),
+            *(
+                _layer(
+                    _points(size, color=mark.colour, shape=mark.shape),
+                    [row for row in points if row["series"] == mark.name],
+                    x=across,
+                    y=up,
+                )
+                for mark, size in zip(marks, (260, 120, 70), strict=False)
+            ),
+        ],
+        width,
+        _height(width, 0.5, 0.85),
+    )
+
+
 _BESIDE: Final[Spec] = {"type": "text", "align": "left", "dx": 5, "color": _TEXT, "fontSize": 11.5}
 """Text to the right of a bar."""
 

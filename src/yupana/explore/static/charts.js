@@ -81,7 +81,7 @@ function fill(node, content) {
 
 const kind = (content) => (content.html !== undefined ? "html" : "figure");
 
-export function showSections(results, sections) {
+export function showSections(results, sections, heading = "h2") {
   const wanted = new Set(sections.map((s) => `at-${s.anchor}`));
   for (const node of [...results.children]) if (!wanted.has(node.id)) node.remove();
   sections.forEach((section, place) => {
@@ -89,10 +89,10 @@ export function showSections(results, sections) {
     if (!node) {
       node = document.createElement("section");
       node.id = `at-${section.anchor}`;
-      node.append(document.createElement("h2"), document.createElement("div"));
+      node.append(document.createElement(heading), document.createElement("div"));
     }
     if (results.children[place] !== node) results.insertBefore(node, results.children[place] ?? null);
-    node.querySelector("h2").textContent = section.title;
+    node.firstChild.textContent = section.title;
     const body = node.children[1];
     section.content.forEach((content, i) => {
       if (body.children[i]?.dataset.kind !== kind(content)) {

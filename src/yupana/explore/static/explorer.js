@@ -3,6 +3,7 @@
 import { loadVega, showSections } from "/charts.js";
 import { build, element, hideFollowing, showEntries, showFaults, showSettings } from "/grid.js";
 import { Faults, ask, download, get } from "/server.js";
+import { buildStrategy, showStrategy, showUnfound } from "/strategy.js";
 
 const at = (name) => document.getElementById(name);
 const KEY = "yupana-explorer";
@@ -10,10 +11,12 @@ const NARROW = window.matchMedia("(max-width: 44rem)");
 
 let products = {};
 let product = "";
-let scenarios = {}; // by product: name, settings, against (or null)
+let scenarios = {}; // by product: name, settings, against (or null), what counts (or null)
 let earlier = []; // settings of this product, to go back to
 let asked = 0;
 let timer = 0;
+let weighings = 0;
+let weighingTimer = 0;
 
 const now = () => scenarios[product];
 const symbol = () => (now().settings.fields.mechanism === "puredp" ? "ε" : "ρ");
@@ -72,8 +75,13 @@ const changed = {
 };
 
 function rebuild() {
-  const { form } = products[product];
+  const { form, strategy } = products[product];
   build(form, now().settings, symbol(), changed);
+  buildStrategy(strategy, now().counts, (key, text) => {
+    now().counts[key] = text;
+    keep();
+    weighSoon();
+  });
   at("total-label").textContent = `Total ${symbol()}`;
   at("grid-note").textContent =
     `Each field holds a budget ${symbol()} and the margin of error (MOE) it buys, at the confidence above. ` +
@@ -84,10 +92,13 @@ function rebuild() {
 async function fetched(key) {
   if (products[key].form) return;
   Object.assign(products[key], await get(`/api/products/${key}`));
-  const fresh = { name: "My scenario", settings: products[key].settings, against: null };
+  const counts = products[key].strategy?.start ?? null;
+  const fresh = { name: "My scenario", settings: products[key].settings, against: null, counts: counts && { ...counts } };
   const shape = (settings) => JSON.stringify([Object.keys(settings?.fields ?? {}), Object.keys(settings?.entries ?? {})]);
   // What a window kept from an explorer with other configurations does not fit this one.
   if (shape(scenarios[key]?.settings) !== shape(fresh.settings)) scenarios[key] = fresh;
+  const keys = (texts) => JSON.stringify(Object.keys(texts ?? {}));
+  if (keys(scenarios[key].counts) !== keys(counts)) scenarios[key].counts = fresh.counts;
   const { against } = scenarios[key];
   if (against && shape(against.settings) !== shape(fresh.settings)) scenarios[key].against = null;
 }
@@ -131,7 +142,7 @@ async function busily(work) {
     return await work();
   } finally {
     outstanding -= 1;
-    if (!outstanding && !timer) document.body.removeAttribute("aria-busy");
+    if (!outstanding && !timer && !weighingTimer) document.body.removeAttribute("aria-busy");
   }
 }
 
@@ -139,6 +150,36 @@ function refreshSoon() {
   document.body.setAttribute("aria-busy", "true");
   clearTimeout(timer);
   timer = setTimeout(refresh, 120);
+}
+
+function weighSoon() {
+  document.body.setAttribute("aria-busy", "true");
+  clearTimeout(weighingTimer);
+  weighingTimer = setTimeout(weigh, 60);
+}
+
+function weigh() {
+  clearTimeout(weighingTimer);
+  weighingTimer = 0;
+  return busily(weighed);
+}
+
+// Of settings that are not understood nothing can be found; the page says so where they are typed.
+async function weighed() {
+  if (!products[product].strategy || document.body.classList.contains("faulty")) return;
+  weighings += 1;
+  const mine = weighings;
+  try {
+    const found = await ask("/api/strategy", {
+      product, settings: now().settings, asked: now().counts, narrow: NARROW.matches,
+    });
+    if (mine === weighings) showStrategy(found);
+  } catch (error) {
+    if (!(error instanceof Faults)) throw error;
+    if (mine !== weighings) return;
+    const homeless = showUnfound(error.faults);
+    if (homeless.length) at("banner").textContent = homeless.join(" ");
+  }
 }
 
 function tell(faults) {
@@ -171,6 +212,8 @@ async function answered() {
     showTotals(view.numbers);
     at("against").textContent = against?.name ?? products[product].form.compared;
     showSections(at("results"), view.sections);
+    await weigh();
+    if (mine !== asked) return;
     // What takes longer is filled in after the rest.
     const exact = await ask("/api/exact", body);
     if (mine !== asked) return;
@@ -200,7 +243,7 @@ async function solved(question) {
   try {
     const answer = await ask("/api/solve", {
       product, settings: now().settings, question, total: at("total").value, total_epsilon: at("total-epsilon").value,
-      targets: texts("targets"), weights: texts("weights"), shares: texts("shares"),
+      targets: texts("targets"), weights: texts("weights"), shares: texts("shares"), asked: now().counts,
     });
     document.activeElement?.blur();
     change(answer.settings);
@@ -283,6 +326,8 @@ function wire() {
   press("unpin", () => { now().against = null; keep(); refresh(); });
   at("file").addEventListener("change", chosenFile);
   at("name").addEventListener("input", () => { now().name = at("name").value; keep(); });
+  press("take", () => solve("strategy"));
+  for (const form of ["weighing", "pairing"]) at(form).addEventListener("submit", (event) => event.preventDefault());
   for (const question of ["least", "equal", "round"]) {
     at(question).addEventListener("submit", (event) => { event.preventDefault(); solve(question); });
   }

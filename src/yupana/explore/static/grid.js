@@ -11,9 +11,9 @@ export function element(name, attributes = {}, ...content) {
   return node;
 }
 
-const id = (key) => `field-${key.replace(/[^A-Za-z0-9]/g, (c) => `_${c.charCodeAt(0)}_`)}`;
+export const id = (key) => `field-${key.replace(/[^A-Za-z0-9]/g, (c) => `_${c.charCodeAt(0)}_`)}`;
 
-function fieldNode(field, value, changed, more = {}) {
+export function fieldNode(field, value, changed, more = {}) {
   const attributes = { id: id(field.key), "data-field": field.key, ...more };
   const choices = Object.entries(field.choices ?? {});
   const input = choices.length
@@ -135,16 +135,17 @@ export function hideFollowing() {
   }
 }
 
-export function showFaults(faults) {
-  for (const node of document.querySelectorAll(".fault")) {
+// Faults by their fields, in a part of the page whose earlier faults go; what has no place there is answered.
+export function showFaults(faults, within = document) {
+  for (const node of within.querySelectorAll(".fault")) {
     node.hidden = true;
     node.textContent = "";
   }
-  for (const node of document.querySelectorAll("[aria-invalid]")) node.removeAttribute("aria-invalid");
+  for (const node of within.querySelectorAll("[aria-invalid]")) node.removeAttribute("aria-invalid");
   const homeless = [];
   for (const { field, message } of faults) {
-    const place = [...document.querySelectorAll("[data-fault]")].find((n) => n.dataset.fault === field)
-      ?? document.getElementById(`fault-${field}`);
+    const place = [...within.querySelectorAll("[data-fault]")].find((n) => n.dataset.fault === field)
+      ?? within.querySelector(`[id="fault-${field}"]`);
     if (!field || !place) {
       homeless.push(field ? `${field}: ${message}` : message);
       continue;
@@ -152,7 +153,7 @@ export function showFaults(faults) {
     place.textContent = place.textContent ? `${place.textContent} ${message}` : message;
     place.hidden = false;
     if (place.closest("details")) place.closest("details").open = true;
-    const marked = [...document.querySelectorAll("[data-field],[data-entry]")].filter(
+    const marked = [...within.querySelectorAll("[data-field],[data-entry]")].filter(
       (n) => n.dataset.field === field || (n.dataset.entry === field && n.classList.contains("given")));
     for (const node of marked) node.setAttribute("aria-invalid", "true");
   }

@@ -1,6 +1,6 @@
 """What two answers of TopDown cost each other: how precise one can be at every precision of the other. Public."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -72,11 +72,13 @@ class TradeOff:
     Raises
     ------
     ConfigError
-        If an answer is unknown, is known exactly or is told by no query, or if the two do not share a budget.
+        If an answer is unknown, is known exactly or is told by no query, or if both are one or share no budget.
     """
 
     def __init__(self, config: Configuration, pair: AnswerPair) -> None:
         both = (pair.first, pair.second)
+        if pair.first == pair.second:
+            raise ConfigError("a trade-off is between two different answers")
         asked = StrategyTargets({name: Fraction(1) for _, name in both})
         having = levels_asked(config, asked, Fraction(0))
         for level, _ in both:
@@ -116,6 +118,22 @@ class TradeOff:
         first, second = goal_values(self._goals, precision)
         return float(first), float(second)
 
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        """The queries that are left out."""
+        measured = [self.config.measured(level) for level in self._asked]
+        return tuple(dict.fromkeys(query.name for of in measured for query, _ in of if not query.keeps_or_sums))
+
+    def asks_all_that(self, strategy: Configuration) -> bool:
+        """Whether a strategy measures no query that cannot get a share here; else it can lie below the frontier."""
+        return all(
+            any(query.factors == own.factors for query in queries)
+            for level, queries in self._asked.items()
+            if level in strategy.queries
+            for own, _ in strategy.measured(level)
+            if own.keeps_or_sums
+        )
+
     def frontier(self, least: Fraction, within: Sequence[Configuration] = ()) -> Frontier:
         """Find the frontier.
 
@@ -127,9 +145,9 @@ class TradeOff:
         within : sequence of Configuration
             Strategies; what those spend that measure other queries, too, is not looked at.
         """
-        levels = self._levels if self.pair.levels_kept else self.config.levels
-        asked = {level: [q for q, _ in self.config.queries[level] if q.keeps_or_sums] for level in levels}
-        compared = [one for one in (self.config, *within) if _asks_no_other(one, asked)]
+        asked = self._asked
+        levels = tuple(asked)
+        compared = [one for one in (self.config, *within) if self.asks_all_that(one)]
         whole = {level: self._spent(self.config, level, Fraction(1)) for level in levels}
         base = whole if self.pair.levels_kept else dict.fromkeys(levels, float(self.config.budget))
         floors = {
@@ -152,6 +170,12 @@ class TradeOff:
         variances = np.stack([goal_values(self._goals, precisions @ one) for one in found.spent])
         return Frontier(variances, weights, found.bounds)
 
+    @property
+    def _asked(self) -> dict[str, list[Query]]:
+        """The queries that share out a budget."""
+        levels = self._levels if self.pair.levels_kept else self.config.levels
+        return {level: [query for query, _ in self.config.queries[level] if query.keeps_or_sums] for level in levels}
+
     def _spent(self, strategy: Configuration, level: str, share: Fraction) -> float:
         """The budget of a query of a strategy, from its share of the geolevel."""
         of_levels = self.config.shares if self.pair.levels_kept else strategy.shares
@@ -160,14 +184,3 @@ class TradeOff:
     def _spent_on(self, strategy: Configuration, level: str, query: Query) -> float:
         shares = {own.factors: share for own, share in strategy.queries.get(level, ())}
         return self._spent(strategy, level, shares.get(query.factors, Fraction(0)))
-
-
-def _asks_no_other(strategy: Configuration, asked: Mapping[str, Sequence[Query]]) -> bool:
-    """Whether what a strategy measures at some geolevels, groupings aside, is among these queries."""
-    return all(
-        any(query.factors == own.factors for query in queries)
-        for level, queries in asked.items()
-        if level in strategy.queries
-        for own, _ in strategy.measured(level)
-        if own.keeps_or_sums
-    )
