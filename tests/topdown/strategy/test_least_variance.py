@@ -13,11 +13,11 @@ from scipy import optimize
 
 from yupana.arrays import Floats
 from yupana.topdown.queries import Query, margin
-from yupana.topdown.strategy.least_sums import least_sums
 from yupana.topdown.strategy.least_variance import (
     UndeterminedPartsError,
     VarianceProgram,
     goal_values,
+    least_sums,
     least_variance,
 )
 from yupana.topdown.strategy.parts import LevelParts
@@ -253,12 +253,12 @@ def test_a_single_query_gets_all() -> None:
 def test_each_of_many_sums_is_least_and_its_bound_says_so(seed: int) -> None:
     program = random_program(seed, largest=True)
     rng = np.random.default_rng(seed)
-    goals = 10 ** rng.uniform(-4, 4, (4, len(program.goals))) @ program.goals
-    found = least_sums(program.precisions, goals, program.budgets[0], program.least)
+    weights = 10 ** rng.uniform(-4, 4, (4, len(program.goals)))
+    found = least_sums(program, weights)
     assert found.spent.sum(axis=1) == pytest.approx(np.full(4, program.budgets[0]))
     assert (found.spent >= program.least * (1 - 1e-12)).all()
     assert (found.losses <= found.bounds * (1 + 1e-9)).all()
-    for goal, spent, loss, bound in zip(goals, found.spent, found.losses, found.bounds, strict=True):
+    for goal, spent, loss, bound in zip(weights @ program.goals, found.spent, found.losses, found.bounds, strict=True):
         alone = replace(program, goals=goal[None])
         assert loss == pytest.approx(alone.values(spent).max())
         # Budgets chosen blindly: a bound above what they reach would prove something false.
@@ -268,12 +268,17 @@ def test_each_of_many_sums_is_least_and_its_bound_says_so(seed: int) -> None:
 
 def test_a_general_solver_does_no_better_at_many_sums() -> None:
     for seed in range(20):
-        program = random_program(seed, largest=False)
-        found = least_sums(program.precisions, program.goals, program.budgets[0], program.least)
-        assert found.losses[0] <= by_general_solver(program) * (1 + 1e-8), seed
-        assert found.bounds[0] <= by_general_solver(program) * (1 + 1e-9), seed
+        program = random_program(seed, largest=True)
+        together = replace(program, goals=program.goals.sum(axis=0)[None])
+        found = least_sums(program, np.ones((1, len(program.goals))))
+        assert found.losses[0] <= by_general_solver(together) * (1 + 1e-8), seed
+        assert found.bounds[0] <= by_general_solver(together) * (1 + 1e-9), seed
 
 
 def test_many_sums_of_a_part_that_no_query_tells_are_refused() -> None:
+    untold = VarianceProgram(
+        np.array([[1.0], [0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(1, np.int64), np.ones(1), np.zeros(1)
+    )
+    assert least_sums(untold, np.array([[1.0, 0.0]])).losses == pytest.approx([1])
     with pytest.raises(UndeterminedPartsError):
-        least_sums(np.array([[1.0], [0.0]]), np.array([[1.0, 0.0], [1.0, 1.0]]), 1.0, np.zeros(1))
+        least_sums(untold, np.eye(2))

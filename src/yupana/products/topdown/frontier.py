@@ -13,8 +13,12 @@ from yupana.products.topdown.strategy import UNTOLD, exact_totals, loadings_of
 from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.queries import Query
-from yupana.topdown.strategy.least_sums import least_sums
-from yupana.topdown.strategy.least_variance import UndeterminedPartsError, goal_values
+from yupana.topdown.strategy.least_variance import (
+    UndeterminedPartsError,
+    VarianceProgram,
+    goal_values,
+    least_sums,
+)
 from yupana.topdown.strategy.parts import LevelParts
 from yupana.topdown.tree.basis import Basis
 
@@ -159,15 +163,20 @@ class TradeOff:
         }
         measured = [(n, query) for n, level in enumerate(self._levels) for query in asked[level]]
         budget = sum(whole.values()) - sum(one for (level, _), one in floors.items() if level not in self._levels)
-        precisions = self._parts.precisions(measured)
-        held = np.array([floors[self._levels[n], query] for n, query in measured])
+        program = VarianceProgram(
+            self._parts.precisions(measured),
+            self._goals,
+            np.zeros(len(measured), dtype=np.int64),
+            np.array([budget]),
+            np.array([floors[self._levels[n], query] for n, query in measured]),
+        )
         try:
-            alone = least_sums(precisions, self._goals, budget, held).losses
+            alone = least_sums(program, np.eye(2)).losses
             weights = np.stack([_LEANING / alone[0], np.full(len(_LEANING), 1 / alone[1])], axis=1)
-            found = least_sums(precisions, weights @ self._goals, budget, held)
+            found = least_sums(program, weights)
         except UndeterminedPartsError:
             raise ConfigError(UNTOLD) from None
-        variances = np.stack([goal_values(self._goals, precisions @ one) for one in found.spent])
+        variances = np.stack([program.values(one) for one in found.spent])
         return Frontier(variances, weights, found.bounds)
 
     @property
