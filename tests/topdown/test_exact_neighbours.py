@@ -1,23 +1,28 @@
 """No change of a record in small worlds is told better than exact accounting says of the plan."""
 
 from collections import Counter
-from itertools import product
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from topdown_worlds import LEVELS, configuration, make_world, write_configuration, write_world
 
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.world import World, open_world
+from yupana.geography import optimized
 from yupana.plan.exact_loss import delta_exact, epsilon_exact
 from yupana.privacy.difference import Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import delta_at
 from yupana.progress import Stopwatch
-from yupana.topdown.any_spine import epsilon_on_any_spine
+from yupana.topdown.any_spine import LossOnAnySpine, attribute_on_any_spine, epsilon_on_any_spine, move_on_any_spine
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.configuration import Configuration
+from yupana.topdown.exact_semantics import semantics_as_json
 from yupana.topdown.reading.configuration import read_configuration
 
 SHARES = {"US": "1/20", "State": "3/20", "County": "1/10", "Tract": "1/5", "Block_Group": "3/10", "Block": "1/5"}
@@ -88,3 +93,60 @@ def test_no_change_of_a_record_is_told_better_than_the_plan_says(tmp_path: Path,
         worst = max(worst, bounds.upper)
     # The root's total is the one answer that never moves, so the worst is near the bound and not at it.
     assert worst > at_most / (20 if mechanism == "zcdp" else 100)
+
+
+def lost(moved: Counter[Any]) -> Fraction:
+    """rho, or epsilon, of answers that move by one."""
+    return sum((times * law.exponent for law, times in moved.items()), Fraction(0))
+
+
+def most(changes: Iterable[Counter[Any]], bound: LossOnAnySpine) -> float:
+    """The largest loss as a part of the bound; no change is told better than the bound says."""
+    distinct = {frozenset(moved.items()) for moved in changes if moved}
+    epsilon = bound.epsilon(1e-6)
+    assert epsilon is not None
+    for moved in distinct:
+        differ = sum((Difference((Shift(law, 1, times),)) for law, times in moved), Difference())
+        found = delta_at(differ, epsilon)
+        assert found is not None
+        assert found.lower <= 1e-6
+    losses = [lost(Counter(dict(moved))) for moved in distinct]
+    assert max(losses) <= bound.loss
+    return float(max(losses) / bound.loss)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+def test_no_attribute_and_no_move_costs_more_than_on_any_spine(
+    tmp_path: Path, mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, world, spending = opened(tmp_path / "world", mechanism)
+    monkeypatch.setattr(optimized, "bypass", lambda spine, *_: spine)
+    _, before, _ = opened(tmp_path / "before", mechanism)
+    last, shape = len(LEVELS) - 1, found.schema.shape
+    blocks = range(world.spine.tree.units(last))
+    paths, old = ([path(of, block) for block in blocks] for of in (world, before))
+    assert (world.spine.levels[last].code == before.spine.levels[last].code).all()
+
+    def changed(block: int, start: int, axis: int) -> Counter[Any]:
+        other = [(p + (i == axis)) % shape[i] for i, p in enumerate(np.unravel_index(start, shape))]
+        return moved(spending, paths[block], paths[block], (start, int(np.ravel_multi_index(other, shape))))
+
+    for axis in range(len(shape)):
+        changes = (changed(block, start, axis) for block in blocks for start in range(0, found.schema.cells, 5))
+        assert most(changes, attribute_on_any_spine(found, axis)) > 0.5
+    divided, nearest = 0, 0.0
+    for level in range(last):
+        pairs = [(x, y) for x, y in combinations(blocks, 2) if old[x][level] == old[y][level]]
+        changes = (moved(spending, paths[x], paths[y], (0, 0)) for x, y in pairs)
+        nearest = max(nearest, most(changes, move_on_any_spine(found, level)))
+        divided += sum(paths[x][level] != paths[y][level] for x, y in pairs)
+    assert bool(divided) == (mechanism == "pure")
+    assert nearest > 0.9
+
+
+def test_where_nothing_is_bypassed_any_spine_is_the_plan() -> None:
+    found = read_configuration("cook-2010")
+    semantics = semantics_as_json(found)
+    for entry in [*semantics["attributes"].values(), *semantics["geolevels"].values()]:
+        assert entry["any_spine"]["rho"] == entry["rho"]
+        assert entry["any_spine"]["epsilon_exact"] == pytest.approx(entry["epsilon_exact"], rel=1e-5)

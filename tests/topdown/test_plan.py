@@ -233,8 +233,8 @@ def test_losses_stand_beside_those_of_production(name: str, before: str, capsys:
         assert loss["epsilon"] < there["semantics"]["attributes"][attribute]["epsilon"]
     assert main(["topdown", "plan", name]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (head,) = [line for line in lines if line.split()[-2:] == ["here", before]]
-    assert head.startswith("epsilon where one person record changes less:")
+    (head,) = [line for line in lines if line.startswith("epsilon where one person record changes less:")]
+    assert head.split()[-8:] == ["here", "exact", "any", "spine", before, "exact", "any", "spine"]
     (row,) = [line for line in lines if "in the same Block_Group" in line]
     epsilons = row.split()
     assert epsilons[7] == epsilons[10] == f"{here['semantics']['geolevels']['Block in Block_Group']['epsilon']:.6f}"
@@ -303,6 +303,13 @@ def test_under_pure_differential_privacy_losses_are_epsilons(
         "epsilon": "3/2",
         "epsilon_float": 1.5,
         "epsilon_exact": 1.5,
+        "any_spine": {
+            "rho": None,
+            "rho_float": None,
+            "epsilon": "3/2",
+            "epsilon_float": 1.5,
+            "epsilon_exact": 1.5,
+        },
     }
 
 
@@ -313,7 +320,7 @@ def test_an_infinite_budget_is_planned_without_noise(tmp_path: Path, capsys: pyt
     assert all(m.budget == INFINITE and m.law == Zero() for m in plan.measurements)
     semantics = plan_json(capsys, str(path))["semantics"]
     none = {"rho_float": None, "epsilon": None, "epsilon_exact": None}
-    assert semantics["attributes"]["age"] == {"rho": "Infinity", **none}
+    assert semantics["attributes"]["age"] == {"rho": "Infinity", **none, "any_spine": {"rho": "Infinity", **none}}
 
 
 def test_margins_are_at_the_confidence_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,20 +148,21 @@ def _by(kept: Mapping[str, Any]) -> str:
 def _semantics(unit: str, here: Mapping[str, Any], there: Mapping[str, Any] | None) -> Iterator[str]:
     """What changes of single attributes and of places cost, beside what they cost in production."""
     head = f"epsilon where one {unit} changes less:"
-    yield head if there is None else f"{head:52} {'here':>12} {'':17} {there['product']:>12}"
+    names = [here, *([] if there is None else [there])]
+    heads = [f"{'here' if of is here else of['product']:>12} {'exact':>11} {'any spine':>11}" for of in names]
+    yield f"{head:52} {' '.join(heads)}"
     named = [("attributes", name, f"in its {name} alone") for name in here["attributes"]]
     named += [("geolevels", name, name.replace("Block in", "in its block, in the same")) for name in here["geolevels"]]
     for what, name, words in named:
-        shown = [_both_epsilons(of[what][name]) for of in (here, there) if of is not None]
+        shown = [_epsilons(of[what][name]) for of in (here, there) if of is not None]
         yield f"{words:52} {' '.join(shown)}".rstrip()
-    if any(of.get("epsilon_exact") is not None for what in ("attributes", "geolevels") for of in here[what].values()):
-        yield "exact: of geounits with the share of their geolevel; bypassed geounits may raise it a little"
+    yield "here and exact: of geounits with the share of their geolevel; any spine: exact, whichever are bypassed"
 
 
-def _both_epsilons(loss: Mapping[str, Any]) -> str:
-    """By the tight conversion, and by the exact law where that is known."""
-    exact = loss.get("epsilon_exact")
-    return f"{_epsilon(loss):>12} {'' if exact is None else f'  exact {exact:.6f}':17}"
+def _epsilons(loss: Mapping[str, Any]) -> str:
+    """By the tight conversion, by the exact law, and by that on any spine, where they are known."""
+    exact = (loss["epsilon_exact"], loss["any_spine"]["epsilon_exact"])
+    return " ".join([f"{_epsilon(loss):>12}", *(f"{'none' if of is None else f'{of:.6f}':>11}" for of in exact)])
 
 
 def criteria_text(criteria: Mapping[str, Mapping[str, Any]]) -> list[str]:

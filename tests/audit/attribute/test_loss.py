@@ -457,7 +457,7 @@ def test_detailed_products_and_topdown_answer_for_any_record(
     assert main(["topdown", "plan", "pl94-2020-us", "--json"]) == 0
     semantics = json.loads(capsys.readouterr().out)["semantics"]
     assert {row["attribute"]: row["rho"] for row in rows if "attribute" in row} == {
-        name: loss["rho"] for name, loss in semantics["attributes"].items()
+        name: loss["any_spine"]["rho"] for name, loss in semantics["attributes"].items()
     }
     assert [row["geolevel"] for row in rows if "geolevel" in row] == list(semantics["geolevels"])
     assert main(["audit", "attribute", "pl94-2020-us", "--example", "slides"]) == 2

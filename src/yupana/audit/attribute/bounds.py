@@ -13,8 +13,8 @@ from yupana.products.described.attributes import column_losses
 from yupana.products.described.description import Description
 from yupana.products.product import Product
 from yupana.products.safetab.product import SafetabProduct
+from yupana.topdown.any_spine import attribute_on_any_spine, move_on_any_spine
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.plan import semantics_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[Attribute
         for chosen in [*((name,) for name in names), ("Race", "Ethnicity"), names]:
             yield bound(detailed_loss(product, plan, config.iterations, codes, chosen), chosen)
     elif isinstance(config, Configuration):
-        semantics = semantics_of(config)
-        for name, loss in semantics.attributes.items():
-            yield bound(loss, attributes=(name,))
-        for geolevel, loss in semantics.geolevels.items():
-            yield bound(loss, within=geolevel)
+        # Whichever geounits a spine bypasses: those of the geolevels' own shares can be passed.
+        for axis, name in enumerate(config.schema.names):
+            yield bound(attribute_on_any_spine(config, axis).loss, attributes=(name,))
+        for depth in reversed(range(len(config.levels) - 1)):
+            yield bound(move_on_any_spine(config, depth).loss, within=config.levels[depth])
     elif isinstance(config, Description):
         for column, loss in column_losses(config, plan):
             yield bound(loss, attributes=(column,))
