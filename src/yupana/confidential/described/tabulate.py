@@ -37,6 +37,21 @@ class Tabulated:
     left_out: Mapping[str, int]
 
 
+def merge_tabulated(parts: Sequence[Tabulated]) -> Tabulated:
+    """Counts of shards together: in any order, and merged before or not, the same.
+
+    Parameters
+    ----------
+    parts : sequence of Tabulated
+        One at least, of the same tables. No unit is in two shards, and a unit with all that is linked to it is in one:
+        limits are by unit, or by what a unit holds.
+    """
+    return Tabulated(
+        {name: sum((part.by_level[name] for part in parts[1:]), first) for name, first in parts[0].by_level.items()},
+        {name: sum(part.left_out[name] for part in parts) for name in parts[0].left_out},
+    )
+
+
 def tabulate(
     db: duckdb.DuckDBPyConnection,
     description: Description,

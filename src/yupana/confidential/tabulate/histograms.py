@@ -89,6 +89,43 @@ class BlockCounts(Sealed):
         return self.codes[block] if self.codes else f"{block:016d}"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockEntries(Sealed):
+    """Records counted by block and cell: columns of one length. Confidential.
+
+    Attributes
+    ----------
+    place : ndarray of int64
+        The position of the block among those of the spine.
+    cell, count : ndarray of int64
+    """
+
+    place: Ints
+    cell: Ints
+    count: Ints
+
+    def histogram(self, units: int) -> Histogram:
+        """The counts of so many blocks."""
+        return count_entries(self.place, self.cell, self.count, units)
+
+
+def merge_entries(parts: Sequence[BlockEntries]) -> BlockEntries:
+    """Counts of shards together: in any order, and merged before or not, the same.
+
+    Parameters
+    ----------
+    parts : sequence of BlockEntries
+        One at least, of the same blocks and schema. No record is in two shards.
+    """
+    place, cell, count = (np.concatenate([getattr(part, name) for part in parts]) for name in BlockEntries.__slots__)
+    order = np.lexsort((cell, place))
+    place, cell, count = place[order], cell[order], count[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (place[1:] != place[:-1]) | (cell[1:] != cell[:-1])
+    first = np.flatnonzero(new)
+    return BlockEntries(place[first], cell[first], np.add.reduceat(count, first) if len(first) else count)
+
+
 def read_block_counts(
     folder: Path,
     schema: Schema,
@@ -229,18 +266,40 @@ def _read_histogram(
 def _count_microdata(
     folder: Path, schema: Schema, blocks: Ints, facilities: Ints | None, memory: int | None, columns: ColumnMap
 ) -> BlockCounts:
-    counted = _what_is_counted(schema)
+    _what_is_counted(schema)  # before the records are read
     with open_census(
         folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED, columns=columns
     ) as census:
         census.require_valid()
-        require_none(_place_units(census, blocks))
-        entries = counted(census, schema, facilities)
+        entries = count_blocks(census, schema, blocks, facilities)
         files = dict(census.files)
         if QUARTERS_ATTRIBUTE in schema.names and forms(folder, QUARTERS):
             source, _ = find_source(folder, QUARTERS)
             files |= {QUARTERS.name: source} if source else {}
-    return BlockCounts(blocks, count_entries(*entries, len(blocks)), files)
+    return BlockCounts(blocks, entries.histogram(len(blocks)), files)
+
+
+def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Ints | None) -> BlockEntries:
+    """Count the records of a census by block and cell.
+
+    Parameters
+    ----------
+    census : Census
+        Valid. All units, or a shard: some of them, each with its persons.
+    schema : Schema
+    blocks : ndarray of int64, shape (blocks,)
+        As `read_block_counts` has them.
+    facilities : ndarray of int64, shape (blocks, 8), or None
+
+    Raises
+    ------
+    InputError
+        If the schema has attributes that such records do not tell, a unit lies in a block that is not among those
+        given, or the type of group quarters is not known.
+    """
+    counted = _what_is_counted(schema)
+    require_none(_place_units(census, blocks))
+    return BlockEntries(*counted(census, schema, facilities))
 
 
 _Count = Callable[[Census, Schema, Ints | None], tuple[Ints, Ints, Ints]]

@@ -67,6 +67,28 @@ class Counts:
     truncated: Mapping[str, int]
 
 
+def merge_counts(parts: Sequence[Counts]) -> Counts:
+    """Counts of shards together: in any order, and merged before or not, the same.
+
+    Parameters
+    ----------
+    parts : sequence of Counts
+        One at least, of the same tabulations with the same key. No unit is in two shards, and a unit with all its
+        persons is in one: truncation is by unit.
+    """
+    states = tuple(sorted({state for part in parts for state in part.states}))
+    place = {state: row for row, state in enumerate(states)}
+    by_table = {
+        name: np.zeros((len(states), of_table.shape[1]), dtype=np.int64) for name, of_table in parts[0].by_table.items()
+    }
+    for part in parts:
+        rows = [place[state] for state in part.states]
+        for name, of_table in part.by_table.items():
+            by_table[name][rows] += of_table
+    truncated = {name: sum(part.truncated[name] for part in parts) for name in parts[0].truncated}
+    return Counts(states, by_table, truncated)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Groups:
     """Records counted by state, unit class and person class: columns of one length."""
