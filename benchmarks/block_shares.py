@@ -27,6 +27,7 @@ DIVISIONS: Final[dict[str, dict[str, str]]] = {
     "15 / 5 / 80": {"total": "0.15", "hispanic*cenrace": "0.05", "detailed": "0.80"},
     "15 / 1 of voting age, too / 84": {"total": "0.15", FINER: "0.01", "detailed": "0.84"},
     "15 / 10 of voting age, too / 75": {"total": "0.15", FINER: "0.10", "detailed": "0.75"},
+    "24 / 1 / 75": {"total": "0.24", "hispanic*cenrace": "0.01", "detailed": "0.75"},
     "30 / 2 / 68": {"total": "0.30", "hispanic*cenrace": "0.02", "detailed": "0.68"},
     "30 / 10 / 60": {"total": "0.30", "hispanic*cenrace": "0.10", "detailed": "0.60"},
 }

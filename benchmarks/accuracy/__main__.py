@@ -7,7 +7,7 @@ by yupana synth. Every case is run with the seeds 1, 2, ...: cases of one spine 
 same noisy answers. Errors are mean absolute ones over all areas of a kind and all answers of a query, told as ratios to
 those of production's queries, spine and estimator with the same seed: the mean over replicates, and its standard error.
 What was measured is kept in FOLDER/NAME.json, run by run, so that work that was interrupted goes on, and cases can be
-added. --docs writes the pages' tables and pictures; without it the one table is printed.
+added. --docs writes the tables and pictures of docs/accuracy.md and accuracy-tables.md, too.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=4)
     parser.add_argument("--world", nargs="*", choices=tuple(WORLDS), default=list(WORLDS))
     parser.add_argument("--only", nargs="*", metavar="CASE")
-    parser.add_argument("--docs", type=Path, metavar="FOLDER", help="write accuracy-tables.md and two pictures here")
+    parser.add_argument("--docs", type=Path, metavar="FOLDER", help="write the tables and pictures here, too")
     options = parser.parse_args()
     for name in options.world:
         work(WORLDS[name], options.folder, options.replicates, options.only)
@@ -58,12 +58,17 @@ def main() -> None:
         lines += ["**Bars, Cook County**", "", *bars(COOK, done[COOK.name]), ""]
     print("\n".join(lines))
     if options.docs:
+        page = options.docs / "accuracy.md"
+        before, _, after = page.read_text(encoding="utf-8").partition(_BEGIN)
+        page.write_text("\n".join([before + _BEGIN, "", *lines, _END]) + after.partition(_END)[2], encoding="utf-8")
         more = [line for world in there for line in _page(world, done[world.name])]
         (options.docs / "accuracy-tables.md").write_text("\n".join([_HEAD, *more]) + "\n", encoding="utf-8")
         draw_levels(there, done, options.docs / "accuracy-levels.svg")
         draw_sizes(COOK, done[COOK.name], options.docs / "accuracy-sizes.svg")
 
 
+_BEGIN = "<!-- make accuracy writes what follows -->"
+_END = "<!-- as far as here -->"
 _HEAD = """# All figures of accuracy
 
 `make accuracy` writes this page; [accuracy.md](accuracy.md) says what it means. MAE is the mean absolute error. All
