@@ -40,7 +40,6 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import SENSITIVITY
 
 _PASSES: Final = {"own": "in the passes of the configuration", "together": "all queries of a geolevel together"}
-_WHOLE: Final = {"kept": "its geolevel", "found": "the whole, where these are found,"}
 
 
 @dataclass(frozen=True)
@@ -116,12 +115,12 @@ class TopdownPage:
             answers=tables | queries,
             levels={level: level.replace("_", " ") for level in levels},
             shares=shares,
-            least=" or ".join(
-                f"{least} of {_WHOLE[key]}"
-                for key in shares
-                for least in [usual_least(config, StrategyTargets({}, None if key == KEPT else {}))]
-            )
-            + " if nothing is typed",
+            least="If nothing is typed, "
+            + ", or with shares of geolevels found ".join(
+                f"{usual_least(config, StrategyTargets({}, levels))} of {whole}"
+                for key, levels, whole in ((KEPT, None, "its geolevel"), ("found", {}, "the whole"))
+                if key in shares
+            ),
             start={f"query.{name}": "1" if name in tables else "" for name in tables | queries}
             | {f"level.{level}": "1" for level in levels}
             | {"loss": "sum", "shares": next(iter(shares)), "least": ""}
