@@ -451,6 +451,26 @@ def test_a_weight_that_is_none_is_marked_and_nothing_can_be_taken(weighing: Watc
     assert page.locator("#at-strategy-shares").is_visible()
 
 
+def test_what_is_found_for_another_product_is_not_shown(weighing: Watched, address: str) -> None:
+    page = weighing.page
+    held: list[playwright.Route] = []
+    page.route("**/api/strategy", lambda route: held.append(route) if not held else route.continue_())
+    page.get_by_role("textbox", name="total", exact=True).fill("7")
+    page.wait_for_timeout(500)
+    # The answer comes when another product is there, and nothing has been found for that.
+    page.route("**/api/view", held.append)
+    page.goto(f"{address}#topdown-h1")
+    page.wait_for_selector("#products a[data-key=topdown-h1][aria-current]")
+    page.wait_for_timeout(500)
+    with page.expect_response("**/api/strategy"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    assert page.locator("#strategy-said").inner_text() == ""
+    held[1].continue_()
+    weighing.settled()
+    assert "variances" in page.locator("#strategy-said").inner_text()
+
+
 def test_geolevels_have_weights_where_their_shares_are_found(weighing: Watched) -> None:
     page = weighing.page
     assert page.locator("#strategy-by-level").is_hidden()

@@ -108,6 +108,7 @@ const open = (key) => busily(() => opened(key));
 async function opened(key) {
   await fetched(key);
   product = key;
+  weighings += 1; // what was found for another product is not shown here
   earlier = [];
   changing = "";
   const { form } = products[key];
