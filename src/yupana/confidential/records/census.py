@@ -16,15 +16,16 @@ import numpy as np
 
 from yupana.confidential.records.cef import is_cef, open_cef
 from yupana.confidential.records.database import numbers, private_database
-from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.records.findings import BrokenRecords, Finding, require_none
 from yupana.confidential.records.reader import (
     Source,
     damaged_parts,
+    find_broken,
     find_source,
     no_names,
     open_records,
-    place_finding,
     require_folder,
+    tell,
 )
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
@@ -152,21 +153,51 @@ _UNITS_WITH_PERSONS = f"""
 
 _GEO_WITH_UNITS = "SELECT g.*, u.RTYPE AS unit_type FROM geo g JOIN units u USING (MAFID)"
 
+_RELATIONS: Final = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons", "geo": f"({_GEO_WITH_UNITS})"}
+"""What rules of consistency are asked of, by the file that they are about."""
+
 _TWICE = "MAFID IN (SELECT MAFID FROM {0} GROUP BY MAFID HAVING count(*) > 1)"
-_ABSENT = "MAFID NOT IN (SELECT MAFID FROM {0} WHERE MAFID IS NOT NULL)"
+# Of no values at all even NULL is none, which would make the answer one of the shard.
+_ABSENT = "MAFID IS NOT NULL AND MAFID NOT IN (SELECT MAFID FROM {0} WHERE MAFID IS NOT NULL)"
 
 _LINKS: Final = (
-    ("unique_mafid", "units", _TWICE.format("units"), "MAFID occurs twice"),
-    ("unique_mafid", "geo", _TWICE.format("geo"), "MAFID occurs twice"),
-    ("person_has_unit", "persons", _ABSENT.format("units"), "MAFID is not in the units file"),
-    ("geography_has_unit", "geo", _ABSENT.format("units"), "MAFID is not in the units file"),
-    ("unit_has_geography", "units", _ABSENT.format("geo"), "MAFID is not in the geo file"),
+    Rule("unique_mafid", "units", _TWICE.format("units"), "MAFID occurs twice"),
+    Rule("unique_mafid", "geo", _TWICE.format("geo"), "MAFID occurs twice"),
+    Rule("person_has_unit", "persons", _ABSENT.format("units"), "MAFID is not in the units file"),
+    Rule("geography_has_unit", "geo", _ABSENT.format("units"), "MAFID is not in the units file"),
+    Rule("unit_has_geography", "units", _ABSENT.format("geo"), "MAFID is not in the geo file"),
 )
-
 
 _NO_BLOCK: Final = "OIDTB is not among the OIDTABBLK of the reference files"
 
 _KEYS_AT_A_TIME: Final = 30_000_000
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckedRecords(Sealed):
+    """What the check of a census finds, before anybody words it; of several shards it adds up.
+
+    A shard holds whole units: what is linked by MAFID is in one. Sums are associative and commutative.
+
+    Attributes
+    ----------
+    rows : mapping of str to int
+        Records of each file that was checked.
+    broken : mapping of Rule to BrokenRecords
+    states : frozenset of int
+        Those with a housing unit.
+    """
+
+    rows: Mapping[str, int]
+    broken: Mapping[Rule, BrokenRecords]
+    states: frozenset[int]
+
+    def __add__(self, other: "CheckedRecords") -> "CheckedRecords":
+        rows = {name: self.rows.get(name, 0) + other.rows.get(name, 0) for name in {**self.rows, **other.rows}}
+        broken = dict(self.broken)
+        for rule, records in other.broken.items():
+            broken[rule] = broken[rule] + records if rule in broken else records
+        return CheckedRecords(rows, broken, self.states | other.states)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -240,23 +271,18 @@ def open_census(
             raise no_names(folder)
         sources, findings = open_cef(db, folder) if cef else _open_files(db, folder, columns)
         intact = not findings
-        for schema in FILES:
-            # What completes other records was checked where it stands.
-            if schema.name not in sources or sources[schema.name].beside:
-                continue
+        # What completes other records was checked where it stands.
+        here = [schema for schema in FILES if schema.name in sources and not sources[schema.name].beside]
+        for schema in here:
             try:
-                findings += _domains(db, sources[schema.name], schema)
+                findings += word_domains(check_domains(db, schema), sources[schema.name], schema)
             except STOPS:
                 raise
             except duckdb.Error:
                 findings += damaged_parts(db, sources[schema.name])
                 intact = False
         if intact:
-            agree = _keys_agree(db)
-            findings += _links(db, sources, states, agree=agree)
-            # What has been compared with the keys need not be compared again.
-            findings += _consistency(db, sources, policies, [r for r in rules if not (agree and r.subject == "geo")])
-            findings += _absent_states(db, sources["geo"], states)
+            findings += word_units(check_units(db, states, policies, rules), sources, states, policies, rules)
         yield Census(db, folder, sources, tuple(findings))
 
 
@@ -274,47 +300,106 @@ def _open_files(
     return sources, findings
 
 
-def _domains(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
-    """Phase 2: values outside their column's domain. An empty file of units or geography is refused here, too."""
+def _of_domain(schema: RecordFile) -> list[Rule]:
+    return [Rule("domain", schema.name, f"{c.name} IS NULL", f"{c.name} must be {c.rule}") for c in schema.columns]
+
+
+def _of_states(states: frozenset[int]) -> Rule:
+    outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
+    return Rule("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration")
+
+
+def check_domains(db: duckdb.DuckDBPyConnection, schema: RecordFile) -> CheckedRecords:
+    """Count the records of a file, and find values outside their column's domain."""
     counts = ", ".join(f"count(*) - count({name})" for name in schema.header)
     total, *wrong = numbers(db, f"SELECT count(*), {counts} FROM {schema.name}")
-    findings = []
-    if not total and schema is not PERSONS:
-        name = source.names[0] if len(source.names) == 1 else f"{schema.name} ({len(source.names):,} files)"
-        findings.append(Finding("not_empty", name, f"the file has no {schema.row}"))
-    for column, count in zip(schema.columns, wrong, strict=True):
+    rules = [rule for rule, count in zip(_of_domain(schema), wrong, strict=True) if count]
+    broken = {rule: find_broken(db, schema.name, rule.broken) for rule in rules}
+    return CheckedRecords({schema.name: total}, broken, frozenset())
+
+
+def check_units(
+    db: duckdb.DuckDBPyConnection,
+    states: frozenset[int],
+    policies: Mapping[str, Policy],
+    rules: Sequence[Rule],
+) -> CheckedRecords:
+    """Find what does not go together in the relations ``persons``, ``units`` and ``geo`` of a census or a shard of it.
+
+    Makes the relation ``dropped_units``.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    states : frozenset of int
+        State codes that may occur in TABBLKST.
+    policies : mapping of str to Policy
+    rules : sequence of Rule
+        Rules of consistency.
+    """
+    agree = _keys_agree(db)
+    links = [_of_states(states)] if agree else [*_LINKS, _of_states(states)]
+    broken = {}
+    for rule in links:
+        (count,) = numbers(db, f"SELECT count(*) FROM {rule.subject} WHERE {rule.broken}")
         if count:
-            finding = Finding("domain", "", f"{column.name} must be {column.rule}", count)
-            findings += place_finding(db, source, finding, schema.name, f"{column.name} IS NULL")
+            broken[rule] = find_broken(db, rule.subject, rule.broken)
+    # What has been compared with the keys need not be compared again.
+    broken |= _consistency(db, policies, [rule for rule in rules if not (agree and rule.subject == "geo")])
+    seen = db.execute("SELECT DISTINCT TABBLKST FROM geo WHERE RTYPE = 2 AND TABBLKST IS NOT NULL").fetchall()
+    return CheckedRecords({}, broken, frozenset(int(row[0]) for row in seen))
+
+
+def word_domains(checked: CheckedRecords, source: Source, schema: RecordFile) -> list[Finding]:
+    """Say what was found in a file, or in all shards of it; one of units or geography must not be empty."""
+    findings = []
+    if not checked.rows[schema.name] and schema is not PERSONS:
+        findings.append(Finding("not_empty", _all_of(source, schema.name), f"the file has no {schema.row}"))
+    for rule in _of_domain(schema):
+        if rule in checked.broken:
+            findings += tell(checked.broken[rule], source, Finding(rule.name, "", rule.text))
     return findings
 
 
-def _links(
-    db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], states: frozenset[int], *, agree: bool
+def word_units(
+    checked: CheckedRecords,
+    sources: Mapping[str, Source],
+    states: frozenset[int],
+    policies: Mapping[str, Policy],
+    rules: Sequence[Rule],
 ) -> list[Finding]:
-    """Phase 3: keys that must be unique, keys that must be found, and states that must be asked for."""
-    outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
-    rules = [("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration")]
-    if not agree:
-        rules = [*_LINKS, *rules]
+    """Say what does not go together in a census, or in all shards of it, in the order of the rules.
+
+    Also states that are asked for and have no housing unit: a forgotten file, or records of a part of the nation.
+
+    Parameters
+    ----------
+    checked : CheckedRecords
+    sources : mapping of str to Source
+        The files.
+    states, policies, rules
+        As `check_units` was given them.
+    """
     findings = []
-    for name, subject, broken, saying in rules:
-        text = _NO_BLOCK if name == "unit_has_geography" and files["geo"].beside else saying
-        (count,) = numbers(db, f"SELECT count(*) FROM {subject} WHERE {broken}")
-        if count:
-            findings += place_finding(db, files[subject], Finding(name, "", text, count), subject, broken)
+    for rule in (*_LINKS, _of_states(states), *_in_order(rules)):
+        if rule in checked.broken:
+            text = _NO_BLOCK if rule.name == "unit_has_geography" and sources["geo"].beside else rule.text
+            drop = policies.get(rule.name) is Policy.DROP
+            finding = Finding(rule.name, "", text, dropped=drop, remark=rule.remark)
+            findings += tell(checked.broken[rule], sources[rule.subject], finding)
+    if absent := [f"{state:02}" for state in sorted(states - checked.states)]:
+        text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
+        findings.append(Finding("state_present", _all_of(sources["geo"], "geo"), text, remark=True))
     return findings
 
 
-def _absent_states(db: duckdb.DuckDBPyConnection, source: Source, states: frozenset[int]) -> list[Finding]:
-    """States that are asked for and have no housing unit: a forgotten file, or records of a part of the nation."""
-    found = db.execute("SELECT DISTINCT TABBLKST FROM geo WHERE RTYPE = 2 AND TABBLKST IS NOT NULL").fetchall()
-    absent = [f"{state:02}" for state in sorted(states - {int(row[0]) for row in found})]
-    if not absent:
-        return []
-    name = source.names[0] if len(source.names) == 1 else f"geo ({len(source.names):,} files)"
-    text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
-    return [Finding("state_present", name, text, remark=True)]
+def _in_order(rules: Sequence[Rule]) -> list[Rule]:
+    """Rules of consistency by the records that they are about."""
+    return [rule for subject in _RELATIONS for rule in rules if rule.subject == subject]
+
+
+def _all_of(source: Source, name: str) -> str:
+    return source.names[0] if len(source.names) == 1 else f"{name} ({len(source.names):,} files)"
 
 
 def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
@@ -347,24 +432,21 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _consistency(
-    db: duckdb.DuckDBPyConnection, files: Mapping[str, Source], policies: Mapping[str, Policy], checked: Sequence[Rule]
-) -> list[Finding]:
+    db: duckdb.DuckDBPyConnection, policies: Mapping[str, Policy], checked: Sequence[Rule]
+) -> dict[Rule, BrokenRecords]:
     """Rules of consistency, all counted in one pass over each file that they are about."""
-    relations = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons", "geo": f"({_GEO_WITH_UNITS})"}
-    findings = []
-    drops = []
-    for subject, relation in relations.items():
+    found: dict[Rule, BrokenRecords] = {}
+    for subject, relation in _RELATIONS.items():
         rules = [rule for rule in checked if rule.subject == subject]
-        if not rules:
-            continue
-        counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
-        for rule, count in zip(rules, counts, strict=True):
-            if count:
-                drop = policies.get(rule.name, Policy.FAIL) is Policy.DROP
-                finding = Finding(rule.name, "", rule.text, count, dropped=drop, remark=rule.remark)
-                findings += place_finding(db, files[subject], finding, relation, rule.broken)
-                if drop:
-                    drops.append(f"SELECT MAFID FROM {relation} WHERE {rule.broken}")
+        if rules:
+            counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
+            broken = [rule for rule, count in zip(rules, counts, strict=True) if count]
+            found |= {rule: find_broken(db, relation, rule.broken) for rule in broken}
+    drops = [
+        f"SELECT MAFID FROM {_RELATIONS[rule.subject]} WHERE {rule.broken}"
+        for rule in found
+        if policies.get(rule.name) is Policy.DROP
+    ]
     dropped = " UNION ".join(drops) if drops else "SELECT MAFID FROM units WHERE false"
     db.execute(f"CREATE TABLE dropped_units AS {dropped}")
-    return findings
+    return found

@@ -1,7 +1,10 @@
 """What validation finds: rules by name, how often each is broken, and where."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import islice
 
 from yupana.errors import InputError
 
@@ -50,6 +53,36 @@ class Finding:
             parts.append(f"{place}{'s' * (len(self.lines) > 1)} {', '.join(map(str, self.lines))}{more}")
         parts[-1] += " (dropped and counted, as configured)" if self.dropped else ""
         return "; ".join(parts) + (" (a remark; it forbids nothing)" if self.remark else "")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRecords:
+    """Which records break one rule, as far as a message can tell; of several shards they add up.
+
+    Sums are associative and commutative. No value of a record is in it.
+
+    Attributes
+    ----------
+    counts : mapping of int to int
+        How many there are by the part of their file, parts ascending.
+    first : mapping of int to tuple of int
+        The smallest record numbers (`Source`), `MOST_LINES` at most, of each of as many parts, the first that have any.
+    """
+
+    counts: Mapping[int, int]
+    first: Mapping[int, tuple[int, ...]]
+
+    def __add__(self, other: "BrokenRecords") -> "BrokenRecords":
+        counts = Counter(self.counts) + Counter(other.counts)
+        parts = sorted(counts)
+        both = ((part, (one.first.get(part, ()) for one in (self, other))) for part in parts[:MOST_LINES])
+        first = {part: tuple(islice(merge(*of), MOST_LINES)) for part, of in both}
+        return BrokenRecords({part: counts[part] for part in parts}, first)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(self.counts.values())
 
 
 def more_files(rest: Sequence[Finding]) -> list[Finding]:

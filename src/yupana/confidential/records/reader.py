@@ -13,7 +13,7 @@ from typing import Final
 import duckdb
 
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
+from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, more_files
 from yupana.errors import InputError, nearest
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named, quoted, source_of
@@ -544,17 +544,24 @@ def place_finding(
     db: duckdb.DuckDBPyConnection, source: Source, finding: Finding, relation: str, broken: str
 ) -> list[Finding]:
     """Say in which files, and where in them, the records lie that break a rule: one finding for each file."""
-    query = f"SELECT record FROM {relation} WHERE {broken} ORDER BY record LIMIT {MOST_LINES}"
-    first = [int(row[0]) for row in db.execute(query).fetchall()]
-    if len(source.paths) == 1:
-        return [replace(finding, file=source.names[0], lines=source.places(0, first))]
-    grouped = f"SELECT record >> {PART_SHIFT}, count(*) FROM {relation} WHERE {broken} GROUP BY 1 ORDER BY 1"
-    parts = [(int(part), int(count)) for part, count in db.execute(grouped).fetchall()]
+    return tell(find_broken(db, relation, broken), source, finding)
+
+
+def find_broken(db: duckdb.DuckDBPyConnection, relation: str, broken: str) -> BrokenRecords:
+    """Find the records of a relation for which some SQL is true."""
+    found = db.execute(
+        f"SELECT record >> {PART_SHIFT}, count(*), min(record, {MOST_LINES}) FROM {relation} WHERE {broken} "
+        "GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    first = {part: tuple(sorted(records)) for part, _, records in found[:MOST_LINES]}
+    return BrokenRecords({part: count for part, count, _ in found}, first)
+
+
+def tell(broken: BrokenRecords, source: Source, finding: Finding) -> list[Finding]:
+    """Say in which files, and where in them, records lie: one finding for each file."""
     findings = []
-    for part, count in parts[:MOST_LINES]:
-        within = f"({broken}) AND record >> {PART_SHIFT} = {part} ORDER BY record LIMIT {MOST_LINES}"
-        found = db.execute(f"SELECT record FROM {relation} WHERE {within}").fetchall()
-        lines = source.places(part, (int(row[0]) & ((1 << PART_SHIFT) - 1) for row in found))
-        findings.append(replace(finding, file=source.names[part], count=count, lines=lines))
-    rest = [replace(finding, file=source.names[part], count=count) for part, count in parts[MOST_LINES:]]
-    return findings + more_files(rest)
+    for part, records in broken.first.items():
+        lines = source.places(part, (record & ((1 << PART_SHIFT) - 1) for record in records))
+        findings.append(replace(finding, file=source.names[part], count=broken.counts[part], lines=lines))
+    beyond = [(part, count) for part, count in broken.counts.items() if part not in broken.first]
+    return findings + more_files([replace(finding, file=source.names[part], count=count) for part, count in beyond])
