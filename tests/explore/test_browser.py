@@ -454,11 +454,15 @@ def test_a_weight_that_is_none_is_marked_and_nothing_can_be_taken(weighing: Watc
 def test_what_is_found_for_another_product_is_not_shown(weighing: Watched, address: str) -> None:
     page = weighing.page
     held: list[playwright.Route] = []
-    page.route("**/api/strategy", lambda route: held.append(route) if not held else route.continue_())
+
+    def hold(route: "playwright.Route") -> None:
+        held.append(route)
+
+    page.route("**/api/strategy", lambda route: route.continue_() if held else hold(route))
     page.get_by_role("textbox", name="total", exact=True).fill("7")
     page.wait_for_timeout(500)
     # The answer comes when another product is there, and nothing has been found for that.
-    page.route("**/api/view", held.append)
+    page.route("**/api/view", hold)
     page.goto(f"{address}#topdown-h1")
     page.wait_for_selector("#products a[data-key=topdown-h1][aria-current]")
     page.wait_for_timeout(500)
