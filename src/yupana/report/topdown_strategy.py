@@ -38,7 +38,9 @@ def loss_in_words(strategy: Strategy, loss: Joined) -> str:
     )
     words = [f"{_LOSSES[loss]} {now}. It is proven that {near}."]
     if lost := [level for level in strategy.found.without_detail() if level not in strategy.given.without_detail()]:
-        words.append(f"Single cells are no longer measured at {', '.join(lost)}; counts below will suffer.")
+        words.append(
+            f"Single cells are no longer measured at {', '.join(map(_spaced, lost))}; counts below will suffer."
+        )
     return " ".join(words)
 
 
