@@ -30,7 +30,9 @@ from yupana.audit.tradeoff import (
 )
 from yupana.cli.main import main
 from yupana.errors import OutputError
-from yupana.plan.measurement import Mechanism
+from yupana.plan.exact_loss import delta_exact
+from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
+from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
 from yupana.products.phsafe.plan import plan_of
@@ -216,9 +218,55 @@ def test_nothing_but_the_plan_and_the_manifest_of_public_things_decides() -> Non
     assert one["files"] == {"PH1_num.csv": "ab12"}
 
 
+def untold(plan: Plan) -> dict[str, Any]:
+    """A plan as it was written before plans told how far neighbours move."""
+    told = plan.as_json()
+    for measurement in told["measurements"]:
+        del measurement["moves"]
+    return told
+
+
+@pytest.mark.parametrize(
+    "plan", [US, make_plan(read_configuration("pl94-2020-us")), make_plan(read_configuration("h1-2020-us"))]
+)
+def test_curves_by_the_exact_law_are_proven_and_at_least_as_good(plan: Plan) -> None:
+    found = certificate(manifest(plan))
+    before = certificate({**manifest(plan), "plan": untold(plan)})
+    for curve, old in zip(found["attacker"]["curves"], before["attacker"]["curves"], strict=True):
+        assert (curve["exact"], old["exact"]) == (True, False)
+        assert curve["best_guess"] <= old["best_guess"]
+        for point, other in zip(curve["points"], old["points"], strict=True):
+            assert point["type_2"] >= other["type_2"]
+            # No test does better than the best guess allows.
+            assert point["type_1"] + point["type_2"] >= 2 * (1 - curve["best_guess"]) - 1e-9
+        if curve["exact"]:
+            delta = delta_exact(plan, 0.0, curve["neighbours"])
+            assert delta is not None
+            assert curve["best_guess"] == min(old["best_guess"], (1 + delta) / 2)
+    assert "exact law" in certificate_page(found)
+
+
+def test_the_exact_curve_is_below_every_test_of_the_noise_itself() -> None:
+    """Thresholds of one noisy answer that moves by one: their errors, by the probabilities of the noise."""
+    one = Sensitivity(Fraction(1), Fraction(1))
+    for mechanism, budget in ((Mechanism.ZCDP, Fraction(3, 2)), (Mechanism.PURE, Fraction(2))):
+        measured = Measurement("a", "a", "l", 1, mechanism, Fraction(1), one, one, budget, by_one=True)
+        plan = Plan("p", "record", Neighbours.UNBOUNDED, "tight", Fraction(9, 10), mechanism, (measured,))
+        curve = certificate(manifest(plan))["attacker"]["curves"][0]
+        assert curve["exact"]
+        below = {point["type_1"]: point["type_2"] for point in curve["points"]}
+        for threshold in range(-2, 4):
+            accused = 1 - measured.law.cdf(threshold - 1)
+            missed = measured.law.cdf(threshold - 2)
+            nearest = min(a for a in below if a >= accused)
+            assert below[nearest] <= missed + 1e-12
+            assert 1 - curve["best_guess"] <= (accused + missed) / 2 + 1e-12
+
+
 def test_adaptive_plans_and_pure_privacy_have_curves_of_their_own() -> None:
-    adaptive = certificate({**manifest(US), "product": "safetab-p", "plan": {**US.as_json(), "product": "safetab-p"}})
+    adaptive = certificate({**manifest(US), "product": "safetab-p", "plan": {**untold(US), "product": "safetab-p"}})
     assert adaptive["attacker"]["kind"] == "zcdp"
+    assert not any(curve["exact"] for curve in adaptive["attacker"]["curves"])
     assert adaptive["spare"] == []
     assert "gaussian" not in adaptive["guarantee"][0]["promised"]["epsilon"][0]
     ours, theirs = (c["attacker"]["curves"][0]["points"][20]["type_2"] for c in (certificate(manifest(US)), adaptive))
@@ -252,7 +300,7 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_all() -> None:
     assert not re.search(r'(src|href)="(?!#)', page)
     assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
     for words in (
-        "right 69.1% of the time",
+        "right 69% of the time",
         "1.257281",
         "one person record is changed in any way",
         "a &lt;sharp&gt; bracket",
@@ -294,7 +342,7 @@ def test_the_command_certifies_a_release_and_refuses_what_is_none(
     assert capsys.readouterr().out.split() == [str(out / "certificate.html"), str(out / "certificate.json")]
     found = json.loads((out / "certificate.json").read_text())
     assert found == certificate(json.loads((release / "manifest.json").read_text()))
-    assert "right 69.1% of the time" in (out / "certificate.html").read_text()
+    assert "right 69% of the time" in (out / "certificate.html").read_text()
     assert main(["audit", "certificate", str(release), str(out)]) == 2
     assert main(["audit", "certificate", str(release), str(out), "--overwrite"]) == 0
     assert main(["audit", "certificate", str(tmp_path / "census"), str(tmp_path / "x")]) == 2

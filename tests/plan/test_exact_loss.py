@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yupana
 from yupana.errors import ConfigError
 from yupana.plan.exact_budget import scale_to, times
 from yupana.plan.exact_loss import (
+    Untold,
     delta_exact,
     differences,
     epsilon_exact,
@@ -109,7 +111,24 @@ def test_a_record_that_changes_is_on_any_two_paths() -> None:
     mixed = Difference((shift[0], Shift(gaussian(b)), Shift(gaussian(c))))
     assert found == {Difference((shift[0], shift[1])), Difference((shift[0], shift[2])), mixed}
     worst = max(bounds.upper for of in found if (bounds := epsilon_at(of, 1e-6)) is not None)
-    assert epsilon_exact(plan, 1e-6) == min(worst, epsilon_tight(plan.loss(), 1e-6))
+    assert epsilon_exact(plan, 1e-6) == pytest.approx(min(worst, epsilon_tight(plan.loss(), 1e-6)), rel=1e-9)
+
+
+def test_many_paths_are_taken_together() -> None:
+    """More pairs than are gone through one by one; the worst is that of the worst pair."""
+    budgets = [Fraction(1, 9 + n) for n in range(28)]
+    shared = [measured(f"shared {n}", Fraction(1, 20)) for n in range(8)]
+    paths = tuple((n, *range(28, 36)) for n in range(28))
+    plan = planned(*(measured(str(n), budget) for n, budget in enumerate(budgets)), *shared, paths=paths)
+    with pytest.raises(Untold):
+        differences(plan, "bounded")
+    of_all = Shift(gaussian(Fraction(1, 20)), 1, 16)
+    few = [gaussian(budget) for budget in budgets[:3]]
+    pairs = [Difference((of_all, Shift(a), Shift(b))) for a, b in combinations(few, 2)]
+    same = [Difference((of_all, Shift(a, 1, 2))) for a in few]
+    worst = max(bounds.upper for of in (*pairs, *same) if (bounds := epsilon_at(of, 1e-6)) is not None)
+    assert epsilon_exact(plan, 1e-6) == pytest.approx(worst, rel=5e-3)
+    assert missed_exact(plan, [0.1]) is not None
 
 
 def test_passes_are_ways_and_branches_are_choices() -> None:

@@ -316,7 +316,7 @@ def test_the_json_of_a_plan_under_zcdp() -> None:
         "name": "a", "table": "P1", "level": "state", "cells": 7,
         "l2_sensitivity_squared": "4", "l2_sensitivity_squared_float": 4.0, "rho": "1/2", "rho_float": 0.5,
         "bounded_rho": "1", "bounded_rho_float": 1.0, "sigma2": "4", "sigma2_float": 4.0, "sigma": 2.0, "moe": 4,
-        "composition": "pass:us", "moves": {"by_one": False, "unbounded": "2", "bounded": "3"},
+        "composition": "pass:us", "moves": {"by_one": False, "unbounded": "2", "bounded": "3", "same_household": "1"},
     }  # fmt: skip
     assert (second["name"], second["composition"], second["sigma2"]) == ("b", "pass:pr/x:1", "8")
     assert totals == {
@@ -353,7 +353,7 @@ def test_the_json_of_a_plan_under_pure_dp() -> None:
         "bounded_epsilon": "1", "bounded_epsilon_float": 1.0,
         "sigma2": repr(law.variance), "sigma2_float": law.variance, "sigma": math.sqrt(law.variance),
         "moe": 1.96 * math.sqrt(law.variance), "composition": "pass:us",
-        "moves": {"by_one": False, "unbounded": "2", "bounded": "3"},
+        "moves": {"by_one": False, "unbounded": "2", "bounded": "3", "same_household": "1"},
     }  # fmt: skip
     assert totals == {
         "rho": None, "epsilon": "1/2", "epsilon_float": 0.5,

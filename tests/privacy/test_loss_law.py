@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from yupana.audit.tradeoff import gaussian_epsilon
 from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, epsilon_at
+from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, deltas_at, epsilon_at
 from yupana.privacy.loss_moments import losses
 
 SIGMA2 = [Fraction(1, 5), Fraction(2, 3), Fraction(1), Fraction(7, 3), Fraction(9), Fraction(10)]
@@ -263,3 +263,17 @@ def test_more_noise_of_one_answer_is_not_always_told_worse() -> None:
     less, more = (composed([Shift(DiscreteGaussian(Fraction(sigma2)))]) for sigma2 in ("1", "1.2"))
     assert float(delta_of(less, 3.5)) == pytest.approx(8.59e-5, rel=1e-3)
     assert float(delta_of(more, 3.5)) == pytest.approx(1.098e-4, rel=1e-3)
+
+
+def test_many_deltas_are_those_of_single_epsilons_but_a_little_above() -> None:
+    shifts = (Shift(DiscreteGaussian(Fraction(3)), 1, 4), Shift(TwoSidedGeometric(Fraction(5)), 2, 3))
+    mixed = Difference(shifts, (ShiftChoice(2, (shifts[:1], shifts[1:])),), slack=1e-7)
+    for difference in (Difference(shifts), mixed):
+        epsilons = [0.0, 0.3, 1.0, 1.01, 2.5, 4.0, 6.0]
+        found = deltas_at(difference, epsilons, 1e-3)
+        assert found is not None
+        for epsilon, delta in zip(epsilons, found, strict=True):
+            one = delta_at(difference, epsilon, 1e-3)
+            assert one is not None
+            assert one.lower <= delta <= one.upper * (1 + 1e-2)
+    assert deltas_at(Difference(), [0.0, 1.0]) == (0.0, 0.0)

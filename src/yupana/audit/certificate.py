@@ -21,7 +21,7 @@ from yupana.audit.tradeoff import (
 )
 from yupana.errors import OutputError
 from yupana.plan.exact_loss import CHANGES as EXACT_CHANGES
-from yupana.plan.exact_loss import epsilon_exact
+from yupana.plan.exact_loss import Change, delta_exact, epsilon_exact, missed_exact
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan, number
 from yupana.plan.read import read_plan, tells_moves
@@ -90,7 +90,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "neighbours": plan.neighbours.value,
         "own_change": own["change"],
         "guarantee": guarantee,
-        "attacker": _attacker(noise, guarantee),
+        "attacker": _attacker(noise, guarantee, told=tells_moves(manifest["plan"])),
         "spare": _spare(noise, own),
         "by_table": _shares(plan, {m.table: m.table for m in plan.measurements}, "table"),
         "by_level": _shares(plan, {m.level: m.level for m in plan.measurements}, "level"),
@@ -121,10 +121,15 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 def _exact(plan: Plan, kind: str, *, told: bool) -> dict[str, Any]:
     """Epsilons by the exact law of the loss, where the manifest tells how far neighbours move each measurement."""
-    change = next((change for change in EXACT_CHANGES if change == kind), None)
-    if not told or change is None or plan.mechanism is Mechanism.PURE:
+    change = _exact_change(kind, told=told)
+    if change is None or plan.mechanism is Mechanism.PURE:
         return {}
     return {"exact": [{"delta": delta, "epsilon": epsilon_exact(plan, delta, change)} for delta in DELTAS]}
+
+
+def _exact_change(kind: str, *, told: bool) -> Change | None:
+    """Neighbours as exact accounting names them; None where the manifest does not tell how far they move."""
+    return next((change for change in EXACT_CHANGES if told and change == kind), None)
 
 
 def plan_in(manifest: Mapping[str, Any]) -> Plan:
@@ -206,8 +211,12 @@ def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
     return min(variances), _MOST_RATIO * sum((m.calibration for m in plan.measurements), Fraction(0))
 
 
-def _attacker(noise: _PlanNoise, guarantee: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the best test can achieve, for every kind of neighbours and by the smallest loss proven."""
+def _attacker(noise: _PlanNoise, guarantee: list[dict[str, Any]], *, told: bool) -> dict[str, Any]:
+    """What the best test can achieve, for every kind of neighbours and by the smallest loss proven.
+
+    Of neighbours whose exact law is known, the better of two proven bounds at every point: that of the law, and that of
+    the loss.
+    """
     curves = []
     for row in guarantee:
         stated = row["proven_at_most"]
@@ -215,11 +224,21 @@ def _attacker(noise: _PlanNoise, guarantee: list[dict[str, Any]]) -> dict[str, A
         if loss == INFINITE:
             continue
         points = [{"type_1": a, **noise.missed(loss, a)} for a in TYPE_1]
+        guess, change = noise.guess(loss), _exact_change(row["neighbours"], told=told)
+        missed = None if change is None else missed_exact(noise.plan, TYPE_1, change)
+        delta = None if change is None else delta_exact(noise.plan, 0.0, change)
+        if missed is not None and delta is not None:
+            guess = min(guess, (1 + delta) / 2)
+            points = [
+                {**point, "type_2": max(point["type_2"], b, 2 * (1 - guess) - point["type_1"])}
+                for point, b in zip(points, missed, strict=True)
+            ]
         curves.append(
             {
                 "neighbours": row["neighbours"],
                 "change": row["change"],
-                "best_guess": noise.guess(loss),
+                "exact": missed is not None and delta is not None,
+                "best_guess": guess,
                 "points": points,
             }
         )

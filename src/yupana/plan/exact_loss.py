@@ -15,12 +15,12 @@ from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
 from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
-from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, epsilon_at
+from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, deltas_at, epsilon_at
 from yupana.privacy.zcdp import epsilon_tight
 
-Change = Literal["unbounded", "bounded"]
+Change = Literal["unbounded", "bounded", "same_household"]
 
-CHANGES: Final[tuple[Change, ...]] = ("unbounded", "bounded")
+CHANGES: Final[tuple[Change, ...]] = ("unbounded", "bounded", "same_household")
 
 EXACT: Final = ("epsilon_exact", "bounded_epsilon_exact", "exact_at_delta")
 """The keys of `exact_totals`."""
@@ -33,6 +33,9 @@ _SMALLEST_ERROR: Final = 1e-6
 
 _WIDTH_OF_CURVE: Final = 0.01
 """Where many bounds are asked for and only the upper ones matter."""
+
+_WIDTH_OF_MANY: Final = 5e-3
+"""Where records can lie in so many ways that closer bounds would take too long."""
 
 _MOST_DIFFERENCES: Final = 400
 """More ways in which the records of neighbours can lie are not gone through."""
@@ -61,8 +64,8 @@ def epsilon_exact(
         Several plans are composed: they must protect the same records.
     delta : float
         Strictly between 0 and 1; or 0 under pure differential privacy.
-    change : "unbounded" or "bounded", optional
-        The neighbours; those of the (first) plan if not given.
+    change : "unbounded", "bounded" or "same_household", optional
+        The neighbours, as of `Sensitivity`; those of the (first) plan if not given.
 
     Returns
     -------
@@ -105,8 +108,8 @@ def delta_exact(plan: "Plan | Sequence[Plan]", epsilon: float, change: Change | 
         Several plans are composed: they must protect the same records.
     epsilon : float
         Zero or more, finite.
-    change : "unbounded" or "bounded", optional
-        The neighbours; those of the (first) plan if not given.
+    change : "unbounded", "bounded" or "same_household", optional
+        The neighbours, as of `Sensitivity`; those of the (first) plan if not given.
 
     Returns
     -------
@@ -147,14 +150,16 @@ def missed_exact(
     highest = epsilon_exact(plans, _SMALLEST_ERROR, change)
     if highest is None:
         return None
-    points = []
-    for part in range(CURVE_POINTS + 1):
-        epsilon = highest * part / CURVE_POINTS
-        # A bound is a bound at any width, and this is much quicker.
-        delta = _delta(plans, epsilon, change, _WIDTH_OF_CURVE)
-        if delta is None:
-            return None
-        points.append((epsilon, delta))
+    epsilons = [highest * part / CURVE_POINTS for part in range(CURVE_POINTS + 1)]
+    # A bound is a bound at any width, and this is much quicker.
+    deltas = [
+        deltas_at(difference, epsilons, _WIDTH_OF_CURVE)
+        for difference in _differences_of_all(plans, change, joined=True)
+    ]
+    known = [of for of in deltas if of is not None]
+    if len(known) < len(deltas):
+        return None
+    points = list(zip(epsilons, map(max, zip(*known, strict=True)), strict=True))
     return tuple(
         max(
             0.0,
@@ -204,8 +209,9 @@ def differences(plan: Plan, change: Change) -> tuple[Difference, ...]:
     if change == "unbounded" and plan.fixed_total:
         raise Untold("invariants leave no neighbours that differ by a record more")
     ways = _ways(plan)
-    if change == "unbounded":
-        return tuple(_of_way(way, "unbounded") for way in ways)
+    if change != "bounded":
+        # A person who stays in the household stays on its path.
+        return tuple(_of_way(way, change) for way in ways)
     if len(ways) * (len(ways) + 1) // 2 > _MOST_DIFFERENCES:
         raise Untold("records can lie in too many ways")
     # A record that changes leaves one way and enters another, or the same.
@@ -214,6 +220,20 @@ def differences(plan: Plan, change: Change) -> tuple[Difference, ...]:
         _of_way(way, "bounded") if way is other else one[way] + one[other]
         for way, other in combinations_with_replacement(ways, 2)
     )
+
+
+def _as_choices(plan: Plan, change: Change) -> Difference | None:
+    """All `differences` of a plan as one, in which each record chooses its way; None where ways hold more than shifts.
+
+    Its delta at any epsilon is the largest of theirs.
+    """
+    if not plan.is_finite or change == "same_household" or (change == "unbounded" and plan.fixed_total):
+        return None
+    ways = [_of_way(way, "unbounded") for way in _ways(plan)]
+    if len(ways) < 2 or any(way != Difference(way.shifts) for way in ways):
+        return None
+    options = tuple(dict.fromkeys(way.shifts for way in ways))
+    return Difference(choices=(ShiftChoice(1 if change == "unbounded" else 2, options),))
 
 
 Placed = tuple[tuple[Measurement, Place], ...]
@@ -241,7 +261,7 @@ def _of_way(way: Placed, change: Change) -> Difference:
     groups: dict[str, dict[str, list[Measurement]]] = {}
     for m, place in way:
         if not place:
-            total += _of_measurement(m, getattr(m.proven, change))
+            total += _of_measurement(m, _moved(m, change))
             continue
         (group, branch), *deeper = place
         if deeper:
@@ -250,6 +270,13 @@ def _of_way(way: Placed, change: Change) -> Difference:
     for branches in groups.values():
         total += _of_group(tuple(map(tuple, branches.values())), change)
     return total
+
+
+def _moved(m: Measurement, change: Change) -> Fraction:
+    distance = getattr(m.proven, change)
+    if distance is None:
+        raise Untold(f"of {m.name} no such neighbours are known")
+    return Fraction(distance)
 
 
 def _of_measurement(m: Measurement, distance: Fraction) -> Difference:
@@ -272,7 +299,7 @@ def _of_measurement(m: Measurement, distance: Fraction) -> Difference:
 def _of_group(branches: tuple[tuple[Measurement, ...], ...], change: Change) -> Difference:
     """Of a group of parallel composition: each part of a record that counts is in one of the branches."""
     members = [m for branch in branches for m in branch]
-    distances = {getattr(m.proven, change) for m in members}
+    distances = {_moved(m, change) for m in members}
     if len(distances) > 1:
         raise Untold("the branches of a group move by distances of their own")
     (distance,) = distances
@@ -312,8 +339,12 @@ def _together(plan: "Plan | Sequence[Plan]", change: Change | None) -> tuple[tup
     return plans, change or own_change(plans[0])
 
 
-def _differences_of_all(plans: tuple[Plan, ...], change: Change) -> tuple[Difference, ...]:
-    of_each = [differences(plan, change) for plan in plans]
+def _differences_of_all(plans: tuple[Plan, ...], change: Change, *, joined: bool) -> tuple[Difference, ...]:
+    """The differences of plans together; ways are ``joined`` into one difference each where they can be."""
+    of_each = [
+        differences(plan, change) if not joined or (choices := _as_choices(plan, change)) is None else (choices,)
+        for plan in plans
+    ]
     if math.prod(map(len, of_each)) > _MOST_DIFFERENCES:
         raise Untold("records can lie in too many ways")
     return tuple(sum(chosen, Difference()) for chosen in product(*of_each))
@@ -322,7 +353,11 @@ def _differences_of_all(plans: tuple[Plan, ...], change: Change) -> tuple[Differ
 @lru_cache(maxsize=256)
 def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> LossBounds | None:
     try:
-        found = _differences_of_all(plans, change)
+        joined = _differences_of_all(plans, change, joined=True)
+        for width in (WIDTH, _WIDTH_OF_MANY) if len(joined) == 1 else ():
+            if (bounds := epsilon_at(joined[0], delta, width)) is not None:
+                return bounds
+        found = _differences_of_all(plans, change, joined=False)
     except Untold:
         return None
     if len(found) == 1:
@@ -343,7 +378,8 @@ def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> LossBound
 
 def _delta(plans: tuple[Plan, ...], epsilon: float, change: Change, width: float) -> float | None:
     try:
-        found = [delta_at(difference, epsilon, width) for difference in _differences_of_all(plans, change)]
+        joined = _differences_of_all(plans, change, joined=True)
+        found = [delta_at(difference, epsilon, width) for difference in joined]
     except Untold:
         return None
     known = [bounds.upper for bounds in found if bounds is not None]
@@ -355,5 +391,7 @@ def _proven_loss(plan: Plan, change: Change) -> Fraction | None:
     if change == "unbounded" and plan.fixed_total:
         return None
     distances: Mapping[str, Fraction] = {m.name: getattr(m.proven, change) for m in plan.measurements}
+    if None in distances.values():
+        return None
     loss = plan.loss(lambda m: distances[m.name])
     return loss if isinstance(loss, Fraction) else None

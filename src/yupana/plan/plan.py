@@ -274,6 +274,7 @@ class Plan:
                 "by_one": m.by_one,
                 "unbounded": str(m.proven.unbounded),
                 "bounded": str(m.proven.bounded),
+                **({} if m.proven.same_household is None else {"same_household": str(m.proven.same_household)}),
             },
         }
 

@@ -112,11 +112,12 @@ def _moves(described: Any) -> tuple[Sensitivity, bool]:  # noqa: ANN401 (JSON)
     """How far neighbours move a measurement, and whether by one each; plans made before do not tell."""
     unbounded, bounded = (_exact(described[change]) for change in ("unbounded", "bounded"))
     by_one = described["by_one"]
+    household = _exact(described["same_household"]) if "same_household" in described else None
     if not isinstance(unbounded, Fraction) or not isinstance(bounded, Fraction) or not isinstance(by_one, bool):
         raise TypeError
-    if not 0 <= unbounded <= bounded <= _LARGEST:
+    if not 0 <= unbounded <= bounded <= _LARGEST or (household is not None and not 0 <= household <= bounded):
         raise ValueError("neighbours move a measurement by no distance that a plan can have")
-    return Sensitivity(unbounded, bounded), by_one
+    return Sensitivity(unbounded, bounded, None if household is None else Fraction(household)), by_one
 
 
 def _margins(value: object) -> Margins:

@@ -12,7 +12,7 @@ The result is an upper bound. docs/exact-accounting.md proves it.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 from typing import Final
@@ -124,6 +124,41 @@ def delta_at(difference: Difference, epsilon: float, width: float = WIDTH) -> Lo
         return None
     upper = min(1.0, found.delta(inner) * math.exp(difference.slack) * (1 + 8 * ULP))
     return LossBounds(min(upper, found.least_delta(epsilon)), upper)
+
+
+def deltas_at(difference: Difference, epsilons: Sequence[float], width: float = WIDTH) -> tuple[float, ...] | None:
+    """Bounds from above on the least deltas of a difference at rising epsilons, as of `delta_at` and quicker for many.
+
+    A sum is a bound wherever it is taken, so one serves all epsilons within a standard deviation of the loss.
+
+    Parameters
+    ----------
+    difference : Difference
+    epsilons : sequence of float
+        Zero or more, finite, rising.
+    width : float
+        As of `delta_at`.
+
+    Returns
+    -------
+    tuple of float, or None
+        None if one of them cannot be certified in double precision.
+    """
+    family = _LossFamily.of(difference)
+    near, found = math.sqrt(family.precision), list[float]()
+    at: tuple[float, _Sum] | None = None
+    for epsilon in epsilons:
+        if not difference.moves or epsilon >= difference.most:
+            found.append(0.0)
+            continue
+        inner = max(0.0, epsilon - 2 * difference.slack) * (1 - 2 * ULP)
+        if at is None or inner > at[0] + near:
+            made = _Sum.for_epsilon(family, inner, width)
+            if made is None:
+                return None
+            at = inner, made
+        found.append(min(1.0, at[1].delta(inner) * math.exp(difference.slack) * (1 + 8 * ULP)))
+    return tuple(found)
 
 
 def check_delta(delta: float) -> None:

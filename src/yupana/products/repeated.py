@@ -207,6 +207,7 @@ def _differences(manifest: Mapping[str, Any], plan: Plan, due: Plan) -> list[str
             for m in due.measurements
             if (m.by_one, m.proven.unbounded, m.proven.bounded)
             != (plan[m.name].by_one, plan[m.name].proven.unbounded, plan[m.name].proven.bounded)
+            or plan[m.name].proven.same_household not in {None, m.proven.same_household}
         ]
         exact = {key: told[key] for key in EXACT if key in told}
         if not wrong and exact and not _alike(exact_totals(due, delta) if delta else exact_totals(due), exact):
