@@ -12,6 +12,9 @@ import duckdb
 import pytest
 from census_maker import Census as MadeUp
 from census_maker import random_census, seeded, write_csv, write_parquet
+from detailed_maker import CODES, sound_world, write_world
+from detailed_maker import World as DetailedWorld
+from detailed_relations import KINDS, opened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +30,16 @@ from yupana.confidential.records.census import (
     word_domains,
     word_units,
 )
-from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding
+from yupana.confidential.records.detailed import RECORDS, Kind, _count_by_block
+from yupana.confidential.records.detailed_rules import (
+    count_races_after_blank,
+    count_values,
+    find_places,
+    find_rules,
+    word_places,
+    word_rules,
+)
+from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, add_broken
 from yupana.confidential.records.reader import PART_SHIFT, find_broken
 
 STATES = frozenset({6, 17, 36, 50})
@@ -130,6 +142,58 @@ def test_the_worlds_break_every_rule(tmp_path: Path) -> None:
     assert {finding.rule for finding in found} >= {*links, "domain", "state_present", *(rule.name for rule in RULES)}
     assert any(finding.dropped for finding in found)
     assert any((finding.count or 0) > MOST_LINES for finding in found)
+
+
+def spoilt_details(random: Random, kind: str) -> DetailedWorld:
+    """Many records, some with values that no column has, codes that there are not, or in blocks that there are not."""
+    world = sound_world(kind)
+    records = []
+    for _ in range(random.choice((4, 200))):
+        row = dict(random.choice(world.records))
+        for column in random.sample(sorted(row), random.choice((0, 0, 0, 1, 2))):
+            row[column] = random.choice(("x", "1234", "Null", "0", "17", "9999"))
+        if random.random() < 0.1:
+            row |= {"QRACE2": "Null", "QRACE3": "1010"}
+        if random.random() < 0.2:
+            row["TABBLK"] = random.choice(("1000", "1001", "2000", "3000"))
+        records.append(row)
+    return DetailedWorld(kind, records, world.blocks, world.housing)
+
+
+@pytest.mark.parametrize("parquet", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_breaks_the_rules_of_detailed_records_adds_up(tmp_path: Path, kind: Kind, *, parquet: bool) -> None:
+    schema, found = RECORDS[kind], set[str]()
+    for seed in range(12):
+        random = seeded(seed)
+        write_world(tmp_path / str(seed), spoilt_details(random, kind), parquet=parquet)
+        with opened(tmp_path / str(seed), kind) as whole, ExitStack() as stack:
+            rows = whole.db.sql(f"SELECT * FROM {schema.relation}").to_arrow_table()
+            blocks = whole.db.sql("SELECT * FROM blocks").to_arrow_table()
+            shards = random.choice((1, 3, 8))
+            rules, places = [], []
+            for shard in range(shards + 1):
+                db = stack.enter_context(duckdb.connect(":memory:", config={"threads": 1}))
+                for name, table in (("rows_now", rows), ("blocks_now", blocks)):
+                    db.register(name, table)
+                own = f"hash(record + {seed}) % {shards} = {shard}"
+                db.execute(f"CREATE TABLE {schema.relation} AS SELECT * FROM rows_now WHERE {own}")
+                db.execute("CREATE TABLE blocks AS FROM blocks_now")
+                db.execute(f"CREATE VIEW records AS SELECT * FROM {schema.relation} WHERE TABBLKST IN (6, 17)")
+                _count_by_block(db)
+                _, broken = count_values(db, schema.relation, schema.columns, CODES)
+                broken += count_races_after_blank(db, schema.relation)
+                rules.append(find_rules(db, schema, CODES, broken))
+                places.append(find_places(db, schema, households=kind == "household-records"))
+            random.shuffle(rules)
+            random.shuffle(places)
+            source = whole.files["records"]
+            told = word_rules(reduce(add_broken, rules), source, schema, CODES)
+            told += word_places(reduce(add_broken, places), source)
+            assert told == list(whole.findings)
+            found |= {finding.rule for finding in told}
+    assert found >= {"domain", "known_code", "race_after_null", "block_in_reference"}
+    assert ("block_has_housing_unit" in found) == (kind == "household-records")
 
 
 NUMBERED = st.integers(0, 60).flatmap(lambda part: st.integers(1, 40).map(lambda row: (part << PART_SHIFT) + row))

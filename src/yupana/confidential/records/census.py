@@ -16,7 +16,7 @@ import numpy as np
 
 from yupana.confidential.records.cef import is_cef, open_cef
 from yupana.confidential.records.database import numbers, private_database
-from yupana.confidential.records.findings import BrokenRecords, Finding, require_none
+from yupana.confidential.records.findings import BrokenRecords, Finding, add_broken, require_none
 from yupana.confidential.records.reader import (
     Source,
     damaged_parts,
@@ -194,10 +194,7 @@ class CheckedRecords(Sealed):
 
     def __add__(self, other: "CheckedRecords") -> "CheckedRecords":
         rows = {name: self.rows.get(name, 0) + other.rows.get(name, 0) for name in {**self.rows, **other.rows}}
-        broken = dict(self.broken)
-        for rule, records in other.broken.items():
-            broken[rule] = broken[rule] + records if rule in broken else records
-        return CheckedRecords(rows, broken, self.states | other.states)
+        return CheckedRecords(rows, add_broken(self.broken, other.broken), self.states | other.states)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

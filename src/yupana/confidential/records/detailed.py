@@ -18,7 +18,7 @@ from yupana.confidential.records.cef import is_cef
 from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.detailed_cef import open_detailed_cef
 from yupana.confidential.records.detailed_files import open_detailed_files
-from yupana.confidential.records.detailed_rules import BLOCK, BLOCK_CODE, check_places, count_unknown
+from yupana.confidential.records.detailed_rules import BLOCK, BLOCK_CODE, count_unknown, find_places, word_places
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.records.reader import Source, no_names, require_folder
 from yupana.files.column_map import BUREAU, ColumnMap
@@ -160,7 +160,8 @@ def open_detailed(
         if has_records and has_blocks:
             _count_by_block(db)
             if not cef:
-                findings = findings + check_places(db, sources["records"], schema, households=households)
+                strangers = find_places(db, schema, households=households)
+                findings = findings + word_places(strangers, sources["records"])
             if listed:
                 without = _count_without_units(db)
             db.execute("DROP TABLE lived_in")

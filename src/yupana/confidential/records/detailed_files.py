@@ -13,7 +13,8 @@ from yupana.confidential.records.detailed_rules import (
     check_uniqueness,
     count_races_after_blank,
     count_values,
-    place_broken,
+    find_rules,
+    word_rules,
 )
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import (
@@ -95,12 +96,12 @@ def _check(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, co
         name = source.names[0] if len(source.names) == 1 else f"{schema.name} ({len(source.names):,} files)"
         findings = [Finding("not_empty", name, f"the file has no {schema.row}")]
     if schema is REFERENCE or schema is HOUSING_UNITS:
-        findings += place_broken(db, source, schema, codes, broken)
+        findings += word_rules(find_rules(db, schema, codes, broken), source, schema, codes)
         block = "block" if schema is HOUSING_UNITS else BLOCK_CODE
         return findings + check_uniqueness(db, source, schema.relation, block)
     _make_records(db, source, schema, broken)
     broken += count_races_after_blank(db, "every_record")
-    return findings + place_broken(db, source, schema, codes, broken)
+    return findings + word_rules(find_rules(db, schema, codes, broken), source, schema, codes)
 
 
 def _make_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, broken: Broken) -> None:

@@ -1,14 +1,16 @@
 """The rules that records with detailed race and ethnicity codes must keep, whatever files hold them."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import duckdb
 
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.findings import Finding
-from yupana.confidential.records.reader import Source, place_finding
+from yupana.confidential.records.findings import BrokenRecords, Finding
+from yupana.confidential.records.reader import Source, find_broken, place_finding, tell
 from yupana.files.columns import Column, RecordFile
 
 BLOCK: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
@@ -108,14 +110,25 @@ def count_races_after_blank(db: duckdb.DuckDBPyConnection, relation: str) -> Bro
     return +Counter({("race_after_null", ""): count})
 
 
-def place_broken(
-    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, codes: frozenset[int], broken: Broken
+def find_rules(
+    db: duckdb.DuckDBPyConnection, schema: RecordFile, codes: frozenset[int], broken: Broken
+) -> dict[tuple[str, str], BrokenRecords]:
+    """Find the records that break the rules counted above; of several shards they add up (`add_broken`)."""
+    return {key: find_broken(db, schema.relation, rule_of(*key, schema, codes)[0]) for key in broken}
+
+
+def word_rules(
+    found: Mapping[tuple[str, str], BrokenRecords], source: Source, schema: RecordFile, codes: frozenset[int]
 ) -> list[Finding]:
-    """Say in which files, and where in them, the rules counted above are broken."""
+    """Say in which files, and where in them, the rules are broken: the same for any order in which they were found."""
+    columns, rules = [column.name for column in schema.columns], ("domain", "known_code")
+    # Text is counted rule by rule, Parquet column by column.
+    keys = product(rules, columns) if source.header else ((rule, name) for name, rule in product(columns, rules))
     findings = []
-    for (rule, name), count in broken.items():
-        condition, text = rule_of(rule, name, schema, codes)
-        findings += place_finding(db, source, Finding(rule, "", text, count), schema.relation, condition)
+    for rule, name in (*keys, ("race_after_null", "")):
+        if (rule, name) in found:
+            finding = Finding(rule, "", rule_of(rule, name, schema, codes)[1])
+            findings += tell(found[rule, name], source, finding)
     return findings
 
 
@@ -135,25 +148,39 @@ def _known(codes: frozenset[int]) -> str:
     return ", ".join(map(str, sorted({0, *codes})))
 
 
-def check_places(
-    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, *, households: bool
-) -> list[Finding]:
-    """Find records in blocks that are not in the reference file, and households where no housing unit stands.
+_PLACES: Final = MappingProxyType(
+    {
+        "block_in_reference": "the block is not in GRF-C.txt",
+        "block_has_housing_unit": "the block has no housing unit in housing-units.txt, so no household can live there",
+    }
+)
 
-    The relation ``lived_in`` says which blocks hold how many records.
+
+def find_places(db: duckdb.DuckDBPyConnection, schema: RecordFile, *, households: bool) -> dict[str, BrokenRecords]:
+    """Find records in blocks that are not in the reference file, and households where no housing unit stands, by rule.
+
+    Those of several shards add up (`add_broken`). The relation ``lived_in`` says which blocks hold how many records.
     """
     columns = ", ".join(BLOCK)
-    rules = [("block_in_reference", f"ANTI JOIN blocks USING ({columns})", "the block is not in GRF-C.txt")]
+    places = {"block_in_reference": f"ANTI JOIN blocks USING ({columns})"}
     if households:
-        bare = f"SEMI JOIN (SELECT * FROM blocks WHERE housing_units = 0) USING ({columns})"
-        text = "the block has no housing unit in housing-units.txt, so no household can live there"
-        rules.append(("block_has_housing_unit", bare, text))
-    findings = []
-    for rule, among, text in rules:
+        bare = "SELECT * FROM blocks WHERE housing_units = 0"
+        places["block_has_housing_unit"] = f"SEMI JOIN ({bare}) USING ({columns})"
+    found = {}
+    for rule, among in places.items():
         (count,) = numbers(db, f"SELECT sum(n) FROM lived_in {among}")
         if count:
             broken = f"{BLOCK_CODE} IN (SELECT {BLOCK_CODE} FROM lived_in {among})"
-            findings += place_finding(db, source, Finding(rule, "", text, count), schema.relation, broken)
+            found[rule] = find_broken(db, schema.relation, broken)
+    return found
+
+
+def word_places(found: Mapping[str, BrokenRecords], source: Source) -> list[Finding]:
+    """Say where the records stand that `find_places` found."""
+    findings = []
+    for rule, text in _PLACES.items():
+        if rule in found:
+            findings += tell(found[rule], source, Finding(rule, "", text))
     return findings
 
 

@@ -1,10 +1,11 @@
 """What validation finds: rules by name, how often each is broken, and where."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
+from typing import TypeVar
 
 from yupana.errors import InputError
 
@@ -83,6 +84,17 @@ class BrokenRecords:
     def count(self) -> int:
         """How many there are."""
         return sum(self.counts.values())
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def add_broken(one: Mapping[K, BrokenRecords], other: Mapping[K, BrokenRecords]) -> dict[K, BrokenRecords]:
+    """Records that break some rules in one shard, and in another: rule by rule."""
+    both = dict(one)
+    for rule, records in other.items():
+        both[rule] = both[rule] + records if rule in both else records
+    return both
 
 
 def more_files(rest: Sequence[Finding]) -> list[Finding]:
