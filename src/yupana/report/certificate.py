@@ -50,6 +50,7 @@ def certificate_page(certificate: Certificate) -> str:
                 "promised": loss(read_exact(own["promised"][key])),
                 "change": own["change"],
                 "epsilon": _epsilon(own["promised"]) if key == "rho" else None,
+                "exact": _exact_epsilon(own),
             },
             own_curve=next((c for c in curves if certificate["neighbours"] in c["kinds"]), next(iter(curves), None)),
             attacker={**certificate["attacker"], "curves": curves},
@@ -121,6 +122,12 @@ def _epsilon(stated: Mapping[str, Any]) -> str | None:
     """The tight ε at the δ that is told first; None where a loss is infinite, or of pure DP."""
     found = [row["tight"] for row in stated.get("epsilon") or () if row["delta"] == _SHOWN_DELTA]
     return rounded(found[0], 4) if found else None
+
+
+def _exact_epsilon(row: Mapping[str, Any]) -> str | None:
+    """The ε by the exact law at the δ that is told first; None where there is none."""
+    found = [of["epsilon"] for of in row.get("exact", ()) if of["delta"] == _SHOWN_DELTA]
+    return rounded(found[0], 4) if found and found[0] is not None else None
 
 
 def _points(curves: Sequence[Mapping[str, Any]]) -> Columns:

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Floats, Ints
+from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
@@ -104,15 +105,19 @@ def loss_section(persons: Plan, households: Plan) -> Section:
             loss(plan.loss(lambda m: m.proven.unbounded)),
             loss(plan.loss(lambda m: m.sensitivity.bounded)),
         ]
-        return [*rows, *([rounded(epsilon_tight(unbounded, DEFAULT_DELTA), 4)] if zcdp else [])]
+        exact = epsilon_exact(plan)
+        shown = [rounded(epsilon_tight(unbounded, DEFAULT_DELTA), 4), "none" if exact is None else rounded(exact, 4)]
+        return rows + shown * zcdp
 
     kinds = [
         "Protects",
         f"{symbol}, one record added or removed",
         f"{symbol}, the same, proven at most",
         f"{symbol}, one record changed in any way",
-        *([f"ε at δ = {power_of_ten(DEFAULT_DELTA)}, one record added or removed"] if zcdp else []),
     ]
+    if zcdp:
+        kinds.append(f"ε at δ = {power_of_ten(DEFAULT_DELTA)}, one record added or removed")
+        kinds.append("the same, by the exact law of the noise")
     (section,) = sections(
         "groups_loss.html", losses={"": kinds, "SafeTab-P": column(persons), "SafeTab-H": column(households)}
     )

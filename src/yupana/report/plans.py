@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from yupana.plan.exact_loss import CHANGES, epsilon_exact
 from yupana.plan.margin import margin_words
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import DEFAULT_DELTA, Plan
@@ -139,6 +140,8 @@ def plan_sections(plan: Plan) -> tuple[Section, ...]:
     if zcdp:
         columns["ε, promised"] = [rounded(epsilon_tight(rho, DEFAULT_DELTA), 4) for rho, _ in rows.values()]
         columns["ε, proven at most"] = [rounded(epsilon_tight(rho, DEFAULT_DELTA), 4) for _, rho in rows.values()]
+        exact: dict[str, float | None] = {kind: epsilon_exact(plan, change=kind) for kind in CHANGES}
+        columns["ε, exact law"] = ["none" if (of := exact[kind]) is None else rounded(of, 4) for kind in rows]
     most = max(plan.measurements, key=lambda m: m.budget)
     lines = [Line(m, m.table, LEVELS[m.level]) for m in plan.measurements]
     return sections(
