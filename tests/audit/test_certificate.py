@@ -206,6 +206,8 @@ def test_the_certificate_of_2020_says_what_the_plan_promises_and_what_is_proven(
     # Tenure is told by PH7 and PH8 alone: 2 tau^2 / (2 tau + 2)^2 of the one, half of the other.
     assert attributes["Tenure"] == pytest.approx(0.182221 * 200 / 484 + 0.001506 / 2)
     assert max(attributes.values()) <= 0.488408
+    for row in found["by_attribute"]:
+        assert 0 < row["epsilon_exact"] < epsilon_tight(Fraction(row["loss"]), row["delta"])
     tight = {row["delta"]: row for row in found["spare"]}
     assert 0.05 < tight[1e-10]["share"] < tight[1e-10]["share_bun_steinke"] < 0.25
 
@@ -290,6 +292,9 @@ def test_topdown_is_certified_with_its_invariants_and_attributes() -> None:
     exact = semantics_of(configuration).attributes
     assert set(ours) == set(exact)
     assert all(ours[name] >= exact[name] for name in exact)
+    told = {row["attribute"]: row["epsilon_exact"] for row in found["by_attribute"]}
+    assert told["hhgq"] == pytest.approx(6.937, abs=1e-3)
+    assert "exact law" in certificate_page(found)
     assert found["guarantee"][-1]["neighbours"] == "bounded"
     assert "total of every State" in certificate_page(found)
 

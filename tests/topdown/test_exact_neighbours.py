@@ -14,7 +14,7 @@ from topdown_worlds import LEVELS, configuration, make_world, write_configuratio
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.world import World, open_world
 from yupana.geography import optimized
-from yupana.plan.exact_loss import delta_exact, epsilon_exact
+from yupana.plan.exact_loss import delta_exact, epsilon_exact, exact_where
 from yupana.privacy.difference import Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import delta_at
@@ -23,6 +23,7 @@ from yupana.topdown.any_spine import LossOnAnySpine, attribute_on_any_spine, eps
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.exact_semantics import semantics_as_json
+from yupana.topdown.queries import Schema
 from yupana.topdown.reading.configuration import read_configuration
 
 SHARES = {"US": "1/20", "State": "3/20", "County": "1/10", "Tract": "1/5", "Block_Group": "3/10", "Block": "1/5"}
@@ -100,16 +101,24 @@ def lost(moved: Counter[Any]) -> Fraction:
     return sum((times * law.exponent for law, times in moved.items()), Fraction(0))
 
 
+def tells(query: str, schema: Schema, axis: int) -> bool:
+    return query == "detailed" or schema.names[axis] in query.split("*")
+
+
+def keep(changes: Iterable[frozenset[tuple[Any, int]]], epsilon: float) -> None:
+    for moved in changes:
+        differ = sum((Difference((Shift(law, 1, times),)) for law, times in moved), Difference())
+        found = delta_at(differ, epsilon)
+        assert found is not None
+        assert found.lower <= 1e-6
+
+
 def most(changes: Iterable[Counter[Any]], bound: LossOnAnySpine) -> float:
     """The largest loss as a part of the bound; no change is told better than the bound says."""
     distinct = {frozenset(moved.items()) for moved in changes if moved}
     epsilon = bound.epsilon(1e-6)
     assert epsilon is not None
-    for moved in distinct:
-        differ = sum((Difference((Shift(law, 1, times),)) for law, times in moved), Difference())
-        found = delta_at(differ, epsilon)
-        assert found is not None
-        assert found.lower <= 1e-6
+    keep(distinct, epsilon)
     losses = [lost(Counter(dict(moved))) for moved in distinct]
     assert max(losses) <= bound.loss
     return float(max(losses) / bound.loss)  # type: ignore[arg-type]
@@ -134,6 +143,14 @@ def test_no_attribute_and_no_move_costs_more_than_on_any_spine(
     for axis in range(len(shape)):
         changes = (changed(block, start, axis) for block in blocks for start in range(0, found.schema.cells, 5))
         assert most(changes, attribute_on_any_spine(found, axis)) > 0.5
+        # The plan of the spine that there is says less, and enough.
+        told = {m.name: Fraction(2) for m in spending.plan.measurements if tells(m.table, found.schema, axis)}
+        epsilon = exact_where(spending.plan, told, 1e-6)
+        assert epsilon is not None
+        wherever = attribute_on_any_spine(found, axis).epsilon(1e-6)
+        assert wherever is not None
+        assert epsilon <= wherever * (1 + 1e-9)
+        keep({frozenset(changed(block, start, axis).items()) for block in blocks for start in (0, 5)}, epsilon)
     divided, nearest = 0, 0.0
     for level in range(last):
         pairs = [(x, y) for x, y in combinations(blocks, 2) if old[x][level] == old[y][level]]

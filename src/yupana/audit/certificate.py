@@ -21,9 +21,9 @@ from yupana.audit.tradeoff import (
 )
 from yupana.errors import OutputError
 from yupana.plan.exact_loss import CHANGES as EXACT_CHANGES
-from yupana.plan.exact_loss import Change, delta_exact, epsilon_exact, missed_exact
+from yupana.plan.exact_loss import Change, delta_exact, epsilon_exact, exact_where, missed_exact
 from yupana.plan.measurement import Mechanism
-from yupana.plan.plan import Plan, number
+from yupana.plan.plan import DEFAULT_DELTA, Plan, number
 from yupana.plan.read import read_plan, tells_moves
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
@@ -94,7 +94,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "spare": _spare(noise, own),
         "by_table": _shares(plan, {m.table: m.table for m in plan.measurements}, "table"),
         "by_level": _shares(plan, {m.level: m.level for m in plan.measurements}, "level"),
-        "by_attribute": _by_attribute(plan, manifest),
+        "by_attribute": _by_attribute(plan, manifest, told=tells_moves(manifest["plan"])),
         "measurements": [
             {
                 "name": m.name,
@@ -276,11 +276,17 @@ def _shares(plan: Plan, groups: Mapping[str, str], kind: str) -> list[dict[str, 
     return rows
 
 
-def _by_attribute(plan: Plan, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _by_attribute(plan: Plan, manifest: Mapping[str, Any], *, told: bool) -> list[dict[str, Any]]:
     """The most that is lost where one privacy unit differs in one attribute: of the measurements that can tell."""
-    product = PRODUCTS.of(manifest)
-    losses = {} if product is None else product.by_attribute(plan, manifest.get("parameters", {}))
-    return [{"attribute": name, **number("loss", loss)} for name, loss in losses.items()]
+    product, parameters = PRODUCTS.of(manifest), manifest.get("parameters", {})
+    if product is None:
+        return []
+    losses, moved = product.by_attribute(plan, parameters), product.moved_by_attribute(plan, parameters)
+    rows = [{"attribute": name, **number("loss", loss)} for name, loss in losses.items()]
+    if plan.mechanism is Mechanism.ZCDP and told:
+        for row in rows:
+            row |= {"delta": DEFAULT_DELTA, "epsilon_exact": exact_where(plan, moved[row["attribute"]])}
+    return rows
 
 
 def _invariants(manifest: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from typing import Any, Final, Literal
 
-from yupana.plan.measurement import Measurement, Mechanism
+from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
 from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
@@ -194,6 +194,36 @@ def exact_of_part(plan: Plan, part: tuple[Measurement, ...], delta: float = DEFA
     if not part:
         return 0.0
     return epsilon_exact(replace(plan, measurements=part, paths=()), 0.0 if plan.mechanism is Mechanism.PURE else delta)
+
+
+def exact_where(plan: Plan, moved: Mapping[str, Fraction], delta: float = DEFAULT_DELTA) -> float | None:
+    """The exact epsilon at ``delta`` of neighbours that move some measurements so far, and no others; rounded up.
+
+    They are of one path of the plan. Of `Measurement.by_one` a distance counts answers that move by one.
+
+    Parameters
+    ----------
+    plan : Plan
+    moved : mapping of measurement to Fraction
+        Squared L2 distances (L1 under pure differential privacy).
+    delta : float
+
+    Returns
+    -------
+    float or None
+        None as of `epsilon_exact`, and where a plan has several passes, whose records such neighbours may exchange.
+    """
+    if len(plan.passes) > 1:
+        return None
+    kept = [number for number, m in enumerate(plan.measurements) if moved.get(m.name)]
+    paths = dict.fromkeys(tuple(kept.index(i) for i in path if i in kept) for path in plan.paths)
+    measurements = tuple(
+        replace(m, proven=Sensitivity(moved[m.name], 2 * moved[m.name]))
+        for m in map(plan.measurements.__getitem__, kept)
+    )
+    # Neighbours as of one record more: their distances are those that are given.
+    part = replace(plan, measurements=measurements, paths=tuple(filter(None, paths)), fixed_total=False)
+    return epsilon_exact(part, delta, "unbounded") if kept else 0.0
 
 
 def differences(plan: Plan, change: Change) -> tuple[Difference, ...]:

@@ -192,13 +192,26 @@ class Product(Protocol[C]):
         ...
 
     def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
-        """The most that is lost where one privacy unit differs in one attribute only.
+        """The most that is lost where one privacy unit differs in one attribute only; as `moved_by_attribute`."""
+
+        def lost(moved: Mapping[str, Fraction]) -> Budget:
+            return plan.loss_of([m for m in plan.measurements if m.name in moved], lambda m: moved[m.name])
+
+        return {name: lost(moved) for name, moved in self.moved_by_attribute(plan, parameters).items()}
+
+    def moved_by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Mapping[str, Fraction]]:
+        """How far measurements move at most where one privacy unit differs in one attribute only.
 
         Parameters
         ----------
         plan : Plan
         parameters : mapping
             Of the manifest of a release under the plan.
+
+        Returns
+        -------
+        mapping of attribute to mapping of measurement to Fraction
+            Squared L2 distances (L1 under pure differential privacy); what is not named does not move.
 
         Raises
         ------

@@ -70,7 +70,7 @@ def certificate_page(certificate: Certificate) -> str:
             by_table=_part(certificate["by_table"], "Table", symbol, words.tables),
             by_level=_part(certificate["by_level"], "Level", symbol, words.levels),
             criteria=criteria_sections({"": certificate["criteria"]}),
-            by_attribute=certificate["by_attribute"] and _part(certificate["by_attribute"], "Attribute", symbol, {}),
+            by_attribute=certificate["by_attribute"] and _attributes(certificate["by_attribute"], symbol),
             spare=_spare(certificate["spare"]),
             software={"Software": list(certificate["software"]), "Version": list(certificate["software"].values())},
             parameters=[(name, _brief(value)) for name, value in certificate["parameters"].items()],
@@ -166,6 +166,16 @@ def _conversions(row: Mapping[str, Any]) -> Columns:
     if any(r["epsilon"] is not None for r in row.get("exact", ())):
         shown = [None if r["epsilon"] is None else rounded(r["epsilon"], 4) for r in row["exact"]]
         columns["ε, exact law, of what is proven"] = ["none" if text is None else text for text in shown]
+    return columns
+
+
+def _attributes(rows: Sequence[Mapping[str, Any]], symbol: str) -> Columns:
+    columns = dict(_part(rows, "Attribute", symbol, {}))
+    if "epsilon_exact" in rows[0]:
+        exact = [row["epsilon_exact"] for row in rows]
+        columns[f"ε at δ = {power_of_ten(rows[0]['delta'])}, exact law"] = [
+            "none" if epsilon is None else rounded(epsilon, 4) for epsilon in exact
+        ]
     return columns
 
 

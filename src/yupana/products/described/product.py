@@ -142,7 +142,7 @@ class DescribedProduct(Product[Description]):
         """The description with some budgets replaced."""
         return config.with_budgets(budgets)
 
-    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
+    def moved_by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Mapping[str, Fraction]]:
         """Nothing: what one column costs follows from the description, not from the plan (`column_losses`)."""
         del plan, parameters
         return {}

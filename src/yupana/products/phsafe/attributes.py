@@ -7,7 +7,6 @@ from typing import Any, Final
 from yupana.errors import OutputError
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import Budget
 from yupana.products.phsafe.specification import TABLES, MeasuredTable
 from yupana.products.phsafe.tables import level_of
 
@@ -22,8 +21,8 @@ _SEEN: Final = {
 """The columns of the S-DHC that an attribute of one person can change, with those that follow from it."""
 
 
-def losses_by_attribute(plan: Plan, parameters: Mapping[str, Any]) -> dict[str, Budget]:
-    """The most that is lost where one person differs in one attribute: of the measurements that can tell.
+def moved_by_attribute(plan: Plan, parameters: Mapping[str, Any]) -> dict[str, dict[str, Fraction]]:
+    """How far the measurements that can tell move at most where one person differs in one attribute.
 
     Raises
     ------
@@ -33,7 +32,7 @@ def losses_by_attribute(plan: Plan, parameters: Mapping[str, Any]) -> dict[str, 
     taus = parameters.get("tau", {})
     if missing := {m.table for m in plan.measurements if _persons(m.table)} - set(taus):
         raise OutputError(f"the manifest holds no tau of {', '.join(sorted(missing))}")
-    return {name: plan.loss_of(*_telling(plan, columns, taus)) for name, columns in _SEEN.items()}
+    return {name: _telling(plan, columns, taus) for name, columns in _SEEN.items()}
 
 
 def faults_of(plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
@@ -52,7 +51,7 @@ def _persons(table: str) -> bool:
     return any(t.name == table and t.persons is not None for t in TABLES)
 
 
-def _telling(plan: Plan, columns: set[str], taus: Mapping[str, int]) -> tuple[list[Measurement], Any]:
+def _telling(plan: Plan, columns: set[str], taus: Mapping[str, int]) -> dict[str, Fraction]:
     """The measurements of the S-DHC whose tables or iterations read a column, and how far they move."""
     tables = {table.name: table for table in TABLES}
 
@@ -61,7 +60,7 @@ def _telling(plan: Plan, columns: set[str], taus: Mapping[str, int]) -> tuple[li
         tight = table.sensitivity(taus.get(m.table), m.mechanism, "tight").same_household
         return m.calibration if tight is None else tight
 
-    return [m for m in plan.measurements if columns & _columns(tables[m.table], m.level)], distance
+    return {m.name: distance(m) for m in plan.measurements if columns & _columns(tables[m.table], m.level)}
 
 
 def _columns(table: MeasuredTable, level: str) -> set[str]:

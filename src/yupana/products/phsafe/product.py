@@ -14,7 +14,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
-from yupana.products.phsafe.attributes import faults_of, losses_by_attribute
+from yupana.products.phsafe.attributes import faults_of, moved_by_attribute
 from yupana.products.phsafe.configuration import PhsafeConfig, config_document, locate, read_config
 from yupana.products.phsafe.json_schema import schema
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
@@ -118,9 +118,9 @@ class PhsafeProduct(Product[PhsafeConfig]):
         changed = {(name.partition("/")[0], name.partition("/")[2]): budget for name, budget in budgets.items()}
         return replace(config, budgets={**config.budgets, **changed})
 
-    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
-        """Of the tables and iterations that read a column of the attribute."""
-        return losses_by_attribute(plan, parameters)
+    def moved_by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Mapping[str, Fraction]]:
+        """The tables and iterations that read a column of the attribute, of a person who stays in the household."""
+        return moved_by_attribute(plan, parameters)
 
     def is_adaptive(self, plan: Plan) -> bool:
         """No: every cell is measured."""

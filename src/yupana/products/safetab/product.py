@@ -223,7 +223,7 @@ class SafetabProduct(Product[Parameters[K]]):
         """Attributes of a record; the place is its block."""
         return (*dict.fromkeys(name for names in self.of_cells.values() for name in names), *_OF_GROUPS, "Place")
 
-    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
+    def moved_by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Mapping[str, Fraction]]:
         """One record changed is one left out and one added, where a table or a level depends on the attribute."""
         del parameters
 
@@ -233,8 +233,7 @@ class SafetabProduct(Product[Parameters[K]]):
             return name in _OF_GROUPS or name in self.of_cells.get(m.table, ())
 
         return {
-            name: plan.loss_of([m for m in plan.measurements if asks(name, m)], lambda m: 2 * m.calibration)
-            for name in self.attributes
+            name: {m.name: 2 * m.calibration for m in plan.measurements if asks(name, m)} for name in self.attributes
         }
 
     def is_adaptive(self, plan: Plan) -> bool:

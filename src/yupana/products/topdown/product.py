@@ -128,10 +128,13 @@ class TopdownProduct(Product[Configuration]):
             raise ConfigError("--targets: the configuration's budget is infinite; there is nothing to solve")
         return with_budgets(config, {name: Fraction(budget) for name, budget in budgets.items()})
 
-    def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
-        """Of the queries that can tell values of the attribute apart."""
+    def moved_by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Mapping[str, Fraction]]:
+        """Two answers of the queries that can tell values of the attribute apart."""
         schema = parameters.get("schema", {})
-        return {name: plan.loss_of([m for m in plan.measurements if _asks(m.table, name, schema)]) for name in schema}
+        return {
+            name: {m.name: SENSITIVITY.bounded for m in plan.measurements if _asks(m.table, name, schema)}
+            for name in schema
+        }
 
     def is_adaptive(self, plan: Plan) -> bool:
         """No: what is measured is known beforehand."""
