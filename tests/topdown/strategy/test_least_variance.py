@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from yupana.arrays import Floats
-from yupana.topdown.queries import Query, margin
-from yupana.topdown.strategy.least_variance import (
+from yupana.plan.least_variance import (
     UndeterminedPartsError,
     VarianceProgram,
     goal_values,
     least_sums,
     least_variance,
 )
+from yupana.topdown.queries import Query, margin
 from yupana.topdown.strategy.parts import LevelParts
 from yupana.topdown.tree.basis import Basis
 

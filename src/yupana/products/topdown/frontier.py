@@ -9,16 +9,16 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError
-from yupana.products.topdown.strategy import UNTOLD, exact_totals, loadings_of
-from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
-from yupana.topdown.configuration import Configuration
-from yupana.topdown.queries import Query
-from yupana.topdown.strategy.least_variance import (
+from yupana.plan.least_variance import (
     UndeterminedPartsError,
     VarianceProgram,
     goal_values,
     least_sums,
 )
+from yupana.products.topdown.strategy import UNTOLD, exact_totals, loadings_of
+from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.queries import Query
 from yupana.topdown.strategy.parts import LevelParts
 from yupana.topdown.tree.basis import Basis
 

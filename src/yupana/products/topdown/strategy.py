@@ -9,18 +9,18 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError
-from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
-from yupana.products.topdown.tables import tables_of
-from yupana.topdown.configuration import OF_AREAS, Configuration
-from yupana.topdown.plan import measurement_name, with_budgets
-from yupana.topdown.queries import Query, query_named
-from yupana.topdown.strategy.least_variance import (
+from yupana.plan.least_variance import (
     LeastVariance,
     UndeterminedPartsError,
     VarianceProgram,
     goal_values,
     least_variance,
 )
+from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
+from yupana.products.topdown.tables import tables_of
+from yupana.topdown.configuration import OF_AREAS, Configuration
+from yupana.topdown.plan import measurement_name, with_budgets
+from yupana.topdown.queries import Query, query_named
 from yupana.topdown.strategy.parts import LevelParts
 from yupana.topdown.tree.basis import Basis
 

@@ -1,1 +1,1 @@
-"""How a budget is shared among queries and geolevels so that what is asked for has the least variance. Public."""
+"""What queries tell of a histogram on the geolevels of a tree, and what answers need of it. Public."""

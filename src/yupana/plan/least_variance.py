@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats
-from yupana.topdown.strategy.interior_point import VariancePrograms, least_largest
+from yupana.plan.interior_point import VariancePrograms, least_largest
 
 
 class UndeterminedPartsError(ValueError):
