@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
     from yupana.products import PRODUCTS
     from yupana.products.product import Product
+    from yupana.products.strategy.found import Strategy
     from yupana.products.topdown.pl.summary_file import SummaryFile
-    from yupana.products.topdown.strategy import Strategy
     from yupana.progress import Step
     from yupana.release.release import Release
     from yupana.report.certified import Certificate
@@ -153,7 +153,7 @@ _HOMES = {
     "yupana.products": "PRODUCTS",
     "yupana.products.product": "Product",
     "yupana.products.topdown.pl.summary_file": "SummaryFile",
-    "yupana.products.topdown.strategy": "Strategy",
+    "yupana.products.strategy.found": "Strategy",
     "yupana.progress": "Step",
     "yupana.release.release": "Release",
     "yupana.report.certified": "Certificate",

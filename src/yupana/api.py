@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from yupana.products.described.count import Codes, CountPlan
     from yupana.products.disclosure_control.found import SideBySide
     from yupana.products.product import Checked, Product
+    from yupana.products.strategy.found import Strategy
     from yupana.products.topdown.pl.summary_file import SummaryFile
-    from yupana.products.topdown.strategy import Strategy
     from yupana.release.release import Release
     from yupana.release.tables import Format
     from yupana.report.certified import Certificate
@@ -1590,28 +1590,41 @@ def combine_coterminous(
 def strategy(
     config: object,
     *,
+    product: "str | Product[Any]" = "topdown",
     targets: "Place | Mapping[str, object] | None" = None,
     loss: Literal["sum", "max", "ratio"] = "sum",
     least: Exact | None = None,
+    total: Exact | None = None,
     set: Values | None = None,  # noqa: A002 (as on the command line)
     renormalise: bool = False,
-) -> "Strategy":
-    """Find the shares of a configuration of TopDown that make what is asked for least variable; needs no data.
+    accounting: "Accounting | None" = None,
+    confidence: Exact | None = None,
+    margins: "Margins | None" = None,
+    codes: Place | None = None,
+) -> "Strategy[Any]":
+    """Find the budgets of a plan that make what is asked for least variable at the same loss; needs no data.
 
     Parameters
     ----------
-    config, set, renormalise
+    config, set, renormalise, codes
         As of `plan`.
+    product : str or Product
+        Whose configuration it is.
     targets : str, Path or mapping, optional
-        A file with weights of queries and published tables, of geolevels, and numbers of children, or the same
-        document (docs/strategies.md). If not given, all variables of the published tables count alike, and geolevels
-        keep their shares.
+        A file with weights of published tables and levels, and margins of error to be kept; of TopDown with weights of
+        queries, tables and geolevels, and numbers of children; or the same document (docs/strategies.md). If not
+        given, all cells of the published tables count alike; geolevels of TopDown keep their shares.
     loss : "sum", "max" or "ratio"
         The weighted sum of the variances of all answers; the largest weighted one; or the largest of them, each
-        divided by what it is with the shares given.
+        divided by what it is with the budgets given.
     least : Fraction, float or str
-        What each query has at least of the budget of its geolevel (1/50 if not given); of the whole where shares of
-        geolevels are found (1/50 divided by the number of geolevels).
+        What each budget keeps of the one given (1/50 if not given). Of TopDown what each query has at least of the
+        budget of its geolevel (1/50); of the whole where shares of geolevels are found (1/50 divided by the number of
+        geolevels).
+    total : Fraction, float or str, optional
+        What the budgets may cost, in SafeTab those of each pass; if not given, what they cost now. Not of TopDown.
+    accounting, confidence, margins
+        As of `plan`; confidence and margins are those of the margins of error in the targets. Not of TopDown.
 
     Returns
     -------
@@ -1621,22 +1634,68 @@ def strategy(
     Raises
     ------
     ConfigError
-        If targets are unknown, have no weight or are told by no query, or the budget is no finite rho.
+        If targets are unknown, have no weight or are told by nothing, a budget is no finite rho, or the total does not
+        meet what is to be kept.
 
     Source
     ------
     docs/strategies.md proves the bound.
     """
-    from yupana.privacy.exact import INFINITE
-    from yupana.products.topdown.strategy import LEAST, find_strategy
+    asked = ask(
+        product,
+        config,
+        set=set,
+        renormalise=renormalise,
+        accounting=accounting,
+        confidence=confidence,
+        margins=margins,
+        codes=codes,
+    )
+    if asked.product.key == "topdown":
+        if total is not None:
+            raise ConfigError("topdown takes no total: name another budget by set, as rho=1")
+        return _strategy_of_shares(asked, targets, loss, least)
+    from yupana.products.strategy.budgets import LEAST, BudgetQuestion, find_budgets, refuse_other_noise
+    from yupana.products.strategy.published import as_published
+    from yupana.products.strategy.targets import TableTargets, read_table_targets
 
-    asked = ask("topdown", config, set=set, renormalise=renormalise)
-    wanted = targets_of(targets, asked.config)
-    usual = LEAST if wanted.levels is None else LEAST / len(asked.config.levels)
-    share = usual if least is None else exact_number("least", least)
-    if share == INFINITE:
-        raise ConfigError("least: must be less than 1")
-    return find_strategy(asked.config, wanted, loss, Fraction(share))
+    plan = asked.plan()
+    refuse_other_noise(plan)
+    entries = asked.product.entries(asked.config, asked.accounting)
+    question = BudgetQuestion(
+        TableTargets() if targets is None else targets_of(targets, lambda path: read_table_targets(path, entries)),
+        loss,
+        LEAST if least is None else _finite("least", least),
+        None if total is None else _finite("total", total),
+    )
+    return find_budgets(
+        asked.product, asked.config, plan, as_published(asked.product, asked.config, plan, entries), question
+    )
+
+
+def _strategy_of_shares(
+    asked: "Case",
+    targets: "Place | Mapping[str, object] | None",
+    loss: Literal["sum", "max", "ratio"],
+    least: Exact | None,
+) -> "Strategy[Any]":
+    """Of TopDown, whose queries and geolevels share a budget."""
+    from yupana.products.topdown.strategy import find_strategy, usual_least
+    from yupana.products.topdown.strategy_targets import default_targets, read_targets
+
+    config = asked.config
+    wanted = (
+        default_targets(config) if targets is None else targets_of(targets, lambda path: read_targets(path, config))
+    )
+    own = usual_least(config, wanted) if least is None else _finite("least", least)
+    return find_strategy(config, wanted, loss, own)
+
+
+def _finite(name: str, value: Exact) -> Fraction:
+    number = exact_number(name, value)
+    if not isinstance(number, Fraction) or number < 0:
+        raise ConfigError(f"{name}: must be a finite number that is not negative")
+    return number
 
 
 @checked

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from yupana.plan.unit import UnitName
     from yupana.privacy.entropy import Entropy
     from yupana.products.product import Product
-    from yupana.products.topdown.strategy_targets import StrategyTargets
     from yupana.release.tables import Format
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 
 Place: TypeAlias = str | Path
 Places: TypeAlias = Place | Sequence[Place]
@@ -332,16 +332,12 @@ def question_of(targets: Place | None, entries: "Mapping[str, Entry]", **given: 
     return found
 
 
-def targets_of(targets: Place | Mapping[str, object] | None, config: Any) -> "StrategyTargets":  # noqa: ANN401
-    """What a strategy is found for: a file or the same document, or the published tables of a configuration."""
-    from yupana.products.topdown.strategy_targets import default_targets, read_targets
-
-    if targets is None:
-        return default_targets(config)
+def targets_of(targets: Place | Mapping[str, object], read: Callable[[Path], _T]) -> _T:
+    """What a strategy is found for: what is read of a file, or of the same document."""
     if isinstance(targets, Mapping):
-        found: StrategyTargets = _from_file("targets", targets, lambda path: read_targets(path, config))
+        found: _T = _from_file("targets", targets, read)
         return found
-    return read_targets(path_of("targets", targets), config)
+    return read(path_of("targets", targets))
 
 
 def _written(value: object) -> object:

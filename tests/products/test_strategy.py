@@ -10,7 +10,7 @@ import pytest
 import yupana
 from yupana.cli.main import main
 from yupana.products import PRODUCTS
-from yupana.products.topdown.strategy import Joined
+from yupana.products.strategy.found import Joined
 
 _ALONE: Final[tuple[Joined, ...]] = ("sum", "max")
 LEVELS: Final = ("US", "State", "County", "Tract", "Block_Group", "Block")

@@ -365,15 +365,25 @@ def _add_intervals(verb: argparse.ArgumentParser, _: Listing) -> None:
 
 def _add_strategy(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_source(verb, listing)
-    text = "weights of queries, tables and geolevels (default: published tables at the configuration's geolevel shares)"
+    of_queries = bool(listing.estimators)
+    text = "weights of tables and levels, margins of error to be kept (default: every published cell counts alike)"
+    if of_queries:
+        text = "weights of queries, tables and geolevels (default: published tables at the shares of geolevels given)"
     verb.add_argument("--targets", type=Path, metavar="FILE", help=text)
-    text = "the weighted sum of all variances, the largest, or the largest over that of CONFIG (sum)"
+    text = "the weighted sum of all variances, the largest, or the largest over that of the budgets given (sum)"
     verb.add_argument("--loss", choices=("sum", "max", "ratio"), help=text)
-    text = "what each query has at least of its geolevel's budget (1/50)"
+    text = "what each budget keeps of the one given (1/50)"
+    if of_queries:
+        text = "what each query has at least of its geolevel's budget (1/50)"
     verb.add_argument("--least", metavar="SHARE", help=text)
+    if not of_queries:
+        text = "what the budgets may cost, of each pass where there are several (default: what they cost now)"
+        verb.add_argument("--total", type=positive, metavar="LOSS", help=text)
     text = "write the configuration found, as JSON: a file that does not exist"
     verb.add_argument("--out", type=Path, metavar="FILE", help=text)
     verb.add_argument("--json", action="store_true")
+    if not of_queries:
+        _add_planning(verb, listing)
 
 
 def _add_from_files(verb: argparse.ArgumentParser, listing: Listing) -> None:
@@ -554,23 +564,26 @@ def _intervals(_: str, options: argparse.Namespace) -> None:
     print_release(options, yupana.topdown_intervals(**given(yupana.topdown_intervals, options), progress=True))
 
 
-def _strategy(_: str, options: argparse.Namespace) -> None:
+def _strategy(key: str, options: argparse.Namespace) -> None:
+    from yupana.cli.strategy_text import budgets_text, strategy_text
+    from yupana.products.strategy.budgets import budgets_as_json
     from yupana.products.topdown.strategy import strategy_as_json
 
     if options.out is not None and (options.out.exists() or options.out.is_symlink()):
         raise OutputError(f"{options.out} exists; name a place that does not")
-    found = yupana.strategy(**given(yupana.strategy, options))
-    document = PRODUCTS["topdown"].document(found.found)
+    found = yupana.strategy(**given(yupana.strategy, options), product=key)
+    product, of_queries = PRODUCTS[key], key == "topdown"
+    document = product.document(found.found)
     if options.out is not None:
         options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if options.json:
-        print_json(strategy_as_json(found) | {"configuration": document})
+        told = strategy_as_json(found) if of_queries else budgets_as_json(product, found)
+        print_json(told | {"configuration": document})
         return
-    from yupana.cli.strategy_text import strategy_text
-
-    print("\n".join(strategy_text(found)))
+    print("\n".join(strategy_text(found) if of_queries else budgets_text(product, found)))
     if options.out is not None:
-        print(f"{options.out}: written; see what it costs with plan, and give it to run")
+        beside = "; name the folder of its public files by --codes" if "codes" in PRODUCTS.listing(key).takes else ""
+        print(f"{options.out}: written; see what it costs with plan, and give it to run{beside}")
 
 
 VERBS: Final = (
@@ -607,10 +620,9 @@ VERBS: Final = (
     ),
     Verb(
         "strategy",
-        "the shares of queries and geolevels that make what you care for least variable; needs no data",
+        "the budgets that make what you care for least variable at the same loss; needs no data",
         _add_strategy,
         _strategy,
-        "strategy",
     ),
     Verb("pl", "write the files of P.L. 94-171 from releases of persons and housing units", _add_pl, _pl, "pl"),
     Verb(

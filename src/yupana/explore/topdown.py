@@ -22,9 +22,10 @@ from yupana.explore.strategy import KEPT, SHARES, FoundStrategy, StrategyForm, W
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, show_exact
 from yupana.products.product import Product
+from yupana.products.strategy.found import Strategy
 from yupana.products.topdown.frontier import AnswerPair, TradeOff
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.strategy import Strategy, find_strategy, in_one_pass, usual_least
+from yupana.products.topdown.strategy import find_strategy, in_one_pass, usual_least
 from yupana.products.topdown.strategy_targets import StrategyTargets
 from yupana.products.topdown.tables import tables_of
 from yupana.report.page import Section
@@ -161,7 +162,7 @@ class TopdownPage:
         )
         return replace(taken, fields={**taken.fields, **{field.key: "together" for field in self._fields}})
 
-    def _find(self, chosen: Chosen, weighed: Weighed) -> Strategy:
+    def _find(self, chosen: Chosen, weighed: Weighed) -> Strategy[Configuration]:
         shares = chosen.config.shares
         if faults := [
             Fault(f"strategy.level.{level}", "nothing of this geolevel is switched on, so its weight must be 0")

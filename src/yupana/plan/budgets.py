@@ -352,7 +352,7 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
     else:
         check_keys("", document, ("total", "sizes"), faults, optional=("weights", "decimals"))
     margins, sizes, weights = (
-        _by_entry(key, document.get(key, {}), entries, faults) for key in ("margins", "sizes", "weights")
+        read_by_entry(key, document.get(key, {}), entries, faults) for key in ("margins", "sizes", "weights")
     )
     faults += [f"weights.{name}: has no size" for name in weights if name not in sizes]
     total = _total(document["total"], faults) if "total" in document else None
@@ -387,7 +387,8 @@ def _between(place: str, value: object, faults: list[str]) -> Fraction | None:
     return None
 
 
-def _by_entry(key: str, value: object, entries: Collection[str], faults: list[str]) -> dict[str, Fraction]:
+def read_by_entry(key: str, value: object, entries: Collection[str], faults: list[str]) -> dict[str, Fraction]:
+    """Numbers from 1e-6 to 1e12 by entry, of a file of targets."""
     if not isinstance(value, dict):
         faults.append(f"{key}: must be an object of numbers by entry")
         return {}

@@ -136,7 +136,6 @@ _LISTINGS: Final = {
                 "pl",
                 "nmf",
                 "intervals",
-                "strategy",
                 "replicates",
                 "parts",
             }

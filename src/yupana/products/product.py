@@ -14,7 +14,7 @@ from yupana.plan.exact_budget import times
 from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.exact_total import SpentEpsilon, spend_epsilon
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting
+from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.codebook import Described
@@ -118,6 +118,11 @@ class Product(Protocol[C]):
         del manifest
         return self.families
 
+    def families_of(self, config: C) -> tuple[Family, ...]:
+        """What a run of a configuration publishes; of most products always the same."""
+        del config
+        return self.families
+
     def record_files(self, config: C) -> Mapping[str, RecordFile]:
         """The record files whose columns may have other names, each with the names that are known here."""
         del config
@@ -182,6 +187,10 @@ class Product(Protocol[C]):
     def entries(self, config: C, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget of a configuration by name, zeros included, and what its noise is scaled to."""
         ...
+
+    def entry_of(self, measurement: Measurement) -> str:
+        """Which of the `entries` pays for a measurement of a plan."""
+        return measurement.name
 
     def with_budgets(self, config: C, budgets: Mapping[str, Budget]) -> C:
         """The configuration with other budgets, named as by `entries`."""

@@ -6,8 +6,8 @@ from math import ceil, floor, inf, isfinite, log10, sqrt
 from typing import Final
 
 from yupana.plan.margin import z_value
+from yupana.products.strategy.found import Joined, Strategy
 from yupana.products.topdown.frontier import Frontier, TradeOff
-from yupana.products.topdown.strategy import Joined, Strategy
 from yupana.report.charts import BLUE, GREY, ORANGE, Mark, curve_with_points
 from yupana.report.numbers import percent, rounded
 from yupana.report.page import Chart, Figure, Section, sections
@@ -26,7 +26,7 @@ _LOSSES: Final[Mapping[Joined, str]] = {
 }
 
 
-def loss_in_words(strategy: Strategy, loss: Joined) -> str:
+def loss_in_words(strategy: Strategy[Configuration], loss: Joined) -> str:
     """What is made least, beside what it was, and how near the least it is proven to be."""
     now = (
         f"is {percent(strategy.found_loss / strategy.given_loss, 2)} of what it is with the shares set here"
@@ -52,7 +52,7 @@ def _at_most(share: float) -> str:
     return f"{rounded(100 * unit * ceil(share / unit - _NEAREST), 2)}%"
 
 
-def found_sections(strategy: Strategy, confidence: Fraction) -> tuple[Section, ...]:
+def found_sections(strategy: Strategy[Configuration], confidence: Fraction) -> tuple[Section, ...]:
     """Margins of the answers asked for, and shares, each beside what it is now."""
     z = z_value(confidence)
     rows = strategy.rows

@@ -14,7 +14,7 @@ from yupana.files.columns import RecordFile
 from yupana.files.document import Number, located, read_value, refuse
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting
+from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import exact_number
@@ -26,7 +26,7 @@ from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales, share_of_cells
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
-from yupana.products.described.tables import TOTALS_OF, families, within
+from yupana.products.described.tables import TOTALS_OF, families, table_of, within
 from yupana.products.described.verify import verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Words
 from yupana.products.tables import Family
@@ -137,6 +137,14 @@ class DescribedProduct(Product[Description]):
             for table in config.tables
             for level in table.levels
         }
+
+    def families_of(self, config: Description) -> tuple[Family, ...]:
+        """The tables that are measured, and those that add up their cells."""
+        return families(config)
+
+    def entry_of(self, measurement: Measurement) -> str:
+        """Its table at its level: the totals that decide detail, and the groups that have none, are paid from it."""
+        return f"{table_of(measurement.table)}/{measurement.level}"
 
     def with_budgets(self, config: Description, budgets: Mapping[str, Budget]) -> Description:
         """The description with some budgets replaced."""

@@ -17,6 +17,8 @@ from yupana.release.rows import RowTable
 TOTALS_OF: Final = "totals of "
 """How plans call what decides the detail of a table; no table's own name has a space."""
 
+_COARSEST_OF: Final = "coarsest of "
+
 
 def families(description: Description) -> tuple[Family, ...]:
     """What is published: of each table that is measured its cells, and the tables that add them up."""
@@ -54,9 +56,14 @@ def total_name(of: DescribedTable) -> str:
     return f"{TOTALS_OF}{of.name}"
 
 
+def table_of(measured: str) -> str:
+    """The table of a description that a measurement is made for, by what plans call its own."""
+    return measured.removeprefix(TOTALS_OF).removeprefix(_COARSEST_OF)
+
+
 def coarsest_name(of: DescribedTable) -> str:
     """What plans call the counts of groups that always get the coarsest step of a table."""
-    return f"coarsest of {of.name}"
+    return f"{_COARSEST_OF}{of.name}"
 
 
 def _shown(of: DescribedTable) -> Iterator[Table]:

@@ -319,6 +319,10 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
                 found[level.name] = Entry(config.config.budgets[level], one, share, level.region.run)
         return found
 
+    def entry_of(self, measurement: Measurement) -> str:
+        """Its level: both stages and the totals alone are paid from one budget."""
+        return measurement.level
+
     def taken_as_public(self, config: Parameters[PersonsConfig]) -> tuple[str, ...]:
         """Areas, codes and what may be published at all."""
         del config

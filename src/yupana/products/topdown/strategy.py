@@ -1,9 +1,9 @@
 """The shares of a configuration of TopDown that make what is asked for least variable, beside those it has. Public."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from yupana.plan.least_variance import (
     goal_values,
     least_variance,
 )
+from yupana.products.strategy.found import Joined, Strategy, TargetVariance, losses_as_json, parts_of_one
 from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
 from yupana.products.topdown.tables import tables_of
 from yupana.topdown.configuration import OF_AREAS, Configuration
@@ -23,9 +24,6 @@ from yupana.topdown.plan import measurement_name, with_budgets
 from yupana.topdown.queries import Query, query_named
 from yupana.topdown.strategy.parts import LevelParts
 from yupana.topdown.tree.basis import Basis
-
-Joined = Literal["sum", "max", "ratio"]
-"""Whether the weighted sum of all variances is made least, the largest, or the largest of them over those given."""
 
 LEAST: Final = Fraction(1, 50)
 """What each query has of the budget of its geolevel unless asked otherwise. Estimates are made from the root down, and
@@ -38,69 +36,9 @@ UNTOLD: Final = (
 _DIGITS: Final = (6, 9, 12)
 
 
-@dataclass(frozen=True, slots=True)
-class TargetVariance:
-    """The variance of a target's answers, on the mean, with both strategies; infinite where nothing tells them.
-
-    Attributes
-    ----------
-    level, target : str
-    given, found : float
-    weight : float
-        Of all its answers together.
-    """
-
-    level: str
-    target: str
-    given: float
-    found: float
-    weight: float
-
-    @property
-    def ratio(self) -> float:
-        """Found by given."""
-        return self.found / self.given if self.given else 1.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Strategy:
-    """A strategy found, beside the one given.
-
-    Attributes
-    ----------
-    given, found : Configuration
-        Of the same budget.
-    rows : tuple of TargetVariance
-    given_loss, found_loss : float
-        What is made least: with the shares given, and with those found as they are written.
-    bound : float
-        No shares of the queries measured have a smaller loss.
-    """
-
-    given: Configuration
-    found: Configuration
-    rows: tuple[TargetVariance, ...]
-    given_loss: float
-    found_loss: float
-    bound: float
-
-    @property
-    def gap(self) -> float:
-        """How far the loss found can be above the least, relative to it."""
-        return self.found_loss / self.bound - 1
-
-    @property
-    def levels(self) -> Mapping[str, float]:
-        """Of each geolevel the weighted sum of variances found, by that of those given."""
-        sums = {row.level: np.zeros(2) for row in self.rows}
-        for row in self.rows:
-            sums[row.level] += row.found * row.weight, row.given * row.weight
-        return {level: float(found / given) for level, (found, given) in sums.items()}
-
-
 def find_strategy(
     config: Configuration, targets: StrategyTargets, loss: Joined = "sum", least: Fraction = LEAST
-) -> Strategy:
+) -> Strategy[Configuration]:
     """Find the shares.
 
     Parameters
@@ -295,20 +233,8 @@ def _rounded(
     return budgets
 
 
-def parts_of_one(sizes: Sequence[float], denominator: int) -> list[Fraction]:
-    """Shares that sum to 1 exactly: each rounded down to a part of the denominator, and the rest to the largest."""
-    whole = sum(sizes)
-    parts = [int(size / whole * denominator) for size in sizes]
-    parts[int(np.argmax(sizes))] += denominator - sum(parts)
-    return [Fraction(part, denominator) for part in parts]
-
-
-def strategy_as_json(strategy: Strategy) -> dict[str, Any]:
+def strategy_as_json(strategy: Strategy[Configuration]) -> dict[str, Any]:
     """The strategy as the command prints it with ``--json``; infinite variances are null."""
-
-    def finite(value: float) -> float | None:
-        return value if np.isfinite(value) else None
-
     return {
         "geolevels": {
             level: {
@@ -319,18 +245,5 @@ def strategy_as_json(strategy: Strategy) -> dict[str, Any]:
             }
             for level in strategy.given.levels
         },
-        "targets": [
-            {
-                "geolevel": row.level,
-                "target": row.target,
-                "variance_given": finite(row.given),
-                "variance": finite(row.found),
-                "ratio": finite(row.ratio),
-            }
-            for row in strategy.rows
-        ],
-        "loss_given": finite(strategy.given_loss),
-        "loss": strategy.found_loss,
-        "bound": strategy.bound,
-        "gap": strategy.gap,
+        **losses_as_json(strategy, "geolevel"),
     }

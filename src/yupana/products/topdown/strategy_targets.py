@@ -6,9 +6,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from yupana.errors import ConfigError
-from yupana.files.document import check_keys, read_budget, read_document, read_table, refuse
+from yupana.files.document import check_keys, read_document, read_table, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
+from yupana.products.strategy.targets import read_weights
 from yupana.products.topdown.tables import tables_of
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.queries import query_named
@@ -49,24 +50,14 @@ def read_targets(path: Path, config: Configuration) -> StrategyTargets:
     document, faults = read_document(path)
     table = read_table("", document, faults) if not faults else {}
     check_keys("", table, (), faults, optional=("queries", "levels", "children"))
-    queries = _weights("queries", table["queries"], faults) if "queries" in table else default_targets(config).queries
-    levels = _weights("levels", table["levels"], faults) if "levels" in table else None
-    children = _weights("children", table["children"], faults) if "children" in table else None
+    queries = (
+        read_weights("queries", table["queries"], faults) if "queries" in table else default_targets(config).queries
+    )
+    levels = read_weights("levels", table["levels"], faults) if "levels" in table else None
+    children = read_weights("children", table["children"], faults) if "children" in table else None
     if faults:
         raise refuse(path, faults)
-    return StrategyTargets(queries, levels, children)
-
-
-def _weights(place: str, value: object, faults: list[str]) -> dict[str, Fraction]:
-    found = {}
-    for name, weight in read_table(place, value, faults).items():
-        before = len(faults)
-        number = read_budget(f"{place}.{name}", weight, faults)
-        if number == INFINITE and len(faults) == before:
-            faults.append(f"{place}.{name}: must be finite")
-        elif number != INFINITE:
-            found[name] = Fraction(number)
-    return found
+    return StrategyTargets(default_targets(config).queries if queries is None else queries, levels, children)
 
 
 def levels_asked(config: Configuration, targets: StrategyTargets, least: Fraction) -> tuple[str, ...]:
