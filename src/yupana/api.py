@@ -1612,8 +1612,9 @@ def strategy(
         Whose configuration it is.
     targets : str, Path or mapping, optional
         A file with weights of published tables and levels, and margins of error to be kept; of TopDown with weights of
-        queries, tables and geolevels, and numbers of children; or the same document (docs/strategies.md). If not
-        given, all cells of the published tables count alike; geolevels of TopDown keep their shares.
+        queries, tables and geolevels or margins of error, and numbers of children; or the same document
+        (docs/strategies.md). If not given, all cells of the published tables count alike; geolevels of TopDown keep
+        their shares.
     loss : "sum", "max" or "ratio"
         The weighted sum of the variances of all answers; the largest weighted one; or the largest of them, each
         divided by what it is with the budgets given.

@@ -5,10 +5,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import yupana
+from yupana.arrays import Floats
 from yupana.cli.main import main
+from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS
 from yupana.products.strategy.found import Joined
 
@@ -181,3 +185,62 @@ def test_the_command_prints_both_strategies_and_writes_the_one_found(
     assert {row["target"] for row in again["targets"]} == {"T1"}
     assert main(["topdown", "strategy", "cook-2010", "--out", str(out)]) != 0
     assert "exists; name a place that does not" in capsys.readouterr().err
+
+
+def test_margins_are_met_by_the_least_rho_that_a_general_solver_finds() -> None:
+    margins = {"State": {"sex": 6, "total": 5}, "Block": {"detailed": 10, "total": 9}}
+    found = yupana.strategy(small(), targets={"margins": margins}, least=0)
+    cells = np.eye(8)
+    rows = {"total": cells.sum(axis=0)[None], "sex": cells.reshape(2, 4, 8).sum(axis=1), "detailed": cells}
+
+    def largest(spent: Floats) -> Floats:
+        """Of State and Block: variances of least squares by what their margins allow."""
+        by_level = []
+        for level, budgets in zip(margins, spent.reshape(2, 3), strict=True):
+            information = sum(budget * rows[name].T @ rows[name] for name, budget in zip(rows, budgets, strict=True))
+            covariance = np.linalg.pinv(information, rcond=1e-12, hermitian=True)
+            by_level += [
+                (z_value(Fraction(9, 10)) / margin) ** 2 * np.einsum("ij,jk,ik->i", rows[name], covariance, rows[name])
+                for name, margin in margins[level].items()
+            ]
+        return np.concatenate(by_level)
+
+    config = found.found
+    spent = [config.budget * config.shares[level] * share for level in margins for _, share in config.queries[level]]
+    assert config.shares["US"] == 0
+    assert largest(np.array(spent, dtype=np.float64)).max() == pytest.approx(1, rel=1e-6)
+    least = minimize(
+        np.sum,
+        np.full(6, 0.2),
+        bounds=[(1e-9, None)] * 6,
+        constraints={"type": "ineq", "fun": lambda budgets: 1 - largest(budgets)},
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert least.success
+    assert float(config.budget) == pytest.approx(least.fun, rel=1e-5)
+    assert 0 <= found.gap < 1e-6
+
+
+def test_margins_cost_in_proportion_to_one_over_their_square() -> None:
+    def of(margin: int) -> Fraction:
+        targets = {"margins": {"Tract": {"T1": margin}, "Block": {"total": margin}}}
+        return Fraction(yupana.strategy("cook-2010", targets=targets).found.budget)
+
+    assert float(of(5) / of(50)) == pytest.approx(100, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ({"margins": {}}, "no margin is asked for"),
+        ({"margins": {"Tract": {"total": 0}}}, "margins.Tract.total: must be more than 0"),
+        ({"margins": {"Tract": {"foo": 3}}}, "'foo' is unknown"),
+        ({"margins": {"Parish": {"total": 3}}}, "margins.Parish: is no geolevel"),
+        ({"margins": {"Tract": {"total": 3}}, "levels": {"Tract": 1}}, "key 'levels' is unknown; known are margins"),
+        ({"margins": {"County": {"total": 3}}}, "known exactly"),
+    ],
+)
+def test_margins_that_mean_nothing_are_refused(targets: dict[str, Any], said: str) -> None:
+    with pytest.raises(yupana.ConfigError, match=said):
+        yupana.strategy("cook-2010", targets=targets)

@@ -11,6 +11,9 @@ from yupana.topdown.configuration import Configuration
 def strategy_text(strategy: Strategy[Configuration]) -> list[str]:
     """Lay out shares of TopDown, variances and the bound."""
     lines = [*_shares(strategy), "", *_variances(strategy), "", *_loss(strategy, "shares of these queries")]
+    given, found = strategy.given.budget, strategy.found.budget
+    if found != given:
+        lines.append(f"rho: given {float(given):.9g}; the margins asked for need {float(found):.9g}")
     untold = [level for level in strategy.found.without_detail() if level not in strategy.given.without_detail()]
     if untold:
         lines.append(

@@ -1,5 +1,6 @@
 """The shares of a configuration of TopDown that make what is asked for least variable, beside those it has. Public."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -44,9 +45,11 @@ def find_strategy(
     Parameters
     ----------
     config : Configuration
-        Its queries that keep or sum attributes are those that get shares; its budget stays.
+        Its queries that keep or sum attributes are those that get shares; its budget stays, unless targets are margins:
+        then it becomes the least that meets them all.
     targets : StrategyTargets
     loss : "sum", "max" or "ratio"
+        Of weighted variances; with margins the largest, each by what its margin allows.
     least : Fraction
         Of the budget of its geolevel (where shares of geolevels are found, of the whole), what each query has at least.
 
@@ -63,20 +66,18 @@ def find_strategy(
         for query, _ in config.queries[level]
         if query.keeps_or_sums
     ]
-    loadings = {name: loadings_of(config, basis, name) for name, weight in targets.queries.items() if weight > 0}
+    weights = targets.weights(levels)
+    loadings = {name: loadings_of(config, basis, name) for name in dict.fromkeys(name for _, name in weights)}
     parts = LevelParts(
         basis,
         len(levels),
         None if targets.children is None else tuple(float(targets.children[level]) for level in levels[1:]),
         exact_totals(config, levels, targets),
     )
-    weights = {
-        level: Fraction(1) if targets.levels is None else targets.levels.get(level, Fraction(0)) for level in levels
-    }
-    asked = [(number, name) for number, level in enumerate(levels) if weights[level] > 0 for name in loadings]
-    needed = {(n, name): parts.needed(n, loadings[name]) for n, name in asked}
-    scales = [float(weights[levels[n]] * targets.queries[name]) for n, name in asked]
-    goals = [scale * needed[one] for scale, one in zip(scales, asked, strict=True)]
+    needed = {(number, name): parts.needed(number, loadings[name]) for number, name in weights}
+    goals = [weight * needed[one] for one, weight in weights.items()]
+    if targets.margins is not None:
+        loss = "max"
     rows = np.concatenate(goals)
     if loss == "ratio":
         before = goal_values(rows, _precision(config, levels, parts))[:, None]
@@ -85,31 +86,46 @@ def find_strategy(
                 "targets: the shares given tell nothing of one of them, so there is no ratio; take sum or max"
             )
         rows = np.divide(rows, before, out=np.zeros_like(rows), where=before > 0)
-        rows = rows * np.concatenate([np.full((len(one), 1), w) for one, w in zip(goals, scales, strict=True)])
-    goal = rows.sum(axis=0)[None] if loss == "sum" else np.unique(np.round(rows, 12), axis=0)
+        rows = rows * np.concatenate(
+            [np.full((len(one), 1), w) for one, w in zip(goals, weights.values(), strict=True)]
+        )
+    goal = rows.sum(axis=0)[None] if loss == "sum" else _unlike(rows)
     goal = goal[goal.any(axis=1)]
     if not len(goal):
         raise ConfigError("targets: all of them are known exactly; there is nothing to find")
     solved, bound = _solve(config, levels, parts, measured, goal, targets, loss, least)
     for digits in _DIGITS:
-        budgets = _rounded(config, levels, measured, solved, 10**digits, free=targets.levels is not None)
+        budgets = _rounded(config, levels, measured, solved, 10**digits, free=targets.free)
         found = in_one_pass(with_budgets(config, budgets))
         found_loss = float(goal_values(goal, _precision(found, levels, parts)).max())
         if found_loss <= bound * (1 + 1e-6):
             break
+    if targets.margins is not None:
+        # Variances are in proportion to one over the budget: this one is the least that brings the largest to 1.
+        factor = Fraction(math.ceil(found_loss * (1 + 1e-12) * 10**9), 10**9)
+        found = in_one_pass(with_budgets(config, {name: factor * budget for name, budget in budgets.items()}))
+        bound /= float(factor)
+        found_loss = float(goal_values(goal, _precision(found, levels, parts)).max())
     precision = [_precision(one, levels, parts) for one in (config, found)]
     told = tuple(
-        TargetVariance(levels[n], name, given=means[0], found=means[1], weight=scale * len(needed[n, name]))
-        for (n, name), scale in zip(asked, scales, strict=True)
+        TargetVariance(levels[n], name, given=means[0], found=means[1], weight=weight * len(needed[n, name]))
+        for (n, name), weight in weights.items()
         if needed[n, name].any()
         for means in [[float(goal_values(needed[n, name], one).mean()) for one in precision]]
     )
     return Strategy(config, found, told, float(goal_values(goal, precision[0]).max()), found_loss, bound)
 
 
+def _unlike(rows: Floats) -> Floats:
+    """Each of the rows once, told apart by 12 digits."""
+    digits, exponent = np.frexp(rows)
+    unlike: Floats = np.unique(np.ldexp(np.round(digits, 12), exponent), axis=0)
+    return unlike
+
+
 def usual_least(config: Configuration, targets: StrategyTargets) -> Fraction:
     """What each query has at least if nobody says: of its geolevel, or of the whole if shares of these are found."""
-    return LEAST if targets.levels is None else LEAST / len(config.levels)
+    return LEAST / len(config.levels) if targets.free else LEAST
 
 
 def in_one_pass(config: Configuration) -> Configuration:
@@ -147,7 +163,7 @@ def _solve(
     of_level = np.array([float(config.budget * config.shares[level]) for level in levels])
     group = np.array([number for number, _ in measured])
     matrix = parts.precisions(measured)
-    if targets.levels is not None:
+    if targets.free:
         whole = np.array([float(config.budget)])
         single = np.zeros(len(measured), dtype=np.int64)
         program = VarianceProgram(matrix, goal, single, whole, np.full(len(measured), float(least) * whole[0]))

@@ -4,15 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Final
 
 from yupana.errors import ConfigError
 from yupana.files.document import check_keys, read_document, read_table, refuse
+from yupana.plan.margin import z_value
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
 from yupana.products.strategy.targets import read_weights
 from yupana.products.topdown.tables import tables_of
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.queries import query_named
+
+CONFIDENCE: Final = Fraction(9, 10)
+"""Of the margins of error in a file of targets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +32,41 @@ class StrategyTargets:
         The weight of each geolevel, for which shares are then found; None keeps the shares of geolevels.
     children : mapping of str to Fraction, or None
         How many units of a geolevel lie in one of the geolevel above, for estimates that read the whole tree.
+    margins : mapping of geolevel to mapping of str to Fraction, or None
+        In place of weights, the largest margin of error of each answer of a query or published table there.
     """
 
     queries: Mapping[str, Fraction]
     levels: Mapping[str, Fraction] | None = None
     children: Mapping[str, Fraction] | None = None
+    margins: Mapping[str, Mapping[str, Fraction]] | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether shares of geolevels are found, too."""
+        return self.levels is not None or self.margins is not None
+
+    def weights(self, levels: Sequence[str]) -> dict[tuple[int, str], float]:
+        """The weight of the variance of an answer, by the number of its geolevel and query or table; not 0.
+
+        A variance with the weight (z / margin)^2 is at most 1 exactly if it meets its margin.
+        """
+        if self.margins is not None:
+            z = z_value(CONFIDENCE)
+            return {
+                (number, name): (z / float(margin)) ** 2
+                for number, level in enumerate(levels)
+                for name, margin in self.margins.get(level, {}).items()
+            }
+        by_level = {
+            level: Fraction(1) if self.levels is None else self.levels.get(level, Fraction(0)) for level in levels
+        }
+        return {
+            (number, name): float(by_level[level] * weight)
+            for number, level in enumerate(levels)
+            for name, weight in self.queries.items()
+            if by_level[level] * weight
+        }
 
 
 def default_targets(config: Configuration) -> StrategyTargets:
@@ -40,7 +75,9 @@ def default_targets(config: Configuration) -> StrategyTargets:
 
 
 def read_targets(path: Path, config: Configuration) -> StrategyTargets:
-    """Read what a user cares for: a document in TOML or JSON with the tables queries, levels and children.
+    """Read what a user cares for: a document in TOML or JSON.
+
+    It has the tables queries, levels and children, or margins and children.
 
     Raises
     ------
@@ -49,15 +86,31 @@ def read_targets(path: Path, config: Configuration) -> StrategyTargets:
     """
     document, faults = read_document(path)
     table = read_table("", document, faults) if not faults else {}
-    check_keys("", table, (), faults, optional=("queries", "levels", "children"))
+    weights = ("margins",) if "margins" in table else ("queries", "levels")
+    check_keys("", table, (), faults, optional=(*weights, "children"))
     queries = (
         read_weights("queries", table["queries"], faults) if "queries" in table else default_targets(config).queries
     )
     levels = read_weights("levels", table["levels"], faults) if "levels" in table else None
     children = read_weights("children", table["children"], faults) if "children" in table else None
+    margins = _read_margins(table["margins"], faults) if "margins" in table else None
     if faults:
         raise refuse(path, faults)
-    return StrategyTargets(default_targets(config).queries if queries is None else queries, levels, children)
+    return StrategyTargets({} if margins is not None else queries, levels, children, margins)
+
+
+def _read_margins(value: object, faults: list[str]) -> dict[str, dict[str, Fraction]]:
+    found = {
+        level: read_weights(f"margins.{level}", told, faults)
+        for level, told in read_table("margins", value, faults).items()
+    }
+    faults += [
+        f"margins.{level}.{name}: must be more than 0"
+        for level, margins in found.items()
+        for name, margin in margins.items()
+        if not margin
+    ]
+    return found
 
 
 def levels_asked(config: Configuration, targets: StrategyTargets, least: Fraction) -> tuple[str, ...]:
@@ -72,13 +125,15 @@ def levels_asked(config: Configuration, targets: StrategyTargets, least: Fractio
         raise ConfigError("a strategy is found for a finite budget under zCDP, where variances are one over a budget")
     levels = tuple(level for level in config.levels if config.shares[level] > 0)
     faults = [*_unknown_queries(config, targets), *_wrong_geolevels(targets, levels)]
-    if not any(targets.queries.values()):
+    if targets.margins is not None and not any(targets.margins.values()):
+        faults.append("targets: no margin is asked for")
+    elif targets.margins is None and not any(targets.queries.values()):
         faults.append("targets: the weights of all queries are 0; give one of them a weight")
     if targets.levels is not None and not any(targets.levels.values()):
         faults.append("targets: the weights of all geolevels are 0; give one of them a weight")
     asked = {level: sum(query.keeps_or_sums for query, _ in config.queries[level]) for level in levels}
     faults += [f"{level}: has no query that keeps or sums whole attributes" for level in levels if not asked[level]]
-    together = sum(asked.values()) if targets.levels is not None else max(asked.values())
+    together = sum(asked.values()) if targets.free else max(asked.values())
     if not 0 <= least * together < 1:
         faults.append(f"least: {together} queries cannot have a share of {least} each; name less than 1/{together}")
     if faults:
@@ -89,7 +144,8 @@ def levels_asked(config: Configuration, targets: StrategyTargets, least: Fractio
 def _unknown_queries(config: Configuration, targets: StrategyTargets) -> list[str]:
     tables = [table.name for table in tables_of(config.schema)]
     faults = []
-    for name in targets.queries:
+    asked = [targets.queries] if targets.margins is None else targets.margins.values()
+    for name in dict.fromkeys(name for names in asked for name in names):
         try:
             if name not in tables:
                 query_named(name, config.schema, config.recodes)
@@ -100,8 +156,8 @@ def _unknown_queries(config: Configuration, targets: StrategyTargets) -> list[st
 
 def _wrong_geolevels(targets: StrategyTargets, levels: Sequence[str]) -> list[str]:
     faults = []
-    for place, named in (("levels", targets.levels), ("children", targets.children)):
-        known = levels if place == "levels" else levels[1:]
+    for place, named in (("levels", targets.levels), ("margins", targets.margins), ("children", targets.children)):
+        known = levels[1:] if place == "children" else levels
         faults += [
             f"targets: {place}.{level}: is no geolevel with a share of the budget; these are {', '.join(known)}"
             for level in named or ()
