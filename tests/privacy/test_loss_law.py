@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from random import Random
 
 import numpy as np
 import pytest
@@ -277,3 +278,15 @@ def test_many_deltas_are_those_of_single_epsilons_but_a_little_above() -> None:
             assert one is not None
             assert one.lower <= delta <= one.upper * (1 + 1e-2)
     assert deltas_at(Difference(), [0.0, 1.0]) == (0.0, 0.0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(plans, plans, st.randoms(use_true_random=False))
+def test_the_order_in_which_a_plan_is_said_changes_no_bit(one: list[Shift], other: list[Shift], random: Random) -> None:
+    def said(first: list[Shift], second: list[Shift]) -> Difference:
+        return Difference(tuple(first), (ShiftChoice(2, (tuple(first), tuple(second))),))
+
+    shuffled = random.sample(one, len(one))
+    again = Difference(tuple(shuffled), (ShiftChoice(2, (tuple(other[::-1]), tuple(shuffled))),))
+    assert epsilon_at(said(one, other), 1e-8) == epsilon_at(again, 1e-8)
+    assert delta_at(said(one, other), 1.5) == delta_at(again, 1.5)

@@ -1,7 +1,8 @@
 """What the noisy answers of two neighbours differ in: how many move, how far, and with which noise."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -117,6 +118,16 @@ class Difference:
         )
 
     @property
+    def in_order(self) -> "Difference":
+        """The same, said in one order, so that numbers that follow do not depend on the order of a plan."""
+        choices = (
+            ShiftChoice(choice.times, tuple(sorted(map(_in_order, choice.options), key=_keys)))
+            for choice in self.choices
+        )
+        ordered = sorted(choices, key=lambda choice: (choice.times, [_keys(option) for option in choice.options]))
+        return replace(self, shifts=_in_order(self.shifts), choices=tuple(ordered))
+
+    @property
     def most(self) -> float:
         """The largest loss, rounded up; infinite for Gaussian noise."""
         if self.squared or self.slack:
@@ -143,3 +154,11 @@ class Difference:
     def mixtures(self) -> int:
         """In how many ways the choices can fall, up to order."""
         return math.prod(math.comb(c.times + len(c.options) - 1, len(c.options) - 1) for c in self.choices)
+
+
+def _in_order(shifts: Sequence[Shift]) -> tuple[Shift, ...]:
+    return tuple(sorted(shifts, key=lambda shift: _keys((shift,))))
+
+
+def _keys(shifts: Sequence[Shift]) -> list[tuple[str, Fraction, int, int]]:
+    return [(type(shift.law).__name__, shift.law.exponent, shift.by, shift.times) for shift in shifts]

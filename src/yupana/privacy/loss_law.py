@@ -85,7 +85,7 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Lo
     if difference.most - floor <= _ASPIRED * width * difference.most < math.inf:
         return LossBounds(floor, difference.most)
     aim = delta * math.exp(-difference.slack) * (1 - 8 * ULP)
-    found = _Sum.for_delta(_LossFamily.of(difference), aim, width) if aim > 0 else None
+    found = _Sum.for_delta(_LossFamily.of(difference.in_order), aim, width) if aim > 0 else None
     if found is None:
         return None
     lower, inner = found.bounds(aim)
@@ -119,7 +119,7 @@ def delta_at(difference: Difference, epsilon: float, width: float = WIDTH) -> Lo
     if not difference.moves or epsilon >= difference.most:
         return LossBounds(0.0, 0.0)
     inner = max(0.0, epsilon - 2 * difference.slack) * (1 - 2 * ULP)
-    found = _Sum.for_epsilon(_LossFamily.of(difference), inner, width)
+    found = _Sum.for_epsilon(_LossFamily.of(difference.in_order), inner, width)
     if found is None:
         return None
     upper = min(1.0, found.delta(inner) * math.exp(difference.slack) * (1 + 8 * ULP))
@@ -144,7 +144,7 @@ def deltas_at(difference: Difference, epsilons: Sequence[float], width: float = 
     tuple of float, or None
         None if one of them cannot be certified in double precision.
     """
-    family = _LossFamily.of(difference)
+    family = _LossFamily.of(difference.in_order)
     near, found = math.sqrt(family.precision), list[float]()
     at: tuple[float, _Sum] | None = None
     for epsilon in epsilons:
