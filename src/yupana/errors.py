@@ -27,6 +27,10 @@ class BudgetError(YupanaError):
     """A measurement or a run that the plan or the ledger does not allow."""
 
 
+class EngineError(YupanaError):
+    """Work that an engine could not do: workers that are missing, unlike each other, or fail."""
+
+
 class EntropyError(YupanaError):
     """A source of random bits that fails, so that no noise can be drawn."""
 

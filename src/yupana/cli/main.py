@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import sys
-import tempfile
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +31,7 @@ from yupana.cli import (
 from yupana.cli.examples import add_examples
 from yupana.cli.parser import Parser
 from yupana.errors import YupanaError
-from yupana.files.temporary import temporary_folder
+from yupana.files.fault import keep_fault
 
 _BAD_REQUEST = 2
 _FAULT = 1
@@ -113,14 +112,7 @@ def _fail_system(error: OSError) -> int:
 def _fault(error: BaseException) -> str:
     """Describe a fault by its place. The traceback goes to a private file: its last line may quote a record."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    told = (
+    return (
         f"a fault of the program: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}. "
-        "Please report it. "
+        f"Please report it. {keep_fault(error)}"
     )
-    try:
-        descriptor, name = tempfile.mkstemp(prefix="yupana-fault-", suffix=".confidential.log", dir=temporary_folder())
-        with os.fdopen(descriptor, "w") as file:
-            traceback.print_exception(error, file=file)
-    except OSError as refused:
-        return f"{told}Details could not be written to {temporary_folder()}: {refused.strerror}."
-    return f"{told}Details are in {name}, which may hold confidential values."

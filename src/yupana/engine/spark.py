@@ -1,0 +1,414 @@
+"""The engine of a cluster: Apache Spark moves parcels and starts tasks. The only module that imports pyspark.
+
+Spark sees bytes, and nothing of what they mean. No SQL of ours runs in it, and no text of an error of ours passes it.
+"""
+
+import os
+import pickle
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import yupana
+from yupana.engine.engine import Cut, EngineTerms, Gather, Task
+from yupana.engine.task import guarded, is_done, result_of
+from yupana.errors import ConfigError, EngineError, YupanaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_LEAST_JAVA: Final = 17
+
+_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.eventLog.enabled": "false",
+    "spark.io.encryption.enabled": "true",
+    "spark.log.level": "OFF",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+    "spark.ui.enabled": "false",
+}
+"""What every session must have: spilled parcels are encrypted, and no log or page tells of a run."""
+
+_OF_CLUSTERS: Final[Mapping[str, str]] = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+}
+"""What a session must have whose traffic leaves this machine."""
+
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What suits our work: results are few and large, and so are rows."""
+
+_NETWORK_TIMEOUT: Final = 10.0
+_WAVES: Final = 4
+_TRIES: Final = 4
+_LOOK_AT: Final = ("yupana", "duckdb", "numba", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEngine:
+    """Does work on the workers of a Spark session.
+
+    Attributes
+    ----------
+    session : pyspark.sql.SparkSession
+    slots : int
+    sorts : bool
+        Whether what was sorted comes sorted: not all that speak Spark Connect do that, and then a slot holds at once
+        all parcels that it brings together.
+    """
+
+    session: "SparkSession"
+    slots: int
+    sorts: bool
+
+    def map(self, task: Task, work: Iterable[bytes]) -> Iterator[bytes]:
+        """See `Engine`. While one wave of work is done, the next is taken."""
+        pending = iter(work)
+        take = _WAVES * self.slots
+        with ThreadPoolExecutor(1) as waiting:
+            wave = list(islice(pending, take))
+            while wave:
+                running = waiting.submit(self._do, partial(_apply, task), wave)
+                following = list(islice(pending, take))
+                yield from running.result()
+                wave = following
+
+    def regroup(self, cut: Cut, work: Sequence[bytes], gather: Gather, shards: Sequence[int]) -> Iterator[bytes]:
+        """See `Engine`. One shuffle brings the parcels of a shard together; each shard knows how many it must get."""
+        cut_up = self._frame(work).mapInArrow(partial(_cut, cut, tuple(shards)), _PARCELS)
+        parts = max(1, min(len(shards), _WAVES * self.slots))
+        together = cut_up.repartition(parts, "shard").sortWithinPartitions("shard", "number")
+        gathering = partial(_gather, gather, len(work), self.sorts)
+        found = self._collect(together.mapInArrow(gathering, _RESULTS))
+        if sorted(shard for shard, _ in found) != sorted(shards):
+            raise EngineError("Spark lost shards, or has some twice; nothing can be made of what is left")
+        of_shard = dict(found)
+        for shard in shards:
+            yield result_of(of_shard[shard])
+
+    def _do(self, function: Callable[..., Any], work: Sequence[bytes]) -> list[bytes]:
+        """Results of a function of Arrow batches, which come back in any order."""
+        found = dict(self._collect(self._frame(work).mapInArrow(function, _RESULTS)))
+        return [result_of(found[number]) for number in range(len(work))]
+
+    def _frame(self, work: Sequence[bytes]) -> "DataFrame":
+        """The work, each piece in a partition of its own."""
+        return self._table(_RESULT_NAMES, list(enumerate(work))).repartition(max(1, len(work)))
+
+    def _table(self, names: tuple[str, ...], rows: Sequence[tuple[int | bytes, ...]]) -> "DataFrame":
+        import pyarrow as pa  # noqa: PLC0415
+
+        return self.session.createDataFrame(pa.Table.from_batches([_batch(names, row) for row in rows]))
+
+    def _collect(self, frame: "DataFrame") -> list[tuple[int, bytes]]:
+        try:
+            return [(int(row[0]), bytes(row[1])) for row in frame.collect()]
+        except Exception as error:  # noqa: BLE001 (of Java, of the network, of Python)
+            # What Spark says may be as long as a stack of Java, and might quote what it moved.
+            if missing := re.search(r"No module named '([A-Za-z_.]+)'", str(error)):
+                text = f"the Python of a worker has no {missing[1]}; install yupana[spark] there, or set PYSPARK_PYTHON"
+                raise EngineError(text) from None
+            raise EngineError(
+                f"Spark gave up ({type(error).__name__}): its workers were lost or ran out of memory, again and again"
+            ) from None
+
+
+_RESULT_NAMES: Final = ("number", "result")
+_PARCEL_NAMES: Final = ("shard", "number", "parcel")
+_RESULTS: Final = "number bigint, result binary"
+_PARCELS: Final = "shard bigint, number bigint, parcel binary"
+_PLACES: Final = 1 << 32
+"""Parcels of one piece of work, at most."""
+
+
+@contextmanager
+def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
+    """Start or find a Spark session, and end it.
+
+    Raises
+    ------
+    ConfigError
+        If Spark or Java are missing, or a setting would let records out.
+    EngineError
+        If the master does not answer, or the workers are not like this machine.
+    """
+    master = _tried_again(terms.master or "local[*]")
+    _check_installed(master)
+    settings = _settings(master, terms.settings)
+    _check_master(master)
+    warnings.filterwarnings("ignore", module="pyspark")  # of what pandas it would like, which we do not use
+    session = _session(master, settings)
+    try:
+        slots = session.sparkContext.defaultParallelism if not _is_connect(master) else os.cpu_count() or 1
+        engine = SparkEngine(session, slots, sorts=not _is_connect(master))
+        _check_alike(engine)
+        yield engine
+    finally:
+        with suppress(Exception):
+            session.stop()
+
+
+def _tried_again(master: str) -> str:
+    """A local master that tries a task again as clusters do."""
+    found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{found[1] or 1},{_TRIES}]" if found else master
+
+
+def _is_connect(master: str) -> bool:
+    return master.startswith("sc://")
+
+
+def _is_local(master: str) -> bool:
+    """Whether everything runs on this machine."""
+    address = re.match(r"(spark|sc)://(\[[^]]*\]|[^:/,;]*)", master)
+    return master.startswith("local") or bool(address and address[2] in {"localhost", "127.0.0.1", "[::1]"})
+
+
+def _check_installed(master: str) -> None:
+    if find_spec("pyarrow") is None or find_spec("pyspark") is None:
+        raise ConfigError("--engine spark needs pyspark and pyarrow; install yupana[spark]")
+    if _is_connect(master):
+        return
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")  # noqa: PTH118
+    try:
+        told = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=True).stderr  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        raise ConfigError(
+            f"--engine spark needs Java {_LEAST_JAVA} or newer, and none was found; install it, or set JAVA_HOME"
+        ) from None
+    found = re.search(r'version "(\d+)', told)
+    if found is None or int(found[1]) < _LEAST_JAVA:
+        number = found[1] if found else "of an unknown number"
+        raise ConfigError(f"--engine spark needs Java {_LEAST_JAVA} or newer, and this is Java {number}; set JAVA_HOME")
+
+
+def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the session.
+
+    Raises
+    ------
+    ConfigError
+        If what is given would let records out.
+    """
+    needed = {**_SETTINGS, **({} if _is_local(master) else _OF_CLUSTERS)}
+    for name, value in given.items():
+        if name in needed and value.strip().lower() != needed[name].lower():
+            raise ConfigError(
+                f"--spark-conf {name}={value}: must be {needed[name]}, as Spark holds confidential records"
+            )
+        if "extraJavaOptions" in name or name.startswith(("spark.eventLog.", "spark.plugins", "spark.extraListeners")):
+            raise ConfigError(f"--spark-conf {name}: may tell others of a run, and is refused")
+    return {**_DEFAULTS, **given, **needed}
+
+
+def _check_master(master: str) -> None:
+    """Ask whether somebody answers, as Spark would ask for minutes.
+
+    Raises
+    ------
+    ConfigError, EngineError
+    """
+    if re.fullmatch(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|k8s://.+", master):
+        return
+    address = re.fullmatch(r"(?:spark|sc)://(.+?)(?:/.*)?", master)
+    if address is None:
+        raise ConfigError(
+            f"--master {master}: is none; name one such as local[4], spark://HOST:7077, yarn or sc://HOST:15002"
+        )
+    for one in address[1].split(","):
+        host, _, port = one.partition(";")[0].rpartition(":")
+        if not (host and port.isdecimal() and 0 < int(port) < 1 << 16):
+            raise ConfigError(f"--master {master}: needs HOST:PORT")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _NETWORK_TIMEOUT).close()
+        except OSError as error:
+            reason = error.strerror or "no answer"
+            refused = f"{one}: {reason}"
+        else:
+            return
+    raise EngineError(f"--master {master} does not answer ({refused})")
+
+
+def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder = SparkSession.builder.appName("yupana")
+    builder = builder.remote(master) if _is_connect(master) else builder.master(master)
+    # Workers have this Python where they do not have one of their own.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not _is_connect(master):
+        builder = builder.config(map=dict(settings))
+    try:
+        with _quiet():
+            session = builder.getOrCreate()
+        if _is_connect(master):
+            _require_set(session, master, settings)
+    except YupanaError:
+        raise
+    except Exception as error:  # noqa: BLE001 (of Java, of the network, of Python)
+        text = f"no Spark session could be started ({type(error).__name__}) with --master {master}"
+        raise EngineError(text) from None
+    return session
+
+
+def _require_set(session: "SparkSession", master: str, settings: Mapping[str, str]) -> None:
+    """Set what a server of Spark Connect lets us set, and refuse one that has other settings of its own.
+
+    Raises
+    ------
+    EngineError
+    """
+    for name, value in settings.items():
+        if name in _DEFAULTS or name not in {**_SETTINGS, **_OF_CLUSTERS}:
+            with suppress(Exception):
+                session.conf.set(name, value)
+            continue
+        found = session.conf.get(name, None)
+        if found is None and _is_local(master):
+            continue
+        if found != value:
+            raise EngineError(f"--master {master}: the server must have {name} {value}, as Spark holds records")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Java says things before it is told to be silent."""
+    saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(null)
+
+
+def describe_worker(_: bytes = b"") -> bytes:
+    """What must be the same on all workers: versions, and what kernels are compiled for."""
+    return "\n".join(
+        [f"Python {platform.python_version()}", *(f"{name} {_version(name)}" for name in _LOOK_AT), platform.machine()]
+    ).encode()
+
+
+def _version(package: str) -> str:
+    if package == "yupana":
+        return yupana.__version__
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _check_alike(engine: SparkEngine) -> None:
+    """Refuse workers that would not count as this machine does.
+
+    Raises
+    ------
+    EngineError
+    """
+    here = describe_worker().decode().splitlines()
+    for found in set(engine.map(describe_worker, [b""] * (2 * engine.slots))):
+        other = found.decode().splitlines()
+        unlike = [f"{there} (here {ours})" for ours, there in zip(here, other, strict=True) if ours != there]
+        if unlike:
+            raise EngineError(f"a worker has {', '.join(unlike)}; all must have the same")
+
+
+def _apply(task: Task, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    for number, work in _rows(batches):
+        yield _batch(_RESULT_NAMES, (number, guarded(partial(task, work))))
+
+
+def _cut(cut: Cut, shards: tuple[int, ...], batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Parcels, and for each shard how many it got of each piece of work; or why they cannot be made, for all shards."""
+    for number, work in _rows(batches):
+        made, first, sent = cut(work), number * _PLACES, Counter[int]()
+        while is_done(message := guarded(partial(_next, made))) and len(message) > 1:
+            shard, parcel = pickle.loads(message[1:])  # noqa: S301 (of this process)
+            yield _batch(_PARCEL_NAMES, (shard, first + sent.total(), parcel))
+            sent[shard] += 1
+        last = first + _PLACES - 1
+        for shard in shards:
+            told = b"%d" % sent[shard] if is_done(message) else b""
+            yield _batch(_PARCEL_NAMES, (shard, last, told or message))
+
+
+def _next(parcels: Iterator[tuple[int, bytes]]) -> bytes:
+    """The next parcel and its shard as one message; empty if there is none."""
+    return b"".join(map(pickle.dumps, islice(parcels, 1)))
+
+
+def _gather(
+    gather: Gather,
+    work: int,
+    in_order: bool,  # noqa: FBT001 (of `partial` alone)
+    batches: "Iterable[pa.RecordBatch]",
+) -> "Iterator[pa.RecordBatch]":
+    rows = _rows(batches) if in_order else sorted(_rows(batches), key=itemgetter(0, 1))
+    for shard, of_shard in groupby(rows, key=itemgetter(0)):
+        yield _batch(_RESULT_NAMES, (shard, guarded(partial(_gathered, gather, shard, work, of_shard))))
+
+
+def _gathered(gather: Gather, shard: int, work: int, rows: Iterator[tuple[Any, ...]]) -> bytes:
+    parcels = _Parcels(rows)
+    result = gather(shard, iter(parcels))
+    for _ in parcels:
+        pass  # what nobody wanted is counted
+    if parcels.whole != work:
+        raise EngineError("Spark lost parcels on their way to a shard; nothing can be made of what is left")
+    return result
+
+
+@dataclass(eq=False)
+class _Parcels:
+    """The parcels among the rows of a shard; of how many pieces of work there were as many as were sent is counted."""
+
+    rows: Iterator[tuple[Any, ...]]
+    whole: int = 0
+    _got: int = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for _, number, parcel in self.rows:
+            if number % _PLACES < _PLACES - 1:
+                self._got += 1
+                yield parcel
+                continue
+            if parcel[:1] == b"\x01":
+                result_of(parcel)
+            self.whole += self._got == int(parcel)
+            self._got = 0
+
+
+def _rows(batches: "Iterable[pa.RecordBatch]") -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        columns = [batch.column(place) for place in range(batch.num_columns)]
+        for row in range(batch.num_rows):
+            yield tuple(column[row].as_py() for column in columns)
+
+
+def _batch(names: tuple[str, ...], row: tuple[int | bytes, ...]) -> "pa.RecordBatch":
+    import pyarrow as pa  # noqa: PLC0415
+
+    columns = [pa.array([value], pa.binary() if isinstance(value, bytes) else pa.int64()) for value in row]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))

@@ -1,0 +1,116 @@
+"""What a session of Spark must have, and in which words it is refused."""
+
+import socket
+from collections.abc import Mapping
+from importlib import util
+from pathlib import Path
+
+import pytest
+
+from yupana.engine import spark
+from yupana.engine.engine import EngineTerms
+from yupana.errors import ConfigError, EngineError
+
+
+def settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    return spark._settings(master, given)
+
+
+@pytest.mark.parametrize(
+    ("terms", "told"),
+    [
+        ({"kind": "other"}, "engine: must be local or spark"),
+        ({"shards": 0}, "shards: must be 1"),
+        ({"shards": 100_001}, "shards: must be 1"),
+        ({"master": "local[2]"}, "master: is of the engine spark"),
+        ({"settings": {"spark.ui.port": "1"}}, "spark_conf: is of the engine spark"),
+    ],
+)
+def test_terms_that_do_not_go_together(terms: dict[str, object], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        EngineTerms(**terms)  # type: ignore[arg-type]
+
+
+def test_a_cluster_needs_authentication_and_encryption() -> None:
+    for master in ("spark://far.example:7077", "yarn", "k8s://far.example", "sc://far.example:15002"):
+        found = settings(master, {"spark.executor.memory": "4g"})
+        assert found["spark.authenticate"] == found["spark.network.crypto.enabled"] == "true"
+        assert found["spark.executor.memory"] == "4g"
+    for master in ("local[2]", "spark://localhost:7077", "local-cluster[2,1,1024]"):
+        assert "spark.authenticate" not in settings(master, {})
+        assert settings(master, {})["spark.io.encryption.enabled"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.ui.enabled", "true"),
+        ("spark.eventLog.enabled", "TRUE"),
+        ("spark.eventLog.dir", "folder"),
+        ("spark.io.encryption.enabled", "false"),
+        ("spark.authenticate", "false"),
+        ("spark.network.crypto.enabled", "false"),
+        ("spark.log.level", "INFO"),
+        ("spark.extraListeners", "x.Y"),
+        ("spark.plugins", "x.Y"),
+        ("spark.driver.extraJavaOptions", "-Xlog"),
+    ],
+)
+def test_settings_that_would_let_records_out(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        settings("spark://far.example:7077", {name: value})
+
+
+def test_a_master_that_does_not_answer() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        port = taken.getsockname()[1]
+        for scheme in ("spark", "sc"):
+            with pytest.raises(EngineError, match="does not answer"):
+                spark._check_master(f"{scheme}://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("master", ["", "locl[2]", "spark://", "spark://host", "spark://host:99999", "http://x:1"])
+def test_a_master_that_is_none(master: str) -> None:
+    with pytest.raises(ConfigError, match="--master"):
+        spark._check_master(master)
+
+
+def fake_java(folder: Path, words: str) -> str:
+    java = folder / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho '{words}' >&2\n")
+    java.chmod(0o755)
+    return str(folder)
+
+
+def test_java_that_is_too_old_or_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path, 'openjdk version "11.0.2" 2019-01-15'))
+    with pytest.raises(ConfigError, match="Java 17 or newer, and this is Java 11"):
+        spark._check_installed("local[2]")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    with pytest.raises(ConfigError, match="none was found"):
+        spark._check_installed("local[2]")
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="none was found"):
+        spark._check_installed("local[2]")
+    spark._check_installed("sc://localhost:1")  # Java is the server's
+
+
+def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "find_spec", lambda name: None if name == "pyspark" else util.find_spec(name))
+    with pytest.raises(ConfigError, match=r"install yupana\[spark\]"):
+        spark._check_installed("local[2]")
+
+
+def test_workers_of_other_versions_are_refused() -> None:
+    class Workers:
+        slots = 2
+
+        def map(self, *_: object) -> list[bytes]:
+            here = spark.describe_worker().decode().splitlines()
+            return [spark.describe_worker(), "\n".join([*here[:2], "duckdb 0.1", *here[3:]]).encode()]
+
+    with pytest.raises(EngineError, match=r"a worker has duckdb 0\.1 \(here duckdb "):
+        spark._check_alike(Workers())  # type: ignore[arg-type]
