@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         validate,
         write_pl,
     )
-    from yupana.errors import BudgetError, ConfigError, EntropyError, InputError, OutputError, YupanaError
+    from yupana.errors import BudgetError, ConfigError, EngineError, EntropyError, InputError, OutputError, YupanaError
     from yupana.estimate.areas.found import AreaIntervals
     from yupana.estimate.areas.listed import AreaList
     from yupana.estimate.districts.found import DistrictEstimates
@@ -76,6 +76,7 @@ __all__ = [
     "Certificate",
     "ConfigError",
     "DistrictEstimates",
+    "EngineError",
     "EntropyError",
     "InfeasibleNode",
     "InputError",
@@ -139,7 +140,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "yupana.errors": "BudgetError ConfigError EntropyError InputError OutputError YupanaError",
+    "yupana.errors": "BudgetError ConfigError EngineError EntropyError InputError OutputError YupanaError",
     "yupana.estimate.areas.found": "AreaIntervals",
     "yupana.estimate.areas.listed": "AreaList",
     "yupana.estimate.districts.found": "DistrictEstimates",

@@ -26,6 +26,7 @@ from yupana.asked import (
     changes_of,
     checked,
     confidence_of,
+    engine_terms,
     entropy,
     exact_number,
     path_if_given,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from yupana.confidential.records.frames import Data
     from yupana.confidential.request import RunRequest
     from yupana.confidential.run import PartRun
+    from yupana.engine.engine import EngineKind, EngineTerms
     from yupana.estimate.areas.found import AreaIntervals
     from yupana.estimate.areas.listed import AreaList
     from yupana.estimate.districts.found import DistrictEstimates
@@ -332,6 +334,10 @@ def run(
     unit: "UnitName | None" = None,
     household_cap: int | None = None,
     memory: int | None = None,
+    engine: "EngineKind" = "local",
+    master: str | None = None,
+    shards: int | None = None,
+    spark_conf: Mapping[str, str] | None = None,
     report: Place | None = None,
     resume: bool = False,
     codes: Place | None = None,
@@ -383,7 +389,14 @@ def run(
     unit : "record", "person" or "household"
         Whose loss the ledger adds ("record"); a household needs ``household_cap``, the most persons in one.
     memory : int, optional
-        Bytes to get along with; three quarters of the machine's if not given, at most 12 GB.
+        Bytes to get along with; three quarters of the machine's if not given, at most 12 GB. Of a task, on an engine
+        with several.
+    engine : "local" or "spark"
+        Where records are counted, and nodes of TopDown solved (docs/engines.md).
+    master, spark_conf : str, and mapping of str to str, optional
+        Of Spark: its master, and more settings.
+    shards : int, optional
+        Into how many shards records are cut.
     report : str or Path, optional
         An HTML page on the release, as `report` writes it.
     resume : bool
@@ -458,7 +471,8 @@ def run(
     page = None if report is None else _claimed(report, [out, *_places(data)])
     made = path_of("out", out).absolute()
     files, known = path_if_given("pl", pl), path_if_given("names", names)
-    with _opened(asked, data, out, synthetic, memory, progress, "run") as parts, ExitStack() as stack:
+    terms = engine_terms(engine, master, shards, spark_conf)
+    with _opened(asked, data, out, synthetic, memory, progress, "run", terms) as parts, ExitStack() as stack:
         requests = {
             name: replace(
                 part,
@@ -632,6 +646,10 @@ def exact(
     overwrite: bool = False,
     log: Place | None = None,
     memory: int | None = None,
+    engine: "EngineKind" = "local",
+    master: str | None = None,
+    shards: int | None = None,
+    spark_conf: Mapping[str, str] | None = None,
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
@@ -680,7 +698,8 @@ def exact(
         estimator=estimator,
     )
     made = path_of("out", out).absolute()
-    with _opened(asked, data, out, synthetic, memory, progress, "exact") as parts:
+    terms = engine_terms(engine, master, shards, spark_conf)
+    with _opened(asked, data, out, synthetic, memory, progress, "exact", terms) as parts:
         requests = {
             name: replace(
                 part,
@@ -712,6 +731,10 @@ def validate(
     renormalise: bool = False,
     columns: "Place | Mapping[str, Mapping[str, str]] | None" = None,
     memory: int | None = None,
+    engine: "EngineKind" = "local",
+    master: str | None = None,
+    shards: int | None = None,
+    spark_conf: Mapping[str, str] | None = None,
     codes: Place | None = None,
     totals: Place | None = None,
     spine: Place | None = None,
@@ -746,7 +769,8 @@ def validate(
     asked = ask(
         product, config, set=set, renormalise=renormalise, codes=codes, columns=columns, spine=spine, areas=areas
     )
-    with _alone(asked, data, None, synthetic, memory, progress, "validate") as (folder, request):
+    terms = engine_terms(engine, master, shards, spark_conf)
+    with _alone(asked, data, None, synthetic, memory, progress, "validate", terms) as (folder, request):
         found = look(
             asked.product,
             asked.config,
@@ -2211,12 +2235,15 @@ def _opened(
     memory: int | None,
     progress: Listener | bool,  # noqa: FBT001
     title: str,
+    terms: "EngineTerms | None" = None,
 ) -> "Iterator[dict[str, PartRun[Any]]]":
     """What all verbs ask of a run, of each part: its records, and how it is made."""
     from yupana.confidential.counter import COUNTERS
+    from yupana.confidential.engines import open_engine
     from yupana.confidential.records.frames import as_folder
     from yupana.confidential.request import RunRequest, in_output
     from yupana.confidential.run import PartRun
+    from yupana.engine.engine import EngineTerms
 
     memory = bytes_of(memory)
     cases = asked.cases
@@ -2233,6 +2260,7 @@ def _opened(
     with (
         listening(progress, f"{key} {title}") as tell,
         as_folder(data, files=files, synthetic=synthetic, memory=memory) as folder,
+        open_engine(terms or EngineTerms()) as engine,
     ):
         folders = data_of(folder, tuple(cases))
         yield {
@@ -2251,6 +2279,8 @@ def _opened(
                     columns=case.columns,
                     repeats=case.repeats,
                     memory=memory,
+                    engine=engine,
+                    shards=None if terms is None else terms.shards,
                     announce=announcing(_told_by(name, tell)),
                     progress=_counting(_told_by(name, tell)),
                 ),
@@ -2268,9 +2298,10 @@ def _alone(
     memory: int | None,
     progress: Listener | bool,  # noqa: FBT001
     title: str,
+    terms: "EngineTerms | None" = None,
 ) -> "Iterator[tuple[Path, RunRequest]]":
     """The folder of the records and the request of one configuration."""
-    with _opened(AskedParts("", {ALONE: asked}), data, out, synthetic, memory, progress, title) as parts:
+    with _opened(AskedParts("", {ALONE: asked}), data, out, synthetic, memory, progress, title, terms) as parts:
         yield parts[ALONE].data, parts[ALONE].request
 
 

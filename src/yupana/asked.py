@@ -24,6 +24,7 @@ from yupana.topdown.interval_terms import INTERVAL_METHODS, IntervalMethod, chec
 
 if TYPE_CHECKING:
     from yupana.confidential.request import Account
+    from yupana.engine.engine import EngineKind, EngineTerms
     from yupana.files.columns import RecordFile
     from yupana.plan.budgets import Entry, Question
     from yupana.plan.margin import Margins
@@ -540,6 +541,26 @@ def bytes_of(memory: int | None) -> int | None:
     if found is not None and not 0 < found < 1 << 60:
         raise ConfigError("memory: must be a number of bytes that a machine has, such as 4_000_000_000")
     return found
+
+
+def engine_terms(
+    kind: "EngineKind", master: str | None, shards: int | None, settings: Mapping[str, str] | None
+) -> "EngineTerms":
+    """Where the work of a run is to be done.
+
+    Raises
+    ------
+    ConfigError
+        If something is said that is none, or that the engine does not have.
+    """
+    from yupana.engine.engine import EngineTerms
+
+    if master is not None and not isinstance(master, str):
+        raise ConfigError(f"master: must be a text such as local[4], and is of type {type(master).__name__}")
+    given = dict(settings or {})
+    if not all(isinstance(text, str) for text in (*given, *given.values())):
+        raise ConfigError("spark_conf: must hold texts, such as {'spark.executor.memory': '4g'}")
+    return EngineTerms(kind, master, whole_number("shards", shards), given)
 
 
 def whole_number(name: str, value: object) -> int | None:

@@ -25,6 +25,7 @@ from yupana.cli.arguments import (
     share,
     size,
 )
+from yupana.engine.engine import ENGINES
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
@@ -207,6 +208,7 @@ def _add_validate(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_source(verb, listing)
     _add_data(verb, listing)
     add_memory(verb)
+    _add_engine(verb)
     verb.add_argument("--json", action="store_true")
     if "truncation" in listing.takes:
         verb.add_argument("--internal", action="store_true", help="tell, too, what each tau would leave out")
@@ -234,6 +236,7 @@ def _add_release(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_form(verb, listing)
     verb.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
     add_memory(verb)
+    _add_engine(verb)
     _add_planning(verb, listing)
     _add_estimating(verb, listing)
 
@@ -640,6 +643,26 @@ def add_memory(verb: argparse.ArgumentParser) -> None:
     """Let a verb be told how much memory to use."""
     text = "to get along with (default: 3/4 of the machine's, at most 12GB)"
     verb.add_argument("--memory", type=size, metavar="4GB", help=text)
+
+
+def _add_engine(verb: argparse.ArgumentParser) -> None:
+    """Let a verb be told where its work is done."""
+    text = "where records are counted and nodes solved: this machine (local), or a cluster (docs/engines.md)"
+    verb.add_argument("--engine", choices=ENGINES, help=text)
+    text = "of spark: local[N] (default: all cores), spark://HOST:PORT, yarn, k8s://..., or sc://HOST:PORT"
+    verb.add_argument("--master", metavar="URL", help=text)
+    text = "cut records into so many shards, counted one at a time or by several workers"
+    verb.add_argument("--shards", type=count, metavar="N", help=text)
+    text = "of spark: another setting; may be repeated"
+    verb.add_argument("--spark-conf", type=setting, action=_Settings, metavar="KEY=VALUE", help=text)
+
+
+class _Settings(argparse.Action):
+    """Collects KEY=VALUE."""
+
+    def __call__(self, _parser: object, options: argparse.Namespace, pair: Any, _option: object = None) -> None:  # noqa: ANN401
+        """Add one."""
+        setattr(options, self.dest, {**(getattr(options, self.dest) or {}), pair[0]: pair[1]})
 
 
 def add_internal_argument(verb: argparse.ArgumentParser) -> None:

@@ -1,8 +1,10 @@
 """PHSafe's counter: from persons, units and geography to the noisy counts of its tables."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter as Numbers
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,12 +13,15 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
-from yupana.confidential.records.census import Census, Policy, open_census
+from yupana.confidential.records.census import ABSENT, FILES, Census, Policy, open_census, tell_absent
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.findings import failing
+from yupana.confidential.records.findings import Finding, failing
+from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
+from yupana.confidential.shards import Cut, count_in_shards
 from yupana.confidential.tabulate.crowds import count_crowds
-from yupana.confidential.tabulate.joined import Tabulation, tabulate
+from yupana.confidential.tabulate.joined import Counts, Tabulation, merge_counts, tabulate
+from yupana.errors import ConfigError
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -94,7 +99,29 @@ class NoisyCounts:
     by_measurement: Mapping[str, Ints]
 
 
-class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
+@dataclass(frozen=True, slots=True, repr=False)
+class CountedCensus(Sealed):
+    """A census whose shards were checked and counted elsewhere.
+
+    Attributes
+    ----------
+    folder : Path
+    files : mapping of str to Source
+    findings : tuple of Finding
+    counts : Counts or None
+        None where they are not asked for, or a rule is broken.
+    records : Counter
+        How many there are, by file, and how many are dropped.
+    """
+
+    folder: Path
+    files: Mapping[str, Source]
+    findings: tuple[Finding, ...]
+    counts: Counts | None
+    records: Numbers[str]
+
+
+class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, NoisyCounts]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
     stages = ("counting", "adding noise", "")
@@ -113,27 +140,42 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
         *,
         out: Path | None = None,
         to_count: bool = True,
-    ) -> Iterator[Census]:
-        """Open the records a configuration speaks of."""
-        del out, to_count
+    ) -> Iterator[Census | CountedCensus]:
+        """Open the records a configuration speaks of; on an engine they are counted, too."""
+        del out
         clock.start("reading and checking the records")
+        if request.engine is not None:
+            yield _counted_in_shards(config, data, request, to_count=to_count)
+            return
         with checked_census(config, data, request.memory, request.columns) as census:
             yield census
 
-    def look(self, records: Census, config: PhsafeConfig, request: RunRequest) -> Validation:
+    def look(self, records: Census | CountedCensus, config: PhsafeConfig, request: RunRequest) -> Validation:
         """The findings, and for internal use what each tau would leave out."""
         rows: list[LeftOut] = []
-        if request.internal and not failing(records.findings):
+        if request.internal and isinstance(records, CountedCensus):
+            raise ConfigError("what each tau would leave out is told where the records are counted in one shard")
+        if request.internal and not isinstance(records, CountedCensus) and not failing(records.findings):
             request.announce("counting persons beyond each tau")
             rows = left_out(records, config)
         return Validation(tuple(records.findings), truncation=tuple(rows))
 
     def count(
-        self, records: Census, config: PhsafeConfig, plan: Plan, *, bounded: bool = True, keep: bool = False
+        self,
+        records: Census | CountedCensus,
+        config: PhsafeConfig,
+        plan: Plan,
+        *,
+        bounded: bool = True,
+        keep: bool = False,
     ) -> ExactCounts:
         """Every population group and basis cell, zeros included."""
         del keep
-        return count(records, config, plan, truncate=bounded)
+        if isinstance(records, Census):
+            return count(records, config, plan, truncate=bounded)
+        if records.counts is None or not bounded:
+            raise RuntimeError("shards were not counted so")
+        return _exact(records.counts, plan)
 
     def measure(
         self, exact: ExactCounts, config: PhsafeConfig, ledger: Ledger, request: RunRequest, clock: Stopwatch
@@ -144,7 +186,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
 
     def tell(
         self,
-        records: Census,
+        records: Census | CountedCensus,
         exact: ExactCounts,
         measured: NoisyCounts,
         config: PhsafeConfig,
@@ -153,10 +195,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
     ) -> Told:
         """Thresholds, states and policies; how many records there were, and what was left out."""
         del plan, request
-
-        def rows(name: str) -> int:
-            return numbers(records.db, f"SELECT count(*) FROM {name}")[0]
-
+        counted = _how_many(records) if isinstance(records, Census) else records.records
         parameters = {
             "tau": dict(config.taus),
             "states": list(measured.states),
@@ -165,9 +204,9 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
             "left_out": LEFT_OUT,
         }
         log = {
-            "records": {name: rows(name) for name in records.files},
-            "dropped_units": rows("dropped_units"),
-            "dropped_persons": rows("persons SEMI JOIN dropped_units USING (MAFID)"),
+            "records": {name: counted[name] for name in records.files},
+            "dropped_units": counted[_DROPPED_UNITS],
+            "dropped_persons": counted[_DROPPED_PERSONS],
             "findings": [str(finding) for finding in records.findings],
             "persons_left_out_by_truncation": dict(exact.truncated),
             "inputs": input_checksums(records.folder, records.files),
@@ -177,7 +216,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census, ExactCounts, NoisyCounts]):
     def write(
         self,
         folder: Path,
-        records: Census,
+        records: Census | CountedCensus,
         measured: NoisyCounts,
         config: PhsafeConfig,
         plan: Plan,
@@ -222,11 +261,18 @@ def count(census: Census, config: PhsafeConfig, plan: Plan, *, truncate: bool = 
     # Truncation looks for crowded units by FINAL_POP, which validation has compared with their persons.
     census.require_valid()
     tables = [table for table in TABLES if any(m.table == table.name for m in plan.measurements)]
-    counts = tabulate(
-        census.db, [_tabulation(table, config, truncate=truncate) for table in tables], config.truncation_key
-    )
+    return _exact(_tabulate(census, tables, config, truncate=truncate), plan)
+
+
+def _tabulate(census: Census, tables: Iterable[MeasuredTable], config: PhsafeConfig, *, truncate: bool) -> Counts:
+    tabulations = [_tabulation(table, config, truncate=truncate) for table in tables]
+    return tabulate(census.db, tabulations, config.truncation_key)
+
+
+def _exact(counts: Counts, plan: Plan) -> ExactCounts:
+    """What a plan measures, of counts of its tables and maybe of others."""
     by_measurement = {}
-    for of in tables:
+    for of in (table for table in TABLES if any(m.table == table.name for m in plan.measurements)):
         cells = counts.by_table[of.name].reshape(len(counts.states), len(of.iterations), len(of.cells))
         for m in plan.measurements:
             if m.table == of.name:
@@ -236,7 +282,65 @@ def count(census: Census, config: PhsafeConfig, plan: Plan, *, truncate: bool = 
                     chosen = chosen.sum(axis=0)
                 by_measurement[m.name] = chosen.reshape(-1, m.cells)
     states = tuple(f"{code:02}" for code in counts.states)
-    return ExactCounts(states, by_measurement, counts.truncated)
+    measured = {m.table for m in plan.measurements}
+    truncated = {name: number for name, number in counts.truncated.items() if name in measured}
+    return ExactCounts(states, by_measurement, truncated)
+
+
+_KEY: Final = ("MAFID",)
+"""What holds a unit together."""
+
+
+def _counted_in_shards(config: PhsafeConfig, data: Path, request: RunRequest, *, to_count: bool) -> CountedCensus:
+    """Check a census in shards of whole units, and count what the configuration measures."""
+    columns = request.columns
+    cut = Cut({columns.applied(schema): _KEY for schema in FILES}, request.shards)
+    task = partial(_count_shard, config, columns, to_count)
+    found = count_in_shards(request.on_engine, data, cut, task, request.memory)
+    parts = found.parts
+    records = sum((part.records for part in parts), Numbers[str]())
+    states = frozenset[int]().union(*(part.states for part in parts))
+    findings = [finding for finding in found.findings if finding.rule != ABSENT]
+    if parts:
+        findings += tell_absent(frozenset(map(int, config.states)), states, found.files["geo"])
+    counts = merge_counts([part.counts for part in parts if part.counts is not None]) if parts and to_count else None
+    return CountedCensus(data, found.files, tuple(findings), counts, records)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _CensusPart(Sealed):
+    """What a shard tells: counts if they were asked for, how many records there are, and states with a housing unit."""
+
+    counts: Counts | None
+    records: Numbers[str]
+    states: frozenset[int]
+
+
+def _count_shard(
+    config: PhsafeConfig,
+    columns: ColumnMap,
+    to_count: bool,  # noqa: FBT001 (of `partial` alone)
+    folder: Path,
+    memory: int,
+) -> tuple[tuple[Finding, ...], _CensusPart | None]:
+    with checked_census(config, folder, memory, columns) as census:
+        if failing(census.findings):
+            return census.findings, None
+        counts = _tabulate(census, TABLES, config, truncate=True) if to_count else None
+        return census.findings, _CensusPart(counts, _how_many(census), census.states)
+
+
+_DROPPED_UNITS: Final = "dropped units"
+_DROPPED_PERSONS: Final = "dropped persons"
+
+
+def _how_many(census: Census) -> Numbers[str]:
+    """Records by file, and those that a policy drops."""
+    relations = {name: name for name in census.files} | {
+        _DROPPED_UNITS: "dropped_units",
+        _DROPPED_PERSONS: "persons SEMI JOIN dropped_units USING (MAFID)",
+    }
+    return Numbers({name: numbers(census.db, f"SELECT count(*) FROM {of}")[0] for name, of in relations.items()})
 
 
 def _tabulation(table: MeasuredTable, config: PhsafeConfig, *, truncate: bool) -> Tabulation:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
+from yupana.engine.engine import Engine
 from yupana.errors import ConfigError, OutputError
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.new_file import NewFile
@@ -75,6 +76,10 @@ class RunRequest:
         Called with a geolevel, how many of its geounits are done, and how many there are; of TopDown.
     columns : ColumnMap
         What files of persons, units, geo and records call their columns.
+    engine : Engine, optional
+        Where records are counted in shards; in one piece by this process if there is none.
+    shards : int, optional
+        Into how many they are cut; by their size if it is not said.
     totals : Path, optional
         T01001, if it does not lie with the records; of SafeTab-H.
     estimator : "topdown", "full-information" or "posterior"
@@ -113,6 +118,8 @@ class RunRequest:
     announce: Announce = silent
     progress: Progress = silent
     columns: ColumnMap = BUREAU
+    engine: Engine | None = None
+    shards: int | None = None
     totals: Path | None = None
     estimator: Literal["topdown", "full-information", "posterior"] = "topdown"
     spine: Path | None = None
@@ -125,6 +132,13 @@ class RunRequest:
     intervals: IntervalMethod | None = None
     replicates: int | None = None
     pl: Path | None = None
+
+    @property
+    def on_engine(self) -> Engine:
+        """The engine of whoever counts in shards."""
+        if self.engine is None:
+            raise RuntimeError("without an engine records are counted in one piece")
+        return self.engine
 
     @property
     def layouts(self) -> dict[Layout, Path]:

@@ -125,6 +125,13 @@ class ListedLevel(Sealed):
             first = int(self.wanted[:begin].sum())
             self.by_category[first : first + int(wanted.sum())] += counts.details(selected)
 
+    def add_counts(self, other: "ListedLevel") -> None:
+        """Add what another shard of the records holds of the same groups."""
+        self.memberships += other.memberships
+        self.by_category += other.by_category
+        for table, more in other.totals.items():
+            self.totals[table] += more
+
     def measure(self, table: str, groups: LevelGroups, ledger: Ledger, entropy: Entropy) -> Iterator[Groups]:
         """Measure the groups in the cells of a table that their published totals allow."""
         choice = groups.choosing.choice(self.published)

@@ -1,6 +1,7 @@
 """The engine of one machine: tasks one after the other in this process, or side by side in others."""
 
 import multiprocessing
+import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -40,10 +41,11 @@ class LocalEngine:
 
     def regroup(self, cut: Cut, work: Sequence[bytes], gather: Gather, shards: Sequence[int]) -> Iterator[bytes]:
         """See `Engine`. Parcels wait in the folder."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
         for number, one in enumerate(work):
-            _keep(self.folder, cut, number, one)
+            _keep(folder, cut, number, one)
         for shard in shards:
-            yield gather(shard, _parcels(self.folder, shard))
+            yield gather(shard, _parcels(folder, shard))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from yupana.topdown.budget import Spending
 from yupana.topdown.compile import compile_chain, compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
-from yupana.topdown.descend import Descent, Evidence, Rules, descend
+from yupana.topdown.descend import Descent, Evidence, Rules, Solver, descend
 from yupana.topdown.divide import Siblings
 from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.invariants import Known
@@ -144,6 +144,7 @@ def estimate_counts(
     clock: Stopwatch,
     progress: Progress,
     coins: Entropy | None = None,
+    solver: Solver | None = None,
 ) -> Descent:
     """Estimate all geounits, from the root down; what the keeper holds is taken from there.
 
@@ -157,6 +158,8 @@ def estimate_counts(
     coins : Entropy or None
         For the estimator "posterior" (`coins_for`): with them the last geolevel is drawn from its posterior, given full
         information. Nothing else is made of them, and a run that goes on has those that it had.
+    solver : Solver, optional
+        Where batches are solved; in threads of this process if it is not said.
 
     Raises
     ------
@@ -179,8 +182,8 @@ def estimate_counts(
             ) from None
         keeper.save(0, 0, root)
     workers = os.cpu_count() or 1
-    tree, solver = premises.spine.tree, ThreadSolver(workers)
-    found = descend(tree, root, rules, possible, evidence, keeper, solver, progress)
+    tree = premises.spine.tree
+    found = descend(tree, root, rules, possible, evidence, keeper, solver or ThreadSolver(workers), progress)
     if coins is None or len(rules) == 1 or not isinstance(evidence, FullInformation):
         return found
     compile_chain(clock.start)

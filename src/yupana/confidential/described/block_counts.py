@@ -13,7 +13,13 @@ from yupana.confidential.choices import LevelGroups, needs_cells
 from yupana.confidential.described.blocks import key_of
 from yupana.confidential.described.measure import groups_of_level
 from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
-from yupana.confidential.tabulate.groups import GroupTabulation, ResponseColumns, SliceCounts, count_groups
+from yupana.confidential.tabulate.groups import (
+    GroupTabulation,
+    ResponseColumns,
+    SliceCounts,
+    count_groups,
+    count_slices,
+)
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
 from yupana.errors import ConfigError
 from yupana.files.database import named
@@ -212,7 +218,9 @@ def count_blocks(
     in_no_group: Numbers[str],
     *,
     bounded: bool,
-    keep: bool,
+    keep: bool = False,
+    shard: bool = False,
+    counted: Sequence[Iterable[SliceCounts]] | None = None,
 ) -> Iterator[FileCounts]:
     """Count the tables of each file; every record is read once.
 
@@ -230,13 +238,23 @@ def count_blocks(
         Count so many codes of each response as the description says; False counts all.
     keep : bool
         Count at once, and keep all slices.
+    shard : bool
+        Count a shard, in slices that are the same for any.
+    counted : sequence of iterable of SliceCounts, optional
+        What shards have counted together, by file; nothing is counted then.
     """
-    for file in dict.fromkeys(table.counts for table in description.tables if table.name in wanted):
+    for place, file in enumerate(dict.fromkeys(table.counts for table in description.tables if table.name in wanted)):
         levels = [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())]
         of = _BlockLevels(description, file, levels)
         areas = find_areas(db, blocks, of.kinds)
         tabulation = of.tabulation(bounded=bounded)
-        slices: Iterable[SliceCounts] = count_groups(db, tabulation, blocks, areas)
+        slices: Iterable[SliceCounts]
+        if counted is not None:
+            slices = counted[place]
+        elif shard:
+            slices = count_slices(db, tabulation, blocks, areas)
+        else:
+            slices = count_groups(db, tabulation, blocks, areas)
         yield FileCounts(of, areas, tabulation, list(slices) if keep else slices, published, in_no_group)
 
 

@@ -4,6 +4,7 @@ from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,14 @@ from yupana.confidential.counter import Counter, Observed, Told, input_checksums
 from yupana.confidential.described.block_counts import FileCounts, count_blocks, measure_blocks
 from yupana.confidential.described.criteria import tested
 from yupana.confidential.described.measure import measure_tables
-from yupana.confidential.described.records import DescribedRecords, open_described
-from yupana.confidential.described.tabulate import tabulate
+from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
+from yupana.confidential.described.tabulate import merge_tabulated, tabulate
+from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest, in_output
+from yupana.confidential.shards import can_be_cut, count_in_shards, within, without_records
+from yupana.confidential.tabulate.groups import merge_shards
 from yupana.errors import InputError, OutputError
+from yupana.files.column_map import ColumnMap
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -92,7 +97,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         """Open and check the files of the description, and the totals that decide the detail of tables."""
         clock.start("reading and checking the records")
         source = _published(config, request.totals, out) if to_count or request.totals else None
-        with open_described(config, data, request.memory, request.columns) as records:
+        with _open(config, data, request, to_count=to_count) as records:
             if source is not None and source.doubts and not records.is_synthetic:
                 what = "a table of totals in its release"
                 raise not_published(source.path, "totals that are published", source.doubts, what)
@@ -120,16 +125,23 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         """Count what has a budget."""
         del plan
         records.require_valid()
-        wanted: dict[str, Sequence[DescribedLevel]] = {}
-        for table in config.tables:
-            if of := [level for level in table.levels if table.budgets[level.name]]:
-                wanted[table.name] = of
+        wanted = _wanted(config)
         sizes = records.published.by_level if records.published else {}
         if config.blocks:
             none = Numbers[str]()
-            of_files = count_blocks(records.db, config, config.blocks, wanted, sizes, none, bounded=bounded, keep=keep)
+            counted = None
+            if records.counted is not None:
+                counted = [merge_shards(of_file) for of_file in zip(*records.counted, strict=True)]
+            of_files = count_blocks(
+                records.db, config, config.blocks, wanted, sizes, none, bounded=bounded, keep=keep, counted=counted
+            )
             return DescribedCounts({}, {}, sizes, list(of_files) if keep else of_files, none)
-        found = tabulate(records.db, config, wanted, limited=bounded)
+        if records.counted is None:
+            found = tabulate(records.db, config, wanted, limited=bounded)
+        elif bounded:
+            found = merge_tabulated(records.counted)
+        else:
+            raise RuntimeError("shards were not counted so")
         return DescribedCounts(found.by_level, found.left_out, sizes)
 
     def measure(
@@ -224,6 +236,47 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         return Observed(
             plan.product, errors, rows, [_accuracy_table(rows)], {"criteria": criteria, "tested_plan": plan.as_json()}
         )
+
+
+@contextmanager
+def _open(config: Description, data: Path, request: RunRequest, *, to_count: bool) -> Iterator[DescribedRecords]:
+    """Open the files of a description; on an engine they are checked and counted in shards."""
+    cut = cut_of(config, request.columns, request.shards)
+    if request.engine is None or not can_be_cut(data, cut):
+        with open_described(config, data, request.memory, request.columns) as records:
+            yield records
+        return
+    task = partial(_count_shard, config, request.columns, to_count)
+    found = count_in_shards(request.engine, data, cut, task, request.memory)
+    with (
+        without_records(data, cut) as public,
+        open_described(config, public, request.memory, request.columns) as records,
+    ):
+        files = {name: within(data, public, of) for name, of in records.files.items()} | dict(found.files)
+        yield replace(records, folder=data, files=files, findings=found.findings, counted=found.parts)
+
+
+def _count_shard(
+    config: Description,
+    columns: ColumnMap,
+    to_count: bool,  # noqa: FBT001 (of `partial` alone)
+    folder: Path,
+    memory: int,
+) -> tuple[tuple[Finding, ...], Any]:
+    with open_described(config, folder, memory, columns) as records:
+        if records.findings or not to_count:
+            return records.findings, None
+        if not config.blocks:
+            return (), tabulate(records.db, config, _wanted(config), limited=True)
+        none = Numbers[str]()
+        of_files = count_blocks(records.db, config, config.blocks, _wanted(config), {}, none, bounded=True, shard=True)
+        return (), [list(of_file.slices) for of_file in of_files]
+
+
+def _wanted(config: Description) -> dict[str, Sequence[DescribedLevel]]:
+    """The levels of tables that have a budget."""
+    levels = {table.name: [level for level in table.levels if table.budgets[level.name]] for table in config.tables}
+    return {name: of for name, of in levels.items() if of}
 
 
 def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
@@ -22,6 +22,7 @@ from yupana.confidential.records.reader import (
     require_folder,
     trust,
 )
+from yupana.confidential.shards import Cut
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named
@@ -49,6 +50,8 @@ class DescribedRecords(Sealed):
         Whether the folder was marked as made up when it was opened; a mark that appears later counts for nothing.
     published : PublishedSource or None
         Totals that decide the detail of tables, where a description has such tables and they will be counted.
+    counted : tuple or None
+        What shards counted of the records, which are then not in the database; None if they are.
     """
 
     db: duckdb.DuckDBPyConnection
@@ -57,6 +60,7 @@ class DescribedRecords(Sealed):
     findings: tuple[Finding, ...]
     is_synthetic: bool
     published: PublishedSource | None = None
+    counted: tuple[Any, ...] | None = None
 
     def require_valid(self) -> None:
         """Refuse records that break a rule."""
@@ -102,6 +106,20 @@ def open_described(
             if name in schemas:
                 trust(db, source, schemas[name])
         yield DescribedRecords(db, folder, sources, tuple(findings), synthetic)
+
+
+def cut_of(description: Description, columns: ColumnMap, shards: int | None) -> Cut:
+    """How records are cut so that all that is linked to one record of a unit is in one shard."""
+    files = {file.name: file for file in description.record_files}
+    keys: dict[RecordFile, tuple[str, ...]] = {}
+    for file in files.values():
+        schema = columns.applied(file.schema)
+        if file.parent in files and files[file.parent].parent:
+            # A link tells the record above, and not the unit that this one is of.
+            shards = 1
+        own = file.link or file.key
+        keys[schema] = (f"{file.name}.{own}",) if own else schema.header
+    return Cut(keys, shards)
 
 
 def _places(

@@ -168,6 +168,9 @@ _LINKS: Final = (
     Rule("unit_has_geography", "units", _ABSENT.format("geo"), "MAFID is not in the geo file"),
 )
 
+ABSENT: Final = "state_present"
+"""The rule of states that are asked for and absent. Whether one is, shards do not know."""
+
 _NO_BLOCK: Final = "OIDTB is not among the OIDTABBLK of the reference files"
 
 _KEYS_AT_A_TIME: Final = 30_000_000
@@ -201,13 +204,14 @@ class CheckedRecords(Sealed):
 class Census(Sealed):
     """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``record``, and findings.
 
-    The relation ``dropped_units`` holds the MAFIDs that a policy drops.
+    The relation ``dropped_units`` holds the MAFIDs that a policy drops; ``states`` are those with a housing unit.
     """
 
     db: duckdb.DuckDBPyConnection
     folder: Path
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
+    states: frozenset[int] = frozenset()
 
     @property
     def is_synthetic(self) -> bool:
@@ -278,9 +282,11 @@ def open_census(
             except duckdb.Error:
                 findings += damaged_parts(db, sources[schema.name])
                 intact = False
+        seen = frozenset[int]()
         if intact:
-            findings += word_units(check_units(db, states, policies, rules), sources, states, policies, rules)
-        yield Census(db, folder, sources, tuple(findings))
+            checked = check_units(db, states, policies, rules)
+            findings, seen = findings + word_units(checked, sources, states, policies, rules), checked.states
+        yield Census(db, folder, sources, tuple(findings), seen)
 
 
 def _open_files(
@@ -384,10 +390,14 @@ def word_units(
             drop = policies.get(rule.name) is Policy.DROP
             finding = Finding(rule.name, "", text, dropped=drop, remark=rule.remark)
             findings += tell(checked.broken[rule], sources[rule.subject], finding)
-    if absent := [f"{state:02}" for state in sorted(states - checked.states)]:
-        text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
-        findings.append(Finding("state_present", _all_of(sources["geo"], "geo"), text, remark=True))
-    return findings
+    return findings + tell_absent(states, checked.states, sources["geo"])
+
+
+def tell_absent(states: frozenset[int], seen: frozenset[int], geo: Source) -> list[Finding]:
+    """Remark on states that are asked for and have no housing unit: a forgotten file, or records of a part of them."""
+    absent = [f"{state:02}" for state in sorted(states - seen)]
+    text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
+    return [Finding(ABSENT, _all_of(geo, "geo"), text, remark=True)] if absent else []
 
 
 def _in_order(rules: Sequence[Rule]) -> list[Rule]:

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +58,19 @@ def default_memory() -> int:
     return min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4, _ENOUGH)
 
 
+_threads: Final[ContextVar[int | None]] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def threads_at_most(number: int) -> Iterator[None]:
+    """Let databases that are opened within use so many threads at most, as another task has the next core."""
+    before = _threads.set(number)
+    try:
+        yield
+    finally:
+        _threads.reset(before)
+
+
 @contextmanager
 def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """An in-memory database that spills to a scratch folder.
@@ -80,7 +94,7 @@ def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConne
         full = OutputError(
             f"memory or the scratch disk ran out; give more with --memory, free space in {place}, or set TMPDIR"
         )
-        with open_database(memory=limit, spill=scratch, full=full) as connection:
+        with open_database(memory=limit, spill=scratch, full=full, threads=_threads.get()) as connection:
             try:
                 yield connection
             except STOPS:

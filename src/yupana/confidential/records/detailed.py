@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import duckdb
 
@@ -48,6 +48,9 @@ NOTES: Final = (
     "housing_units_outside_reference",
 )
 
+OF_BLOCKS: Final = ("blocks_of_other_states", "housing_units_outside_reference")
+"""Notes on public files, which are the same for any records."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DetailedRecords(Sealed):
@@ -80,6 +83,8 @@ class DetailedRecords(Sealed):
         Nothing shows these areas, but larger ones and those of other kinds count the records.
     has_housing_units : bool
         Whether a list of housing units was given.
+    counted : tuple or None
+        What shards told of the records, which are then not in the database; None if they are.
     """
 
     db: duckdb.DuckDBPyConnection
@@ -89,6 +94,7 @@ class DetailedRecords(Sealed):
     notes: Mapping[str, int]
     without_housing_units: Mapping[str, int]
     has_housing_units: bool
+    counted: tuple[Any, ...] | None = None
 
     def require_valid(self) -> None:
         """Refuse records that break rules.

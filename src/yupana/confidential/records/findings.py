@@ -115,19 +115,50 @@ def failing(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if not (finding.dropped or finding.remark)]
 
 
+def merge_findings(parts: Sequence[Sequence[Finding]]) -> list[Finding]:
+    """What was found in the shards of records, rule by rule and file by file, as it is of all of them.
+
+    A file is empty if no shard has records of it.
+    """
+    together: dict[Finding, list[Finding]] = {}
+    for finding in (finding for part in parts for finding in part):
+        together.setdefault(replace(finding, count=None, lines=()), []).append(finding)
+    return [
+        replace(
+            rule,
+            count=sum(one.count or 0 for one in found) if found[0].count is not None else None,
+            lines=tuple(islice(merge(*(one.lines for one in found)), MOST_LINES)),
+        )
+        for rule, found in together.items()
+        if rule.rule != "not_empty" or len(found) == len(parts)
+    ]
+
+
+class BrokenRulesError(InputError):
+    """Records break rules.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+    """
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        """Of findings, each of which forbids a run."""
+        self.findings = tuple(findings)
+        head = "the records break these rules (confidential: it counts records):"
+        super().__init__("\n".join([head, *(f"  {finding}" for finding in self.findings)]))
+
+    def __reduce__(self) -> tuple[type["BrokenRulesError"], tuple[tuple[Finding, ...]]]:
+        return BrokenRulesError, (self.findings,)
+
+
 def require_none(findings: Iterable[Finding]) -> None:
     """Refuse records that break rules.
 
     Raises
     ------
-    InputError
+    BrokenRulesError
         Naming every rule broken, how often and where.
     """
     if broken := failing(findings):
-        raise refusal(broken)
-
-
-def refusal(broken: Iterable[Finding]) -> InputError:
-    """The error that names every rule broken, how often and where."""
-    head = "the records break these rules (confidential: it counts records):"
-    return InputError("\n".join([head, *(f"  {finding}" for finding in broken)]))
+        raise BrokenRulesError(broken)

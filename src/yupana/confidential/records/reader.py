@@ -5,6 +5,7 @@ schema as numbers and a column ``record``: its number in its part of the file, f
 part (`Source`). A file of one part numbers its records from 1.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +34,13 @@ _FEW_CODES: Final = 100
 _NUMBERED: Final = ("file_row_number", "file_index")
 """What the database calls the numbers of the rows and files of Parquet."""
 
+SHARD: Final = ".shard"
+"""How the name of a file ends that says where the records of a shard are; none but `write_shard` makes one."""
+
 NO_HEADER: Final = "the first line is no header of column names; is this a CSV file?"
+
+RECORD: Final = "number_of_record"
+"""What the rows of a shard call their numbers."""
 
 PART_SHIFT: Final = 40
 """A record's number counts within its part in the bits below this one, and the parts in those above."""
@@ -53,12 +60,16 @@ class Source:
         Whether the first line of each is no record.
     beside : tuple of Path
         Files of another kind that complete these records and were checked with them.
+    rows : tuple of Path
+        Of a shard: Parquet files that hold its records of all parts, by our names of the columns, and their numbers.
+        They are read in place of the parts.
     """
 
     paths: tuple[Path, ...]
     names: tuple[str, ...]
     header: bool = False
     beside: tuple[Path, ...] = ()
+    rows: tuple[Path, ...] = ()
 
     def places(self, part: int, records: Iterable[int]) -> tuple[int, ...]:
         """Where records of a part stand in it: rows of Parquet, lines of text, of which blank ones are no records."""
@@ -84,7 +95,7 @@ def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFi
         damaged in its middle shows only when it is read: whoever reads it first must expect an error
         (`damaged_parts`).
     """
-    if findings := check_readable(source):
+    if findings := [] if source.rows else check_readable(source):
         return findings
     return _open_csv(db, source.paths[0], schema) if source.header else _open_parquet(db, source, schema)
 
@@ -115,6 +126,8 @@ def ascii_header(path: Path, separators: str = "|,") -> Header | None:
 
 def forms(folder: Path, schema: RecordFile) -> list[Path]:
     """Which forms of a record file are there: text, Parquet, or a folder of Parquet files under either name."""
+    if (cut := folder / f".{schema.name}{SHARD}").is_file():
+        return [cut]
     paths = [folder / f"{schema.name}.{ending}" for ending in schema.endings]
     there = [path for path in paths if path.is_file() or (path.suffix == PARQUET and path.is_dir())]
     parts = folder / schema.name
@@ -123,6 +136,19 @@ def forms(folder: Path, schema: RecordFile) -> list[Path]:
     except OSError:
         partitioned = False
     return there + [parts] * partitioned
+
+
+def write_shard(folder: Path, schema: RecordFile, source: Source) -> None:
+    """Say in the folder of a shard where its rows of some records are, and what they were cut from."""
+    told = {name: [str(path) for path in getattr(source, name)] for name in ("paths", "names", "beside", "rows")}
+    (folder / f".{schema.name}{SHARD}").write_text(json.dumps(told))
+
+
+def read_shard(path: Path) -> Source:
+    """What `write_shard` said. Findings then tell the numbers of records, not the lines that text has them on."""
+    told = json.loads(path.read_text())
+    paths, beside, rows = (tuple(map(Path, told[name])) for name in ("paths", "beside", "rows"))
+    return Source(paths, tuple(told["names"]), beside=beside, rows=rows)
 
 
 def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
@@ -134,6 +160,8 @@ def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[F
     if not there:
         return None, [Finding("file_present", " or ".join(schema.file_names), f"no such file in {folder}")]
     path = there[0]
+    if path.suffix == SHARD:
+        return read_shard(path), []
     return _partitioned(path) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
 
 
@@ -197,7 +225,10 @@ def no_names(folder: Path) -> InputError:
     return InputError(f"--columns is for persons, units, geo and records as CSV or Parquet; {folder} holds others")
 
 
-def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> list[Finding]:
+def _open_csv(
+    db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile, values: Mapping[str, str] | None = None
+) -> list[Finding]:
+    """Load a text file: SQL for the value of each column is that of its domain, if none is given."""
     if (found := ascii_header(path)) is None:
         return [Finding("is_text", path.name, NO_HEADER)]
     header = found.names
@@ -206,7 +237,8 @@ def _open_csv(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile) -> 
     ours = {name.lower(): column for column, name in schema.written.items()}
     # Names that are not ours may be empty, or differ by case alone, which the database does not see.
     names = [ours.get(name.lower(), f"column {place}") for place, name in enumerate(header, 1)]
-    typed = ", ".join(f"{from_text(column)} AS {named(column.name)}" for column in schema.columns)
+    of = values or {column.name: from_text(column) for column in schema.columns}
+    typed = ", ".join(f"{value} AS {named(name)}" for name, value in of.items())
     return load_text(db, path, schema.relation, found.separator, names, typed)
 
 
@@ -300,6 +332,48 @@ _REJECTED: Final = {
 }
 
 
+def open_part(
+    db: duckdb.DuckDBPyConnection, source: Source, part: int, schema: RecordFile
+) -> tuple[dict[str, str], list[Finding]]:
+    """Make the relation of one part with its values as they are written, for `write_shard`.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+        Found sound, as far as its parts tell without being read (`check_parts`).
+    part : int
+    schema : RecordFile
+
+    Returns
+    -------
+    dict of str to str
+        SQL for each column as a number of the domain, from the relation, whose record numbers are those of the source.
+    list of Finding
+        Rows that are none.
+    """
+    one = Source(source.paths[part : part + 1], source.names[part : part + 1], source.header)
+    record = f"record + {part << PART_SHIFT} AS {RECORD}"
+    raw = replace(schema, alias="as_written")
+    if one.header:
+        findings = _open_csv(db, one.paths[0], raw, {column.name: named(column.name) for column in schema.columns})
+        typed = {column.name: from_text(column) for column in schema.columns}
+    else:
+        types, findings = stored_types(db, one, schema)
+        typed = {} if findings else {column.name: from_stored(column, types[column.name]) for column in schema.columns}
+        if not findings:
+            _make_view(db, one, raw, {column.name: named(column.name) for column in schema.columns})
+    if not findings:
+        columns = ", ".join(named(column.name) for column in schema.columns)
+        db.execute(f"CREATE VIEW {named(schema.relation)} AS SELECT {columns}, {record} FROM as_written")
+    return typed, findings
+
+
+def check_parts(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+    """Find what keeps files from being read as such records, as far as they tell that without being read."""
+    return check_readable(source) or ([] if source.header else stored_types(db, source, schema)[1])
+
+
 def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
     types, findings = stored_types(db, source, schema)
     if not findings:
@@ -310,8 +384,8 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
 def _make_view(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Mapping[str, str]) -> None:
     """Make the relation of Parquet files from SQL for the values of each column."""
     columns = ", ".join(f"{value} AS {named(name)}" for name, value in values.items())
-    record = "file_row_number + 1"
-    if len(source.paths) > 1:
+    record = RECORD if source.rows else "file_row_number + 1"
+    if len(source.paths) > 1 and not source.rows:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
     rows = stored_rows(source, schema)
     db.execute(f"CREATE OR REPLACE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {rows}")
@@ -362,6 +436,8 @@ def _trusted(column: Column, kind: str) -> str:
 
 def stored_rows(source: Source, schema: RecordFile) -> str:
     """SQL for the rows of Parquet files, their columns by our names."""
+    if source.rows:
+        return parquet_rows(source.rows)
     rows = parquet_rows(source.paths)
     if not schema.called:
         return rows
@@ -377,6 +453,9 @@ def stored_types(
     findings: list[Finding] = []
     types: dict[str, str] = {}
     first, order = "", list[str]()
+    if source.rows:
+        # What was cut into shards has been looked at before.
+        return column_types(db, stored_rows(source, schema)), []
     ours = {name.lower(): column for column, name in schema.written.items()}
     for path, name in zip(source.paths, source.names, strict=True):
         try:

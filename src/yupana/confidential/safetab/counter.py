@@ -1,9 +1,11 @@
 """What the counters of both SafeTab products do alike: open records, tell of them, write row tables."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections import Counter as Numbers
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,14 +14,16 @@ import numpy as np
 from yupana.confidential.accuracy import Seen, observe_at_the_door
 from yupana.confidential.counter import Counter, E, Observed, R
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.detailed import DetailedRecords, Kind, open_detailed
-from yupana.confidential.records.findings import require_none
+from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
+from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.request import RunRequest
+from yupana.confidential.shards import Cut, can_be_cut, count_in_shards, within, without_records
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSING_UNITS, REFERENCE
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.configuration import SafetabConfig, Settings
 from yupana.products.safetab.errors import (
     SIZES,
@@ -163,28 +167,101 @@ def _by_level(plan: Plan, seen: Iterable[Seen], trials: int) -> Iterator[LevelEr
             )
 
 
-@contextmanager
-def checked_records(
-    data: Path,
-    kind: Kind,
-    settings: Settings,
-    iterations: CharacteristicIterations,
-    memory: int | None,
-    columns: ColumnMap = BUREAU,
-) -> Iterator[DetailedRecords]:
-    """Open and check the records of the states of all passes, in ``memory`` bytes."""
-    codes, ethnic = frozenset(iterations.codes), iterations.ethnicity_codes
-    with open_detailed(
-        data, kind, states=settings.states, codes=codes, ethnicity_codes=ethnic, memory=memory, columns=columns
-    ) as records:
-        yield records
+@dataclass(frozen=True, slots=True)
+class CheckedDetails:
+    """How records of the states of all passes are opened and checked: in one piece, or in shards.
+
+    Attributes
+    ----------
+    kind : Kind
+    settings : Settings
+    iterations : CharacteristicIterations
+    columns : ColumnMap
+    """
+
+    kind: Kind
+    settings: Settings
+    iterations: CharacteristicIterations
+    columns: ColumnMap = BUREAU
+
+    @contextmanager
+    def open(self, data: Path, memory: int | None) -> Iterator[DetailedRecords]:
+        """Open and check a folder in ``memory`` bytes."""
+        codes, ethnic = frozenset(self.iterations.codes), self.iterations.ethnicity_codes
+        with open_detailed(
+            data,
+            self.kind,
+            states=self.settings.states,
+            codes=codes,
+            ethnicity_codes=ethnic,
+            memory=memory,
+            columns=self.columns,
+        ) as records:
+            yield records
+
+    @contextmanager
+    def open_as_asked(
+        self, data: Path, request: RunRequest, count: Callable[[DetailedRecords], Any]
+    ) -> Iterator[DetailedRecords]:
+        """Open a folder as a request has it: where there is an engine, ``count`` counts the records of each shard."""
+        cut = Cut({self.columns.applied(RECORDS[self.kind]): _BLOCK_KEY}, request.shards)
+        if request.engine is None or not can_be_cut(data, cut):
+            with self.open(data, request.memory) as records:
+                yield records
+            return
+        task = partial(_count_shard, self, count)
+        found = count_in_shards(request.engine, data, cut, task, request.memory)
+        with without_records(data, cut) as public, self.open(public, request.memory) as records:
+            notes, without = Numbers(records.notes), Numbers(records.without_housing_units)
+            for part in found.parts:
+                notes += part.notes
+                without += part.without_housing_units
+            files = dict(records.files) | {"records": found.files[self.kind]}
+            yield replace(
+                records,
+                folder=data,
+                files={name: within(data, public, source) for name, source in files.items()},
+                findings=found.findings,
+                notes=dict.fromkeys(records.notes, 0) | notes,
+                without_housing_units=dict.fromkeys(records.without_housing_units, 0) | without,
+                counted=tuple(part.counts for part in found.parts),
+            )
+
+
+_BLOCK_KEY: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE")
+"""Any records may lie in a shard; by their tract each meets few areas."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _DetailedPart(Sealed):
+    """What a shard tells: what was counted, and notes on its records."""
+
+    counts: Any
+    notes: Numbers[str]
+    without_housing_units: Numbers[str]
+
+
+def _count_shard(
+    checked: CheckedDetails, count: Callable[[DetailedRecords], Any], folder: Path, memory: int
+) -> tuple[tuple[Finding, ...], _DetailedPart | None]:
+    with checked.open(folder, memory) as records:
+        if records.findings:
+            return records.findings, None
+        notes = notes_on(records, checked.settings)
+        of_records = Numbers({name: number for name, number in notes.items() if name not in OF_BLOCKS})
+        return (), _DetailedPart(count(records), of_records, Numbers(records.without_housing_units))
 
 
 def notes_on(records: DetailedRecords, settings: Settings) -> dict[str, int]:
     """How many records are not counted in full, by the policy that leaves something out. Confidential."""
+    if records.counted is not None:
+        return {_MORE_CODES: 0, **records.notes}
     more = settings.max_race_codes + 1
     query = f"SELECT count_if(QRACE{more} <> 0) FROM records" if more <= MOST_RACE_CODES else "SELECT 0"
-    return {**records.notes, "records_with_more_race_codes": numbers(records.db, query)[0]}
+    return {**records.notes, _MORE_CODES: numbers(records.db, query)[0]}
+
+
+_MORE_CODES: Final = "records_with_more_race_codes"
 
 
 def parameters_of(settings: Settings, iterations: CharacteristicIterations) -> dict[str, Any]:

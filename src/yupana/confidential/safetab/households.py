@@ -4,7 +4,7 @@ from collections import Counter as Numbers
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +19,8 @@ from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.safetab.counter import (
     IN_NO_ITERATION,
+    CheckedDetails,
     SafetabCounter,
-    checked_records,
     notes_on,
     parameters_of,
     policies_of,
@@ -154,7 +154,9 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
         there = to_count or request.totals is not None or (data / FILE).exists()
         published = read_published(find_totals(data, request.totals), config, data) if there else None
         settings, iterations = config.config.settings, config.iterations
-        with checked_records(data, KIND, settings, iterations, request.memory, request.columns) as records:
+        checked = CheckedDetails(KIND, settings, iterations, request.columns)
+        task = partial(_count_shard, config, published if to_count else None)
+        with checked.open_as_asked(data, request, task) as records:
             yield Households(records, config, published)
 
     def doubts(self, records: Households, config: Parameters[HouseholdsConfig]) -> list[str]:
@@ -188,6 +190,8 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
         """Count the groups listed."""
         del plan, keep
         listed = records.listed if bounded else records.list_anew()
+        if records.records.counted is not None:
+            return HouseholdCounts(listed, sum(_add_shard(listed, part) for part in records.records.counted))
         codes = config.config.settings.max_race_codes if bounded else MOST_RACE_CODES
         none = count_levels(records.records, config.config, config.iterations, listed.levels, codes)
         return HouseholdCounts(listed, none)
@@ -382,6 +386,32 @@ def count_levels(
             none += part.in_no_group
             add_up(part, [of.counts for of in levels])
     return none
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _ShardOfLevels(Sealed):
+    """What a shard has of the groups listed, level by level, and how many of its records are in no iteration."""
+
+    levels: tuple[ListedLevel, ...]
+    in_no_iteration: int
+
+
+def _count_shard(
+    config: Parameters[HouseholdsConfig], published: PublishedTotals | None, records: DetailedRecords
+) -> _ShardOfLevels | None:
+    if published is None:
+        return None
+    listed = list_groups(records, config.config, config.iterations, published.totals)
+    codes = config.config.settings.max_race_codes
+    none = count_levels(records, config.config, config.iterations, listed.levels, codes)
+    return _ShardOfLevels(tuple(of.counts for of in listed.levels), none)
+
+
+def _add_shard(listed: Listed, part: _ShardOfLevels) -> int:
+    """Add what a shard has of the groups; returned is how many of its records are in no iteration."""
+    for of, more in zip(listed.levels, part.levels, strict=True):
+        of.counts.add_counts(more)
+    return part.in_no_iteration
 
 
 def measure_levels(

@@ -1,9 +1,10 @@
 """SafeTab-P's counter: from persons to the noisy totals and counts by sex and age of population groups."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +13,8 @@ from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.request import RunRequest
 from yupana.confidential.safetab.counter import (
     IN_NO_ITERATION,
+    CheckedDetails,
     SafetabCounter,
-    checked_records,
     notes_on,
     parameters_of,
     policies_of,
@@ -22,14 +23,21 @@ from yupana.confidential.safetab.counter import (
 )
 from yupana.confidential.safetab.measure_persons import PassCounts, PersonCounts, measure_persons
 from yupana.confidential.safetab.tabulation import areas_of, tabulation_of
-from yupana.confidential.tabulate.groups import count_groups
+from yupana.confidential.tabulate.groups import (
+    GroupTabulation,
+    SliceCounts,
+    count_groups,
+    count_slices,
+    merge_shards,
+)
+from yupana.confidential.tabulate.pieces import GroupAreas
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.iterations import MOST_RACE_CODES
 from yupana.products.safetab.persons import STAGE_1, PersonsConfig
 from yupana.products.safetab.product import PERSONS, Parameters
-from yupana.products.safetab.regions import blocks_of
+from yupana.products.safetab.regions import Run, blocks_of
 from yupana.products.safetab.specification import ATTRIBUTE, finest_cells
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
@@ -58,10 +66,11 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         to_count: bool = True,
     ) -> Iterator[DetailedRecords]:
         """Open persons, the reference file, and the list of housing units if there is one."""
-        del out, to_count
+        del out
         clock.start("reading and checking the records")
-        with checked_records(
-            data, KIND, config.config.settings, config.iterations, request.memory, request.columns
+        checked = CheckedDetails(KIND, config.config.settings, config.iterations, request.columns)
+        with checked.open_as_asked(
+            data, request, partial(_count_shard, config, _passes(config) if to_count else [])
         ) as records:
             yield records
 
@@ -80,16 +89,16 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
     ) -> PersonCounts:
         """Count as the slices are asked for, unless the counts are to be kept."""
         del plan
-        settings = config.config.settings
-        codes = settings.max_race_codes if bounded else MOST_RACE_CODES
+        codes = config.config.settings.max_race_codes if bounded else MOST_RACE_CODES
 
         def passes() -> Iterator[PassCounts]:
-            for run in settings.runs:
-                states = settings.states_of(run)
-                measured = (level.region for level in settings.levels if config.config.budgets[level] > 0)
-                areas = areas_of(records.db, states, [region for region in measured if region.run == run])
-                tabulation = tabulation_of(config.iterations, states, run, (ATTRIBUTE, finest_cells()), codes)
-                slices = count_groups(records.db, tabulation, blocks_of(states), areas)
+            for place, (run, states) in enumerate(_passes(config)):
+                areas = _areas(records, config, run, states)
+                tabulation = _tabulation(config, run, states, codes)
+                if records.counted is None:
+                    slices: Iterable[SliceCounts] = count_groups(records.db, tabulation, blocks_of(states), areas)
+                else:
+                    slices = merge_shards([part[place] for part in records.counted])
                 yield PassCounts(run, areas, tabulation, list(slices) if keep else slices)
 
         return PersonCounts(list(passes()) if keep else passes())
@@ -131,3 +140,34 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         }
         log = {"notes": notes, "inputs": input_checksums(records.folder, records.files)}
         return Told(parameters, PERSONS.taken_as_public(config), log)
+
+
+def _passes(config: Parameters[PersonsConfig]) -> list[tuple[Run, frozenset[int]]]:
+    settings = config.config.settings
+    return [(run, settings.states_of(run)) for run in settings.runs]
+
+
+def _areas(records: DetailedRecords, config: Parameters[PersonsConfig], run: Run, states: frozenset[int]) -> GroupAreas:
+    """The areas of a pass that have a budget."""
+    measured = (level.region for level in config.config.settings.levels if config.config.budgets[level] > 0)
+    return areas_of(records.db, states, [region for region in measured if region.run == run])
+
+
+def _tabulation(config: Parameters[PersonsConfig], run: Run, states: frozenset[int], codes: int) -> GroupTabulation:
+    return tabulation_of(config.iterations, states, run, (ATTRIBUTE, finest_cells()), codes)
+
+
+def _count_shard(
+    config: Parameters[PersonsConfig], passes: Sequence[tuple[Run, frozenset[int]]], records: DetailedRecords
+) -> list[list[SliceCounts]]:
+    """A shard's part of each slice of each pass, a state in each."""
+    codes = config.config.settings.max_race_codes
+    return [
+        count_slices(
+            records.db,
+            _tabulation(config, run, states, codes),
+            blocks_of(states),
+            _areas(records, config, run, states),
+        )
+        for run, states in passes
+    ]

@@ -321,6 +321,25 @@ def merge_slices(parts: Sequence[SliceCounts]) -> SliceCounts:
     )
 
 
+def merge_shards(shards: Sequence[Sequence[SliceCounts]]) -> Iterator[SliceCounts]:
+    """What shards have counted by `count_slices`, as `count_groups` gives it where there is one: in the same slices.
+
+    Parameters
+    ----------
+    shards : sequence of sequence of SliceCounts
+        One shard at least; all have the same slices.
+    """
+    waiting: list[SliceCounts] = []
+    for parts in zip(*shards, strict=True):
+        part = merge_slices(parts)
+        if waiting and sum(one.records for one in (*waiting, part)) > _ROWS_AT_ONCE:
+            yield merge_slices(waiting)
+            waiting = []
+        waiting.append(part)
+    if waiting:
+        yield merge_slices(waiting)
+
+
 def _spanned(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """From the first of some ranges to the last."""
     return min(low for low, _ in ranges), max(high for _, high in ranges)
@@ -591,6 +610,19 @@ def count_slice(
     return merge_slices(
         [_count_chunk(each, _read(db, some, blocks, each, asked), some, areas, asked) for each in chunks]
     )
+
+
+def count_slices(
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, areas: GroupAreas
+) -> list[SliceCounts]:
+    """Count the records of a shard as parts of slices that are the same for any shard.
+
+    There is one for each value of the first column of the key of which there are blocks. Parameters and errors are
+    those of `count_slice`.
+    """
+    each = 10 ** sum(column.digits for column in blocks.key[1:])
+    values = db.execute(f"SELECT DISTINCT block // {each} FROM block_pieces ORDER BY 1").fetchall()
+    return [count_slice(db, tabulation, blocks, areas, (value, value)) for (value,) in values]
 
 
 def _count_chunk(

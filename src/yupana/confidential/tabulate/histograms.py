@@ -14,7 +14,7 @@ from yupana.arrays import Ints
 from yupana.confidential.records.cef import is_cef
 from yupana.confidential.records.census import FILES, RULES, Census, open_census
 from yupana.confidential.records.database import numbers, private_database
-from yupana.confidential.records.findings import Finding, refusal, require_none
+from yupana.confidential.records.findings import BrokenRulesError, Finding, require_none
 from yupana.confidential.records.histogram_file import (
     HISTOGRAM,
     UNKNOWN_BLOCK,
@@ -24,6 +24,8 @@ from yupana.confidential.records.histogram_file import (
 )
 from yupana.confidential.records.quarters import QUARTERS, type_quarters
 from yupana.confidential.records.reader import Source, find_source, forms, no_names, place_finding, require_folder
+from yupana.confidential.shards import Cut, count_in_shards
+from yupana.engine.engine import Engine
 from yupana.errors import InputError
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.delimited import positions
@@ -135,6 +137,8 @@ def read_block_counts(
     codes: tuple[str, ...] = (),
     memory: int | None = None,
     columns: ColumnMap = BUREAU,
+    engine: Engine | None = None,
+    shards: int | None = None,
 ) -> BlockCounts:
     """Count the records of a data folder, a histogram or microdata, by block; a block without records has zeros.
 
@@ -154,6 +158,9 @@ def read_block_counts(
         Bytes to get along with.
     columns : ColumnMap
         What files of persons, units and geo call their columns.
+    engine : Engine, optional
+        Counts microdata in ``shards`` shards; a histogram is read here.
+    shards : int, optional
 
     Raises
     ------
@@ -162,7 +169,8 @@ def read_block_counts(
     """
     require_folder(folder)
     if not forms(folder, HISTOGRAM) and not codes:
-        return _count_microdata(folder, schema, blocks, facilities, memory, columns)
+        count = _CountMicrodata(schema, blocks, facilities, columns)
+        return count.whole(folder, memory) if engine is None else count.in_shards(engine, folder, shards, memory)
     if columns.names:
         raise no_names(folder)
     if is_cef(folder, (HISTOGRAM,)) or any(forms(folder, schema) for schema in FILES):
@@ -250,7 +258,7 @@ def _read_histogram(
     source, findings = find_source(folder, HISTOGRAM)
     with private_database(memory) as db:
         if source is None or (findings := open_histogram(db, source, schema, codes)):
-            raise refusal(findings)
+            raise BrokenRulesError(findings)
         require_none(find_strangers(db, source, blocks))
         unit, cell, count = _fetch(db, "SELECT block, cell, count FROM histogram")
         unit = _places(unit, blocks)
@@ -263,20 +271,44 @@ def _read_histogram(
     return BlockCounts(blocks, count_entries(unit, cell, count, len(blocks)), {HISTOGRAM.name: source}, codes)
 
 
-def _count_microdata(
-    folder: Path, schema: Schema, blocks: Ints, facilities: Ints | None, memory: int | None, columns: ColumnMap
-) -> BlockCounts:
-    _what_is_counted(schema)  # before the records are read
-    with open_census(
-        folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED, columns=columns
-    ) as census:
-        census.require_valid()
-        entries = count_blocks(census, schema, blocks, facilities)
-        files = dict(census.files)
-        if QUARTERS_ATTRIBUTE in schema.names and forms(folder, QUARTERS):
+@dataclass(frozen=True, slots=True, eq=False)
+class _CountMicrodata:
+    """How persons and units are counted by block."""
+
+    schema: Schema
+    blocks: Ints
+    facilities: Ints | None
+    columns: ColumnMap
+
+    def whole(self, folder: Path, memory: int | None) -> BlockCounts:
+        """Count all records of a folder."""
+        entries, files = self._counted(folder, memory)
+        if QUARTERS_ATTRIBUTE in self.schema.names and forms(folder, QUARTERS):
             source, _ = find_source(folder, QUARTERS)
             files |= {QUARTERS.name: source} if source else {}
-    return BlockCounts(blocks, entries.histogram(len(blocks)), files)
+        return BlockCounts(self.blocks, entries.histogram(len(self.blocks)), files)
+
+    def in_shards(self, engine: Engine, folder: Path, shards: int | None, memory: int | None) -> BlockCounts:
+        """Count them in shards of whole units."""
+        _what_is_counted(self.schema)  # before the records are read
+        typed = [QUARTERS] if QUARTERS_ATTRIBUTE in self.schema.names else []
+        kinds = (*map(self.columns.applied, FILES), *typed)
+        found = count_in_shards(engine, folder, Cut(dict.fromkeys(kinds, ("MAFID",)), shards), self.shard, memory)
+        require_none(found.findings)
+        histogram = merge_entries(found.parts).histogram(len(self.blocks))
+        return BlockCounts(self.blocks, histogram, found.files)
+
+    def shard(self, folder: Path, memory: int) -> tuple[tuple[Finding, ...], BlockEntries]:
+        """Count a shard."""
+        return (), self._counted(folder, memory)[0]
+
+    def _counted(self, folder: Path, memory: int | None) -> tuple[BlockEntries, dict[str, Source]]:
+        _what_is_counted(self.schema)  # before the records are read
+        with open_census(
+            folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED, columns=self.columns
+        ) as census:
+            census.require_valid()
+            return count_blocks(census, self.schema, self.blocks, self.facilities), dict(census.files)
 
 
 def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Ints | None) -> BlockEntries:

@@ -14,6 +14,7 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Descent, Evidence
 from yupana.topdown.door import Door
 from yupana.topdown.draws import KeepsDraws
+from yupana.topdown.engine_solver import EngineSolver
 from yupana.topdown.estimate import Premises, coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.invariants import known_totals
 from yupana.topdown.posterior.fitness import check_posterior
@@ -75,7 +76,8 @@ def estimate(
         premises, door, keeper, request.estimator, clock, request.progress, in_full=in_full or bool(request.layouts)
     )
     coins = coins_for(request.estimator, request.entropy)
-    descent = estimate_counts(premises, evidence, keeper, clock, request.progress, coins)
+    solver = None if request.engine is None or request.engine.slots == 1 else EngineSolver(request.engine)
+    descent = estimate_counts(premises, evidence, keeper, clock, request.progress, coins, solver)
     return Estimated(premises, evidence, descent)
 
 

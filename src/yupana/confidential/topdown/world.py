@@ -124,7 +124,14 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
             _require_listed(data / FACILITIES, reference, spine)
     clock.start("reading and checking the records")
     counts = read_block_counts(
-        data, configuration.schema, spine.blocks, facilities, memory=request.memory, columns=request.columns
+        data,
+        configuration.schema,
+        spine.blocks,
+        facilities,
+        memory=request.memory,
+        columns=request.columns,
+        engine=request.engine,
+        shards=request.shards,
     )
     check_structural_zeros(counts, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
