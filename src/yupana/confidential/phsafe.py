@@ -299,11 +299,13 @@ def _counted_in_shards(config: PhsafeConfig, data: Path, request: RunRequest, *,
     found = count_in_shards(request.on_engine, data, cut, task, request.memory)
     parts = found.parts
     records = sum((part.records for part in parts), Numbers[str]())
-    states = frozenset[int]().union(*(part.states for part in parts))
+    states = [part.states for part in parts if part.states is not None]
     findings = [finding for finding in found.findings if finding.rule != ABSENT]
-    if parts:
-        findings += tell_absent(frozenset(map(int, config.states)), states, found.files["geo"])
-    counts = merge_counts([part.counts for part in parts if part.counts is not None]) if parts and to_count else None
+    if parts and len(states) == len(parts):
+        seen = frozenset[int]().union(*states)
+        findings += tell_absent(frozenset(map(int, config.states)), seen, found.files["geo"])
+    counted = [part.counts for part in parts if part.counts is not None]
+    counts = merge_counts(counted) if counted and not failing(findings) else None
     return CountedCensus(data, found.files, tuple(findings), counts, records)
 
 
@@ -313,7 +315,7 @@ class _CensusPart(Sealed):
 
     counts: Counts | None
     records: Numbers[str]
-    states: frozenset[int]
+    states: frozenset[int] | None
 
 
 def _count_shard(
@@ -322,12 +324,11 @@ def _count_shard(
     to_count: bool,  # noqa: FBT001 (of `partial` alone)
     folder: Path,
     memory: int,
-) -> tuple[tuple[Finding, ...], _CensusPart | None]:
+) -> tuple[tuple[Finding, ...], _CensusPart]:
     with checked_census(config, folder, memory, columns) as census:
-        if failing(census.findings):
-            return census.findings, None
-        counts = _tabulate(census, TABLES, config, truncate=True) if to_count else None
-        return census.findings, _CensusPart(counts, _how_many(census), census.states)
+        fit = not failing(census.findings)
+        counts = _tabulate(census, TABLES, config, truncate=True) if fit and to_count else None
+        return census.findings, _CensusPart(counts, _how_many(census) if fit else Numbers(), census.states)
 
 
 _DROPPED_UNITS: Final = "dropped units"

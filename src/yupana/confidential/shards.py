@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import duckdb
 
 from yupana.confidential.records.database import default_memory, private_database, scratch_folder, threads_at_most
-from yupana.confidential.records.findings import BrokenRulesError, Finding, failing, merge_findings
+from yupana.confidential.records.findings import BrokenRulesError, Finding, merge_findings
 from yupana.confidential.records.reader import (
     RECORD,
     Source,
@@ -69,7 +69,7 @@ class InShards(Sealed, Generic[P]):
     findings : tuple of Finding
         Rules that the records break, and remarks.
     parts : tuple
-        What was counted, by shard; empty if a rule is broken that forbids a run.
+        What was counted, by shard; less than that if a rule is broken that forbids a run.
     """
 
     files: Mapping[str, Source]
@@ -121,10 +121,10 @@ def count_in_shards(
     there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
     task = partial(_gather, _Shard(folder.absolute(), there, count, limits), number)
     unread, *counted = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
-    found = merge_findings([unread]) or merge_findings([of for of, _ in counted])
-    told = tuple(_placed(finding, sources) for finding in found)
-    parts = () if failing(told) else tuple(part for _, part in counted if part is not None)
-    return InShards(sources, told, parts)
+    found = merge_findings([of for of, _ in counted])
+    # What could not be read is told before what was read without it, and by its lines.
+    told = tuple(merge_findings([unread])) or tuple(_placed(finding, sources) for finding in found)
+    return InShards(sources, told, tuple(part for _, part in counted if part is not None))
 
 
 @contextmanager
@@ -280,9 +280,11 @@ def _gather(task: _Shard, findings: int, shard: int, parcels: Iterator[bytes]) -
     with scratch_folder() as folder, task.limits.kept():
         _lay_out(folder, task.folder, task.sources, parcels)
         try:
-            return packed(task.count(folder, task.limits.memory))
+            found, counted = task.count(folder, task.limits.memory)
         except BrokenRulesError as error:
-            return packed((error.findings, None))
+            found, counted = error.findings, None
+        ours, theirs = str(folder), str(task.folder)
+        return packed(([replace(finding, text=finding.text.replace(ours, theirs)) for finding in found], counted))
 
 
 def _lay_out(folder: Path, whole: Path, sources: Mapping[RecordFile, Source], parcels: Iterator[bytes]) -> None:

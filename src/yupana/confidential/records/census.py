@@ -204,14 +204,15 @@ class CheckedRecords(Sealed):
 class Census(Sealed):
     """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``record``, and findings.
 
-    The relation ``dropped_units`` holds the MAFIDs that a policy drops; ``states`` are those with a housing unit.
+    The relation ``dropped_units`` holds the MAFIDs that a policy drops; ``states`` are those with a housing unit,
+    or None where records could not be read.
     """
 
     db: duckdb.DuckDBPyConnection
     folder: Path
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
-    states: frozenset[int] = frozenset()
+    states: frozenset[int] | None = None
 
     @property
     def is_synthetic(self) -> bool:
@@ -282,7 +283,7 @@ def open_census(
             except duckdb.Error:
                 findings += damaged_parts(db, sources[schema.name])
                 intact = False
-        seen = frozenset[int]()
+        seen = None
         if intact:
             checked = check_units(db, states, policies, rules)
             findings, seen = findings + word_units(checked, sources, states, policies, rules), checked.states

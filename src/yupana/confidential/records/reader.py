@@ -356,7 +356,9 @@ def open_part(
     record = f"record + {part << PART_SHIFT} AS {RECORD}"
     raw = replace(schema, alias="as_written")
     if one.header:
-        findings = _open_csv(db, one.paths[0], raw, {column.name: named(column.name) for column in schema.columns})
+        # An empty field of text is a text, where Parquet may have nothing at all.
+        texts = {column.name: f"coalesce({named(column.name)}, '')" for column in schema.columns}
+        findings = _open_csv(db, one.paths[0], raw, texts)
         typed = {column.name: from_text(column) for column in schema.columns}
     else:
         types, findings = stored_types(db, one, schema)
