@@ -297,8 +297,9 @@ def _open_files(
     sources: dict[str, Source] = {}
     findings: list[Finding] = []
     for schema in FILES:
-        source, wrong = find_source(folder, schema)
-        if source is not None and not (wrong := open_records(db, source, columns.applied(schema))):
+        applied = columns.applied(schema)
+        source, wrong = find_source(folder, applied)
+        if source is not None and not (wrong := open_records(db, source, applied)):
             sources[schema.name] = source
         findings += wrong
     return sources, findings

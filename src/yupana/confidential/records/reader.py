@@ -7,7 +7,7 @@ part (`Source`). A file of one part numbers its records from 1.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ import duckdb
 
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, more_files
+from yupana.confidential.records.hive import columns_in_path, in_path
 from yupana.errors import InputError, nearest
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named, quoted, source_of
@@ -63,6 +64,8 @@ class Source:
     rows : tuple of Path
         Of a shard: Parquet files that hold its records of all parts, by our names of the columns, and their numbers.
         They are read in place of the parts.
+    in_path : mapping of str to tuple of (str or None)
+        By column the value of each part, for columns that stand in the names of folders alone (`columns_in_path`).
     """
 
     paths: tuple[Path, ...]
@@ -70,6 +73,7 @@ class Source:
     header: bool = False
     beside: tuple[Path, ...] = ()
     rows: tuple[Path, ...] = ()
+    in_path: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
 
     def places(self, part: int, records: Iterable[int]) -> tuple[int, ...]:
         """Where records of a part stand in it: rows of Parquet, lines of text, of which blank ones are no records."""
@@ -162,10 +166,10 @@ def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[F
     path = there[0]
     if path.suffix == SHARD:
         return read_shard(path), []
-    return _partitioned(path) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
+    return _partitioned(path, schema) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
 
 
-def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
+def _partitioned(root: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
     """The Parquet files in a folder and the folders in it. Hidden files and marks such as ``_SUCCESS`` are no parts."""
     marks = ("_", ".")
     try:
@@ -183,7 +187,8 @@ def _partitioned(root: Path) -> tuple[Source | None, list[Finding]]:
         findings = [Finding("not_empty", root.name, "the folder holds no file that ends in .parquet")]
     if findings:
         return None, findings
-    return Source(tuple(path for path, _ in parts), tuple(name for _, name in parts)), []
+    paths, names = tuple(path for path, _ in parts), tuple(name for _, name in parts)
+    return Source(paths, names, in_path=columns_in_path(paths, names, schema)), []
 
 
 def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[Finding]:
@@ -352,7 +357,9 @@ def open_part(
     list of Finding
         Rows that are none.
     """
-    one = Source(source.paths[part : part + 1], source.names[part : part + 1], source.header)
+    here = slice(part, part + 1)
+    told = {column: values[here] for column, values in source.in_path.items()}
+    one = Source(source.paths[here], source.names[here], source.header, in_path=told)
     record = f"record + {part << PART_SHIFT} AS {RECORD}"
     raw = replace(schema, alias="as_written")
     if one.header:
@@ -441,9 +448,12 @@ def stored_rows(source: Source, schema: RecordFile) -> str:
     if source.rows:
         return parquet_rows(source.rows)
     rows = parquet_rows(source.paths)
-    if not schema.called:
+    if not (schema.called or source.in_path):
         return rows
-    columns = ", ".join(f"f.{named(name)} AS {named(column)}" for column, name in schema.written.items())
+    columns = ", ".join(
+        f"{in_path(source.in_path[column]) if column in source.in_path else f'f.{named(name)}'} AS {named(column)}"
+        for column, name in schema.written.items()
+    )
     index = ", f.file_index" if len(source.paths) > 1 else ""
     return f"(SELECT {columns}, f.file_row_number{index} FROM {rows} f)"
 
@@ -459,6 +469,7 @@ def stored_types(
         # What was cut into shards has been looked at before.
         return column_types(db, stored_rows(source, schema)), []
     ours = {name.lower(): column for column, name in schema.written.items()}
+    in_folders = [schema.written[column] for column in source.in_path]
     for path, name in zip(source.paths, source.names, strict=True):
         try:
             found = column_types(db, parquet_rows([path]))
@@ -469,7 +480,8 @@ def stored_types(
             findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
             continue
         kinds = {ours[column.lower()]: kind for column, kind in found.items() if column.lower() in ours}
-        wrong = check_header(name, header, schema) or _check_types(name, kinds, schema)
+        kinds = dict.fromkeys(source.in_path, "VARCHAR") | kinds
+        wrong = check_header(name, [*header, *in_folders], schema) or _check_types(name, kinds, schema)
         wrong += [
             Finding("columns_present", name, f"column {column} has a name that rows are numbered by; rename or drop it")
             for column in header
