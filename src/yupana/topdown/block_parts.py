@@ -1,0 +1,52 @@
+"""The counts of the blocks of a spine in parts, so that who goes through them holds a part, not the country. Public."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+from yupana.topdown.histogram import Histogram
+
+
+class BlockParts(Protocol):
+    """Counts of the blocks of a spine in consecutive parts, such as states, in the order of the spine.
+
+    Iterating gives for each part the place of its first block and the counts of its blocks, which are numbered from 0
+    within the part. The first part begins at 0, every other where the one before it ended. They can be gone through any
+    number of times and are the same each time.
+    """
+
+    @property
+    def units(self) -> int:
+        """How many blocks all parts have together."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[int, Histogram]]:
+        """The place of the first block of each part, and the counts of the part."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HistogramParts:
+    """Parts of one histogram that is held in memory.
+
+    Attributes
+    ----------
+    histogram : Histogram
+        Of the blocks of the spine, in its order.
+    cuts : tuple of int
+        Where another part begins, ascending, each between 0 and the number of blocks; none makes one part of all.
+    """
+
+    histogram: Histogram
+    cuts: tuple[int, ...] = ()
+
+    @property
+    def units(self) -> int:
+        """How many blocks all parts have together."""
+        return self.histogram.units
+
+    def __iter__(self) -> Iterator[tuple[int, Histogram]]:
+        """The place of the first block of each part, and the counts of the part."""
+        for first, last in pairwise((0, *self.cuts, self.units)):
+            yield first, self.histogram.part(first, last)
