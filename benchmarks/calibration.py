@@ -33,6 +33,7 @@ from yupana.products.topdown.outputs import areas_of_spine
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import tables_of
 from yupana.progress import Stopwatch, silent
+from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration, Estimator
@@ -131,7 +132,7 @@ def trial(
     request = RunRequest(estimator=estimator, entropy=SeededEntropy(seed))
     arguments = (config, world, spending, Ledger(spending.plan), checkpoint, request, Stopwatch(silent))
     found = told("drawing and estimating", lambda: estimate(*arguments, in_full=True))
-    counts = found.descent.counts[-1]
+    counts = whole(found.descent.counts[-1])
     areas = areas_of_spine(world.spine) if world.published is None else world.published.areas(world.spine.blocks)
     stored, known = StoredMeasurements(spending, checkpoint), found.premises.known
     least = least_squares_intervals(stored, world.spine, config.schema, known, areas, CONFIDENCE)
@@ -187,7 +188,7 @@ def count_all(
     intervals: CountIntervals,
 ) -> None:
     """Count the intervals of all variables of all areas."""
-    pairs = zip(sum_to_areas(counts, areas), sum_to_areas(world.exact[-1], areas), strict=True)
+    pairs = zip(sum_to_areas(counts, areas), sum_to_areas(whole(world.exact.blocks), areas), strict=True)
     for (kind, published), (_, truth) in pairs:
         for of in variables_of(config.schema) if kind.number else ():
             tally(tallies, intervals, kind, published, truth, of)

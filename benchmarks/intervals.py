@@ -25,6 +25,7 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.progress import Stopwatch, silent
+from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
@@ -58,7 +59,7 @@ def drawn(configuration: Configuration, world: World, folder: Path) -> StoredMea
     spending, checkpoint = spend(configuration, world.spine), Checkpoint(folder)
     checkpoint.begin({})
     stored = StoredMeasurements(spending, checkpoint)
-    for _ in stored.draw(Door(world.exact, spending, SeededEntropy(1))):
+    for _ in stored.draw(Door(world.exact.levels, spending, SeededEntropy(1))):
         pass
     return stored
 
@@ -102,14 +103,14 @@ def main() -> None:
         configuration = configuration.on_spine(options.spine)
     print("| step | seconds | seconds of processor | peak so far, GB |\n|---|---|---|---|")
     world = told("reading", lambda: open_world(configuration, options.data, RunRequest(), Stopwatch(silent)))
-    counts = world.exact[-1]
+    counts = whole(world.exact.blocks)
     with tempfile.TemporaryDirectory() as folder:
         areas = [] if world.published is None else world.published.areas(world.spine.blocks)
         sums = list(sum_to_areas(counts, areas))
         intervals: CountIntervals
         if options.method == "least-squares":
             stored = told("drawing", lambda: drawn(configuration, world, Path(folder) / "drawn"))
-            known = {} if world.kept is None else known_totals(world.kept, counts)
+            known = {} if world.kept is None else known_totals(world.kept, world.exact.blocks)
             arguments = (stored, world.spine, configuration.schema, known, areas, CONFIDENCE)
             intervals = told("precisions", lambda: least_squares_intervals(*arguments))
         else:

@@ -26,6 +26,7 @@ from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Stopwatch, silent
+from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.descend import Descent
@@ -50,11 +51,11 @@ def estimates(
     """Counts of the blocks by each estimator on the same draws; and the CPU seconds of the posterior."""
     entropy = SeededEntropy(seed).branch(f"trial {replicate}")
     spending = spend(config, world.spine)
-    known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
+    known = {} if world.kept is None else known_totals(world.kept, world.exact.blocks)
     facilities = world.facilities if with_units else None
     premises = premises_of(config, world.spine, known, facilities)
     keeper = DrawsInMemory()
-    door = Door(world.exact, spending, entropy, Ledger(spending.plan))
+    door = Door(world.exact.levels, spending, entropy, Ledger(spending.plan))
     clock = Stopwatch(silent)
     found: dict[Estimator, Ints] = {}
     posterior = None
@@ -66,7 +67,7 @@ def estimates(
         coins = coins_for(estimator, entropy)
         descent: Descent = estimate_counts(premises, evidence, DrawsInMemory(), clock, silent, coins)
         seconds = time.process_time() - begin
-        found[estimator] = descent.counts[-1].dense(0, blocks, cells)
+        found[estimator] = whole(descent.counts[-1]).dense(0, blocks, cells)
         posterior = descent.posterior
     if posterior is None:
         raise RuntimeError("nothing was drawn")
@@ -203,7 +204,7 @@ def main() -> None:
         config = config.on_spine(options.spine)
     world = open_world(config, options.data, RunRequest(estimator="posterior"), Stopwatch(silent))
     blocks, shape = len(world.spine.blocks), config.schema.shape
-    truth = world.exact[-1].dense(0, blocks, config.schema.cells)
+    truth = whole(world.exact.blocks).dense(0, blocks, config.schema.cells)
     published = [] if world.published is None else world.published.areas(world.spine.blocks)
     areas = {kind: np.asarray(of) for kind, of in indices(published, blocks).items()}
     people = truth.sum(axis=1)

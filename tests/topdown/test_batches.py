@@ -37,7 +37,7 @@ def world(seed: int) -> tuple[Any, Any]:
 
 
 def posed(parents: Any, level: Any, first: int, last: int) -> list[Any]:  # noqa: ANN401
-    batch = pickle.loads(pickle.dumps(prepare(parents, level, first, last)))  # noqa: S301
+    batch = pickle.loads(pickle.dumps(prepare(parents.part(first, last), level, first)))  # noqa: S301
     labels, found = batch.labels(), []
     for position in range(last - first):
         one = siblings_of(batch, labels, position)

@@ -115,7 +115,7 @@ def everything(world: World, level: int, cells: int) -> SiblingBatch:
 
 def test_the_door_opens_once_for_each_unit(folder: Path) -> None:
     found, world, spending = opened(folder, 7, "conventional", "zcdp")
-    door = Door(world.exact, spending, SeededEntropy(1))
+    door = Door(world.exact.levels, spending, SeededEntropy(1))
     families = everything(world, 3, found.schema.cells)
     asked = ask_all(families, spending.levels[3].queries)
     door.measure(3, families, asked)
@@ -128,7 +128,7 @@ def test_the_door_opens_once_for_each_unit(folder: Path) -> None:
 def on_demand(world: World, spending: Spending, folder: Path) -> MeasuredOnDemand:
     checkpoint = Checkpoint(folder / "checkpoint")
     checkpoint.begin({})
-    return MeasuredOnDemand(spending, checkpoint, Door(world.exact, spending, SeededEntropy(1)))
+    return MeasuredOnDemand(spending, checkpoint, Door(world.exact.levels, spending, SeededEntropy(1)))
 
 
 def test_units_without_a_share_are_not_measured(folder: Path, tmp_path: Path) -> None:

@@ -137,6 +137,9 @@ class Counter(ABC, Generic[C, R, E, M]):
     leaves_noise: bool = True
     """Whether a run that was killed leaves noisy values in the draft of its release."""
 
+    reads_on: bool = False
+    """Whether what was opened is read until the release is written; else it is closed before."""
+
     def is_checked(self, config: C) -> bool:
         """Whether the tables are read again and compared with the plan before they are released."""
         del config

@@ -314,7 +314,8 @@ def _measure(
     ledger = Ledger(counter.planned(records, config, plan) if noisy else plan)
     measured = (counter.measure if noisy else counter.exact)(work.counts, config, ledger, request, clock)
     told = counter.tell(records, work.counts, measured, config, plan, request)
-    work.opened.close()
+    if not counter.reads_on:
+        work.opened.close()
     clock.start("writing the release")
     recipe = Recipe(work.document, options_of(plan, request, told.options), work.public)
     tables = counter.write(folder, records, measured, config, plan, request)

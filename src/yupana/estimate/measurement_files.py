@@ -38,6 +38,7 @@ from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import Format, checksum
+from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
@@ -152,7 +153,7 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         coins = coins_for(request.estimator, SystemEntropy())
         descent = estimate_counts(measured.premises, evidence, KeepsNothing(), clock, progress, coins)
         clock.start("writing the release")
-        spine, counts, moved = tabulated(measured.premises.spine, descent.counts[-1])
+        spine, counts, moved = tabulated(measured.premises.spine, whole(descent.counts[-1]))
         published, told = _published(request, spine)
         plan = _plan(request, config, measured)
         terms = _terms(request, plan, measured)

@@ -33,6 +33,7 @@ from yupana.release.folder import new_folder, write_manifest
 from yupana.release.release import open_release
 from yupana.release.status import refuse_confidential
 from yupana.release.tables import Format
+from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.budget import spend
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.disk import TABULATION, write_tabulation
@@ -166,7 +167,7 @@ def _intervals(
     noisy = measurements_of(made.release, request.noisy_measurements)
     measured = read_measured(noisy, config, made.spine, spend(config, made.spine))
     kept = kept_areas(config, made.spine)
-    known = {} if kept is None else known_totals(kept, made.counts)
+    known = {} if kept is None else known_totals(kept, HistogramParts(made.counts))
     return least_squares_intervals(measured, made.spine, config.schema, known, areas, terms.confidence)
 
 
@@ -187,7 +188,7 @@ def _from_files(
     order = np.argsort(spine.blocks)
     at = positions(made.blocks, spine.blocks[order])
     counts = made.counts.sum_to(np.where(at < 0, -1, order[at]), len(order))
-    known = measured.premises.known if kept is None else known_totals(kept, counts)
+    known = measured.premises.known if kept is None else known_totals(kept, HistogramParts(counts))
     stored = StoredMeasurements(measured.once, measured.draws)
     return least_squares_intervals(stored, spine, made.configuration.schema, known, areas, terms.confidence)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.histogram import Histogram, joined
 
 
 class BlockParts(Protocol):
@@ -50,3 +50,8 @@ class HistogramParts:
         """The place of the first block of each part, and the counts of the part."""
         for first, last in pairwise((0, *self.cuts, self.units)):
             yield first, self.histogram.part(first, last)
+
+
+def whole(parts: BlockParts) -> Histogram:
+    """All parts behind one another, in memory."""
+    return joined([counts for _, counts in parts])

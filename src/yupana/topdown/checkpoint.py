@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.errors import OutputError
 from yupana.files.regular import put, read_json, read_regular, replacing
-from yupana.topdown.descend import Piece
 from yupana.topdown.draws import Drawn, Shape, narrow
 from yupana.topdown.histogram import Histogram
+from yupana.topdown.kept_level import Piece
 
 _STATE: Final = "run.json"
 _ACCOUNT: Final = "account"
@@ -131,9 +131,13 @@ class Checkpoint:
         """Remove everything: the run is complete."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def load(self, level: int, batch: int) -> Piece | None:
-        """What was kept of a batch, if it was; see `load_arrays`."""
-        name = _counts(level, batch)
+    def has(self, level: int, first: int) -> bool:
+        """Whether the children of the parents from ``first`` on are kept."""
+        return (self.folder / _counts(level, first)).exists()
+
+    def load(self, level: int, first: int) -> Piece | None:
+        """What was kept of them, if it was; see `load_arrays`."""
+        name = _counts(level, first)
         arrays = self.load_arrays(name)
         if arrays is None:
             return None
@@ -142,10 +146,10 @@ class Checkpoint:
             solvers = dict(zip(arrays["solvers"].tolist(), arrays["solved"].tolist(), strict=True))
             return Piece(counts, tuple((int(a), int(b)) for a, b in arrays["failsafe"]), solvers)
 
-    def save(self, level: int, batch: int, piece: Piece) -> None:
-        """Keep a batch; see `save_arrays`."""
+    def save(self, level: int, first: int, piece: Piece) -> None:
+        """Keep them; see `save_arrays`."""
         self.save_arrays(
-            _counts(level, batch),
+            _counts(level, first),
             {
                 "starts": piece.counts.starts,
                 "cells": piece.counts.cells,
@@ -269,8 +273,8 @@ class Checkpoint:
         )
 
 
-def _counts(level: int, batch: int) -> str:
-    return f"{level:02d}-{batch:06d}.counts"
+def _counts(level: int, first: int) -> str:
+    return f"{level:02d}-{first:09d}.counts"
 
 
 def _draws(level: int, first: int) -> str:

@@ -1,6 +1,6 @@
 """From the root to the blocks: divide every parent of a geolevel among its children, many side by side. Public."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.geography.tree import Tree
+from yupana.topdown.block_parts import BlockParts
 from yupana.topdown.constraints import Joint, Limits, joint_by_parent
 from yupana.topdown.divide import Divided, Siblings, Terms, divide, divide_failsafe
 from yupana.topdown.families import SiblingBatch
 from yupana.topdown.feasible import impossible
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.histogram import Histogram, count_entries, joined
+from yupana.topdown.kept_level import Keeper, KeptLevel, Piece
 from yupana.topdown.posterior.found import BlockPosterior
 from yupana.topdown.queries import Query
 
@@ -58,37 +60,6 @@ class Evidence(Protocol):
         ...
 
 
-class Keeper(Protocol):
-    """Keeps finished work, so that a run can be resumed without drawing anything twice."""
-
-    def load(self, level: int, batch: int) -> "Piece | None":
-        """What was kept of a batch, if it was."""
-        ...
-
-    def save(self, level: int, batch: int, piece: "Piece") -> None:
-        """Keep a batch; it must be on disk before anything is made of it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
-    """Finished children of consecutive parents.
-
-    Attributes
-    ----------
-    counts : Histogram
-        Of the children, in order.
-    failsafe : tuple of (int, int)
-        Parents (their positions in the geolevel) whose children cannot sum to them, and by how much they must differ.
-    solvers : mapping of str to int
-        How many estimation passes were solved by what.
-    """
-
-    counts: Histogram
-    failsafe: tuple[tuple[int, int], ...]
-    solvers: Mapping[str, int]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
     """What the counts of one geolevel must satisfy, and how they are rounded.
@@ -117,8 +88,8 @@ class Descent:
 
     Attributes
     ----------
-    counts : tuple of Histogram
-        Of each geolevel, as its parents were divided.
+    counts : tuple of BlockParts
+        Of the units of each geolevel, as its parents were divided.
     failsafe : mapping of geolevel to tuple of (int, int)
         Parents that needed the failsafe, by the geolevel of their children; see `Piece`.
     solvers : mapping of geolevel to mapping of str to int
@@ -127,7 +98,7 @@ class Descent:
         What the counts of the last geolevel were made of, if they are posterior means.
     """
 
-    counts: tuple[Histogram, ...]
+    counts: tuple[BlockParts, ...]
     failsafe: Mapping[str, tuple[tuple[int, int], ...]]
     solvers: Mapping[str, Mapping[str, int]]
     posterior: BlockPosterior | None = None
@@ -245,46 +216,65 @@ def descend(
     progress : callable
         Called with a geolevel, how many of its units are done, and how many there are.
     """
-    found = [root.counts]
-    failsafe: dict[str, tuple[tuple[int, int], ...]] = {}
-    solvers = [root.solvers]
-    for number in range(1, len(tree.names)):
-        level = prepare_level(tree, number, rules[number], possible)
-        pieces: list[Piece] = []
-        done = 0
-        for piece in _pieces(found[-1], level, evidence, keeper, solver):
-            pieces.append(piece)
-            done += piece.counts.units
-            progress(tree.names[number], done, tree.units(number))
-        found.append(joined([piece.counts for piece in pieces]))
-        solvers.append(sum((Counter(piece.solvers) for piece in pieces), Counter()))
-        if odd := tuple(one for piece in pieces for one in piece.failsafe):
-            failsafe[tree.names[number]] = odd
-    return Descent(tuple(found), failsafe, dict(zip(tree.names, solvers, strict=True)))
+    levels = [prepare_level(tree, number, rules[number], possible) for number in range(1, len(tree.names))]
+    kept = [KeptLevel(number, keeper) for number in range(len(tree.names))]
+    kept[0].add(0, root)
+    done = Counter[int]()
+
+    def divided(number: int, first: int, parents: Histogram) -> Iterator[Histogram]:
+        """Divide the units of a geolevel from ``first`` on: the counts of their children, batch by batch."""
+        below = number + 1
+        for at, piece in _pieces(first, parents, levels[number], evidence, keeper, solver):
+            kept[below].add(at, piece)
+            done[below] += piece.counts.units
+            progress(tree.names[below], done[below], tree.units(below))
+            yield piece.counts
+
+    # Below the geolevel that follows the root each unit is a tree of its own: the counts of one are held at a time.
+    top = joined(list(divided(0, 0, root.counts))) if levels else root.counts
+    for unit in range(top.units) if len(levels) > 1 else ():
+        first, counts = unit, top.part(unit, unit + 1)
+        for number in range(1, len(levels)):
+            pieces = divided(number, first, counts)
+            first = int(levels[number].starts[first])
+            if number == len(levels) - 1:
+                deque(pieces, maxlen=0)
+            else:
+                counts = joined(list(pieces))
+    failsafe = {name: tuple(one.failsafe) for name, one in zip(tree.names[1:], kept[1:], strict=True) if one.failsafe}
+    solvers = {name: one.solvers for name, one in zip(tree.names, kept, strict=True)}
+    return Descent(tuple(kept), failsafe, solvers)
 
 
 def _pieces(
-    parents: Histogram, level: DividedLevel, evidence: Evidence, keeper: Keeper, solver: Solver
-) -> Iterator[Piece]:
-    """The pieces of a geolevel in order: what was kept, and else what is solved, each kept before the next is given."""
-    spans = list(batches_of(parents, level.starts))
-    kept = [keeper.load(level.number, batch) for batch in range(len(spans))]
+    first: int, parents: Histogram, level: DividedLevel, evidence: Evidence, keeper: Keeper, solver: Solver
+) -> Iterator[tuple[int, Piece]]:
+    """Divide the units from ``first`` on; what was kept is read, and what is solved is kept before it is given.
+
+    Yields
+    ------
+    tuple
+        The first parent of a batch, and its piece; in order.
+    """
+    starts = level.starts[first : first + parents.units + 1]
+    spans = list(batches_of(parents, starts))
+    kept = [keeper.has(level.number, first + begin) for begin, _ in spans]
 
     def work() -> Iterator[tuple[Batch, Gathered]]:
-        for span, piece in zip(spans, kept, strict=True):
-            if piece is None:
-                batch = prepare(parents, level, *span)
+        for (begin, end), known in zip(spans, kept, strict=True):
+            if not known:
+                batch = prepare(parents.part(begin, end), level, first + begin)
                 # What is drawn is kept before it is used: a run that dies in between goes on with the same noise.
                 yield batch, evidence.gather(level.number, batch.families)
 
     solved = solver(work())
-    for number, piece in enumerate(kept):
+    for (begin, _), known in zip(spans, kept, strict=True):
+        at = first + begin
+        piece = keeper.load(level.number, at) if known else None
         if piece is None:
-            made = next(solved)
-            keeper.save(level.number, number, made)
-            yield made
-        else:
-            yield piece
+            piece = next(solved)
+            keeper.save(level.number, at, piece)
+        yield at, piece
 
 
 def prepare_level(tree: Tree, number: int, rules: Rules, possible: NDArray[np.bool_]) -> DividedLevel:
@@ -315,13 +305,14 @@ def batches_of(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def prepare(parents: Histogram, level: DividedLevel, first: int, last: int) -> Batch:
-    """Say what the children of the parents from ``first`` up to ``last`` are asked; nothing is measured for that."""
-    here, children = parents.part(first, last), level.starts[first : last + 1]
+def prepare(parents: Histogram, level: DividedLevel, first: int) -> Batch:
+    """Say what the children of parents, which are those from ``first`` on, are asked; nothing is measured for that."""
+    last = first + parents.units
+    children = level.starts[first : last + 1]
     rules, joint = _rules_of(level, first, last)
-    failing = _failing(here, children - children[0], level.groups, rules, joint)
-    families = _families(here, children, failing, level.possible)
-    return Batch(first, here, families, failing, rules, joint)
+    failing = _failing(parents, children - children[0], level.groups, rules, joint)
+    families = _families(parents, children, failing, level.possible)
+    return Batch(first, parents, families, failing, rules, joint)
 
 
 def _rules_of(level: DividedLevel, first: int, last: int) -> tuple[Rules, dict[int, tuple[Joint, ...]]]:
@@ -455,14 +446,3 @@ def _families(parents: Histogram, children: Ints, failing: frozenset[int], possi
         live = np.concatenate(parts)
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
     return SiblingBatch(children, starts, live)
-
-
-def joined(pieces: Sequence[Histogram]) -> Histogram:
-    """Put the counts of consecutive units behind one another."""
-    offsets = np.cumsum([0, *(len(piece.cells) for piece in pieces)])
-    starts = [piece.starts[:-1] + offset for piece, offset in zip(pieces, offsets[:-1], strict=True)]
-    return Histogram(
-        np.concatenate([*starts, offsets[-1:]]).astype(np.int64),
-        np.concatenate([piece.cells for piece in pieces]),
-        np.concatenate([piece.counts for piece in pieces]),
-    )

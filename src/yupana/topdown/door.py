@@ -1,6 +1,7 @@
 """The door of TopDown: exact answers go in, noisy answers come out, each once."""
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,19 @@ from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Query
 
 
+class CountsOfUnits(Protocol):
+    """Counts of the units of one geolevel, of which parts are read; `Histogram` is one."""
+
+    @property
+    def units(self) -> int:
+        """How many units are counted."""
+        ...
+
+    def part(self, first: int, last: int) -> Histogram:
+        """The units from ``first`` up to ``last``, numbered from 0."""
+        ...
+
+
 class Door:
     """Measures geounits through the ledger, drawing only the answers that are asked.
 
@@ -24,8 +38,8 @@ class Door:
 
     Parameters
     ----------
-    exact : sequence of Histogram
-        Counts of each geolevel.
+    exact : sequence of CountsOfUnits
+        Counts of each geolevel; of a batch, those of its geounits are read.
     spending : Spending
     entropy : Entropy
     ledger : Ledger, optional
@@ -33,7 +47,7 @@ class Door:
     """
 
     def __init__(
-        self, exact: Sequence[Histogram], spending: Spending, entropy: Entropy, ledger: Ledger | None = None
+        self, exact: Sequence[CountsOfUnits], spending: Spending, entropy: Entropy, ledger: Ledger | None = None
     ) -> None:
         self._exact = exact
         self.spending = spending
@@ -64,13 +78,14 @@ class Door:
         return tuple(found)
 
     def _measure(self, level: int, q: int, families: SiblingBatch, asked: Asked) -> Ints:
-        exact, spent = self._exact[level], self.spending.levels[level]
+        exact = self._exact[level].part(families.first, families.last)
+        spent = self.spending.levels[level]
         query = spent.queries[q]
         values = exact_answers(
             exact.starts,
             exact.cells,
             exact.counts,
-            families.children,
+            families.children - families.first,
             self._label(query),
             asked.starts,
             asked.answers,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.topdown.configuration import Estimator
-from yupana.topdown.descend import Keeper, Piece
+from yupana.topdown.kept_level import Keeper, Piece
 
 Shape = tuple[int, ...]
 
@@ -37,14 +37,19 @@ class KeepsDraws(Keeper, Protocol):
 class KeepsNothing:
     """For an estimate that nobody resumes, and that reads every answer once."""
 
-    def load(self, level: int, batch: int) -> Piece | None:
+    def has(self, level: int, first: int) -> bool:
+        """No."""
+        del level, first
+        return False
+
+    def load(self, level: int, first: int) -> Piece | None:
         """Nothing."""
-        del level, batch
+        del level, first
         return None
 
-    def save(self, level: int, batch: int, piece: Piece) -> None:
+    def save(self, level: int, first: int, piece: Piece) -> None:
         """Forget it."""
-        del level, batch, piece
+        del level, first, piece
 
     def has_draws(self, level: int, first: int) -> bool:
         """No."""

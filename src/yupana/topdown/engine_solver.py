@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from yupana.engine.engine import Engine
-from yupana.topdown.descend import Batch, Gathered, Piece, solve
+from yupana.topdown.descend import Batch, Gathered, solve
+from yupana.topdown.kept_level import Piece
 
 
 @dataclass(frozen=True, slots=True)

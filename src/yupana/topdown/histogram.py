@@ -1,5 +1,6 @@
 """Counts of many geounits over the cells of one schema, the zeros left out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,3 +119,14 @@ def count_entries(unit: NDArray[np.integer], cell: NDArray[np.integer], count: I
     owner, found = np.divmod(key, width)
     starts = np.searchsorted(owner, np.arange(units + 1))
     return Histogram(starts.astype(np.int64), found.astype(np.int32), np.ascontiguousarray(count, dtype=np.int64))
+
+
+def joined(pieces: Sequence[Histogram]) -> Histogram:
+    """Put the counts of consecutive units behind one another."""
+    offsets = np.cumsum([0, *(len(piece.cells) for piece in pieces)])
+    starts = [piece.starts[:-1] + offset for piece, offset in zip(pieces, offsets[:-1], strict=True)]
+    return Histogram(
+        np.concatenate([*starts, offsets[-1:]]).astype(np.int64),
+        np.concatenate([piece.cells for piece in pieces]),
+        np.concatenate([piece.counts for piece in pieces]),
+    )

@@ -11,9 +11,9 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import ConfigError
 from yupana.geography.settings import DIGITS
 from yupana.geography.spine import Spine
+from yupana.topdown.block_parts import BlockParts
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import UNKNOWN, Joint
-from yupana.topdown.histogram import Histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,18 +116,19 @@ def kept_areas(configuration: Configuration, spine: Spine) -> Kept | None:
     return Kept(area, sets)
 
 
-def known_totals(kept: Kept, blocks: Histogram) -> dict[int, Known]:
+def known_totals(kept: Kept, blocks: BlockParts) -> dict[int, Known]:
     """The totals that the estimate is given without noise, by geolevel: functions of the totals of areas kept alone.
 
     Parameters
     ----------
     kept : Kept
-    blocks : Histogram
+    blocks : BlockParts
         Confidential counts of the blocks of the spine. The totals of the areas kept become public here, and no other
         number is made of the counts.
     """
     areas = np.zeros(int(kept.area.max()) + 1, dtype=np.int64)
-    np.add.at(areas, kept.area, blocks.totals())
+    for first, part in blocks:
+        np.add.at(areas, kept.area[first : first + part.units], part.totals())
     return known_of_areas(kept, areas)
 
 

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.topdown.descend import Piece
 from yupana.topdown.divide import Siblings, Terms, divide
 from yupana.topdown.families import SiblingBatch
 from yupana.topdown.histogram import count_entries
+from yupana.topdown.kept_level import Piece
 
 _SPARE: Final = 1000
 """Persons a cell may exceed what was measured by, before a bound is felt."""

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from yupana.topdown.descend import Batch, Gathered, Piece, solve
+from yupana.topdown.descend import Batch, Gathered, solve
+from yupana.topdown.kept_level import Piece
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import duckdb
@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 from cef_maker import write_cef
 from census_maker import Census, Codes, random_census, seeded, write_csv, write_parquet
+from counted_blocks import count_all
 from hypothesis import given
 from hypothesis import strategies as st
 from schemas import PL94, make_schema
 from spine_maker import random_blocks, write_reference
 
-from yupana.confidential.tabulate.histograms import BlockCounts, check_facilities, read_block_counts
+from yupana.confidential.tabulate.histograms import check_facilities, open_block_counts
 from yupana.errors import InputError
 from yupana.geography.attributes import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities
 from yupana.geography.blocks import read_reference
 from yupana.synthetic.census import synthesize
+from yupana.topdown.block_parts import HistogramParts
+from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
 
 CANARY = "739154826"
@@ -29,15 +32,14 @@ BLOCKS = (4400100010011000, 4400100010011001, 4400100020012000)
 SMALL = make_schema(sex=("M", "F"), order=3)
 
 
-def counted(counts: BlockCounts) -> Counter[tuple[int, int]]:
+def counted(h: Histogram, blocks: Sequence[int] = BLOCKS) -> Counter[tuple[int, int]]:
     found: Counter[tuple[int, int]] = Counter()
-    h = counts.histogram
     for unit in range(h.units):
         cells = h.cells[h.starts[unit] : h.starts[unit + 1]].tolist()
         assert cells == sorted(set(cells))
         for cell, count in zip(cells, h.counts[h.starts[unit] : h.starts[unit + 1]].tolist(), strict=True):
             assert count > 0
-            found[int(counts.blocks[unit]), cell] = count
+            found[int(blocks[unit]), cell] = count
     return found
 
 
@@ -47,8 +49,8 @@ def write(folder: Path, *rows: str, name: str = "histogram.csv") -> Path:
     return folder
 
 
-def read(folder: Path, schema: Schema = SMALL, blocks: tuple[int, ...] = BLOCKS) -> BlockCounts:
-    return read_block_counts(folder, schema, np.array(blocks))
+def read(folder: Path, schema: Schema = SMALL, blocks: Sequence[int] = BLOCKS) -> Histogram:
+    return count_all(folder, schema, blocks)
 
 
 ROWS = ("block|sex|order|count", f"{BLOCKS[2]}|F|2|5", f"{BLOCKS[0]}|M|0|1", f"{BLOCKS[0]}|F|0|0")
@@ -76,7 +78,7 @@ def test_text_of_other_programs_is_read_too(tmp_path: Path) -> None:
 
 def test_a_block_without_a_row_has_zeros_and_blocks_come_in_any_order(tmp_path: Path) -> None:
     counts = read(write(tmp_path, *ROWS), blocks=(BLOCKS[1], BLOCKS[2], BLOCKS[0]))
-    assert counts.histogram.totals().tolist() == [0, 5, 1]
+    assert counts.totals().tolist() == [0, 5, 1]
 
 
 def test_labels_that_are_numbers_of_other_levels_are_read_as_labels_alone(tmp_path: Path) -> None:
@@ -115,7 +117,7 @@ def test_any_rows_are_counted(
 ) -> None:
     folder = write(tmp_path_factory.mktemp("h"), ROWS[0], *("|".join(map(str, row)) for row in rows))
     expected = {(block, sex * 3 + order): count for block, sex, order, count in rows if count}
-    assert counted(read(folder, blocks=tuple(blocks))) == expected
+    assert counted(read(folder, blocks=tuple(blocks)), tuple(blocks)) == expected
 
 
 BAD: dict[str, tuple[tuple[str, ...], list[str]]] = {
@@ -261,9 +263,10 @@ def test_persons_are_counted_by_block_and_cell(
     census, types, blocks = sample(1)
     form(tmp_path / "data", census, types)
     counts = read(tmp_path / "data", PL94, blocks)
-    assert counted(counts) == expected_persons(census, types)
-    assert counts.histogram.counts.sum() == len(census.persons)
-    names = {path.name for source in counts.files.values() for path in source.paths}
+    assert counted(counts, blocks) == expected_persons(census, types)
+    assert counts.counts.sum() == len(census.persons)
+    with open_block_counts(tmp_path / "data", PL94, np.array(blocks)) as found:
+        names = {path.name for source in found.files.values() for path in source.paths}
     assert names >= ({"quarters.csv", "geo.csv"} if form is as_csv else set())
 
 
@@ -273,7 +276,7 @@ def test_units_are_counted_by_occupancy(tmp_path: Path, form: Callable[[Path, Ce
     form(tmp_path / "data", census, types)
     block = {place.MAFID: block_of(place) for place in census.geo}
     expected = Counter((block[u.MAFID], int(u.FINAL_POP != "0")) for u in census.units if u.RTYPE == "2")
-    assert counted(read(tmp_path / "data", make_schema(h1=("vacant", "occupied")), blocks)) == expected
+    assert counted(read(tmp_path / "data", make_schema(h1=("vacant", "occupied")), blocks), blocks) == expected
 
 
 def test_some_attributes_in_another_order(tmp_path: Path) -> None:
@@ -281,7 +284,7 @@ def test_some_attributes_in_another_order(tmp_path: Path) -> None:
     write_csv(tmp_path / "data", census)
     block = {place.MAFID: block_of(place) for place in census.geo}
     expected = Counter((block[p.MAFID], (int(p.CENRACE) - 1) * 2 + (int(p.QAGE) >= 18)) for p in census.persons)
-    assert counted(read(tmp_path / "data", make_schema(cenrace=63, votingage=2), blocks)) == expected
+    assert counted(read(tmp_path / "data", make_schema(cenrace=63, votingage=2), blocks), blocks) == expected
 
 
 def test_facilities_tell_the_type_where_a_block_has_one_of_a_kind(tmp_path: Path) -> None:
@@ -294,14 +297,14 @@ def test_facilities_tell_the_type_where_a_block_has_one_of_a_kind(tmp_path: Path
     for mafid, code in types.items():
         types[mafid] = first.setdefault((block[mafid], MAJOR[code] > 4), code)
         facilities[blocks.index(block[mafid]), MAJOR[types[mafid]]] += 1
-    counts = read_block_counts(tmp_path / "data", PL94, np.array(blocks), facilities)
-    assert counted(counts) == expected_persons(census, types)
+    counts = count_all(tmp_path / "data", PL94, blocks, facilities)
+    assert counted(counts, blocks) == expected_persons(census, types)
     people = next(person.MAFID for person in census.persons if person.RELSHIP == "37")
     at = blocks.index(block[people])
     other = next(g for g in range(1, 5) if not facilities[at, g])
     facilities[at, other] = 1
     with pytest.raises(InputError, match=r"persons.csv: group_quarters_type: .*several types.*quarters.csv"):
-        read_block_counts(tmp_path / "data", PL94, np.array(blocks), facilities)
+        count_all(tmp_path / "data", PL94, blocks, facilities)
     with pytest.raises(InputError, match=r"quarters.csv or quarters.parquet: file_present"):
         read(tmp_path / "data", PL94, blocks)
 
@@ -343,7 +346,7 @@ def test_families_are_none_of_topdowns_business(tmp_path: Path) -> None:
     census, types, blocks = sample(6)
     census.units = [u._replace(CPLT="1") if u.CPLT == "5" else u for u in census.units]
     as_csv(tmp_path / "data", census, types)
-    assert counted(read(tmp_path / "data", PL94, blocks)) == expected_persons(census, types)
+    assert counted(read(tmp_path / "data", PL94, blocks), blocks) == expected_persons(census, types)
     census.units = [u._replace(FINAL_POP="7") if u.FINAL_POP == "3" else u for u in census.units]
     as_csv(tmp_path / "other", census, types)
     with pytest.raises(InputError, match="final_pop"):
@@ -354,10 +357,10 @@ def test_a_synthetic_census_is_counted_and_agrees_with_its_facilities(tmp_path: 
     synthesize(tmp_path / "census", households=3000, states=("44",), seed=5)
     reference = read_reference(tmp_path / "census" / "GRF-C.txt")
     facilities = read_facilities(tmp_path / "census" / "group_quarters.csv", reference.block)
-    counts = read_block_counts(tmp_path / "census", PL94, reference.block, facilities)
+    counts = count_all(tmp_path / "census", PL94, reference.block, facilities)
     with (tmp_path / "census" / "persons.csv").open() as file:
-        assert counts.histogram.counts.sum() == len(list(csv.reader(file))) - 1
-    check_facilities(counts, PL94, "hhgq", facilities)
+        assert counts.counts.sum() == len(list(csv.reader(file))) - 1
+    check_facilities(HistogramParts(counts), str, PL94, "hhgq", facilities)
 
 
 # Facilities
@@ -402,10 +405,10 @@ def test_counts_that_contradict_the_facilities_are_refused(tmp_path: Path, facil
     there = np.zeros((3, 8), dtype=np.int64)
     there[1] = facilities
     if not wrong:
-        check_facilities(counts, schema, "hhgq", there)
+        check_facilities(HistogramParts(counts, (1,)), str, schema, "hhgq", there)
         return
     with pytest.raises(InputError, match=wrong):
-        check_facilities(counts, schema, "hhgq", there)
+        check_facilities(HistogramParts(counts, (1,)), str, schema, "hhgq", there)
 
 
 def test_more_persons_than_the_constraints_allow_are_refused(tmp_path: Path) -> None:
@@ -415,7 +418,7 @@ def test_more_persons_than_the_constraints_allow_are_refused(tmp_path: Path) -> 
     counts = read(write(tmp_path, *rows), schema)
     there = np.zeros((3, 8), dtype=np.int64)
     there[1, 0] = 2
-    check_facilities(counts, schema, "hhgq", there)
+    check_facilities(HistogramParts(counts, (1,)), str, schema, "hhgq", there)
     there[1, 0] = 1
     with pytest.raises(InputError, match="more than 99,999 persons for each"):
-        check_facilities(counts, schema, "hhgq", there)
+        check_facilities(HistogramParts(counts, (1,)), str, schema, "hhgq", there)

@@ -12,6 +12,7 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.world import open_world
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch, silent
+from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.disk import sum_to_areas
 from yupana.topdown.door import Door
@@ -44,8 +45,8 @@ def test_least_squares_hold_as_often_as_stated(tmp_path: Path, kind: str) -> Non
     assert world.published is not None
     assert world.kept is not None
     areas = world.published.areas(world.spine.blocks)
-    truth = {of.name: (of, counts) for of, counts in sum_to_areas(world.exact[-1], areas)}
-    known = known_totals(world.kept, world.exact[-1])
+    truth = {of.name: (of, counts) for of, counts in sum_to_areas(whole(world.exact.blocks), areas)}
+    known = known_totals(world.kept, world.exact.blocks)
     member = np.stack([np.zeros(6, dtype=np.int64), 1 + np.arange(6)], axis=1)
     asked = [(name, area, variable) for name in ("county", "place", "block") for area in (0, 1) for variable in (0, 3)]
     values = {name: truth[name][1].variables(member, 7, 0, 2) for name, *_ in asked}
@@ -53,7 +54,7 @@ def test_least_squares_hold_as_often_as_stated(tmp_path: Path, kind: str) -> Non
     draws = 150
     for draw in range(draws):
         stored = StoredMeasurements(spending, DrawsInMemory())
-        for _ in stored.draw(Door(world.exact, spending, SeededEntropy(draw))):
+        for _ in stored.draw(Door(world.exact.levels, spending, SeededEntropy(draw))):
             pass
         found = least_squares_intervals(stored, world.spine, config.schema, known, areas, NINETY)
         bounds = {name: found.of_table(truth[name][0], member, 7, 0, 2) for name in values}

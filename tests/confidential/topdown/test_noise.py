@@ -39,10 +39,10 @@ def test_the_noise_has_the_law_of_its_share(tmp_path: Path, kind: str) -> None:
     spending = spend(found, opened.spine)
     noise: dict[tuple[int, int, int], list[np.ndarray]] = defaultdict(list)
     for run in range(RUNS):
-        door = Door(opened.exact, spending, SeededEntropy(run))
+        door = Door(opened.exact.levels, spending, SeededEntropy(run))
         for level, spent in enumerate(spending.levels):
             units = len(spent.share_of)
-            dense = opened.exact[level].dense(0, units, found.schema.cells)
+            dense = opened.exact.levels[level].dense(0, units, found.schema.cells)
             for q, (query, values) in enumerate(zip(spent.queries, door.measure_all(level, 0, units), strict=True)):
                 exact = np.stack([dense[:, query.answers() == a].sum(axis=1) for a in range(query.size)], axis=1)
                 for share in spent.measurements:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from failsafe_worlds import CASES, document_of, world_of
+from kept_runs import drawn_files, kept_counts, measured_for
 from scipy.stats import chisquare
-from topdown_worlds import LEVELS, World, configuration, write_configuration, write_world
+from topdown_worlds import World, configuration, write_configuration, write_world
 
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.estimate import estimate
@@ -23,6 +25,7 @@ from yupana.privacy.laws import DiscreteGaussian
 from yupana.progress import Stopwatch
 from yupana.topdown import descend
 from yupana.topdown import estimate as estimating
+from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
@@ -63,6 +66,15 @@ Chosen = Callable[[Histogram], bool]
 """Whether a solver dies of what it has made."""
 
 
+class Ended(NamedTuple):
+    """What a run ended with: counts by geolevel and by piece, and what was drawn when it died first."""
+
+    counts: tuple[bytes, ...]
+    kept: dict[str, tuple[bytes, ...]]
+    drawn: set[str]
+    descent: Descent
+
+
 def released(
     monkeypatch: pytest.MonkeyPatch,
     folder: Path,
@@ -70,12 +82,12 @@ def released(
     seed: int,
     how: RunRequest,
     faults: dict[str, Chosen],
-) -> tuple[tuple[bytes, ...], Descent]:
+) -> Ended:
     """What a run ends with whose solvers, at their first attempt, die where they are told to.
 
     Every attempt has noise of its own. Faults are "root", "parents" and "failsafe".
     """
-    tried_before: set[str] = set()
+    tried_before, drawn = set[str](), set[str]()
 
     def mortal(name: str, solve: Callable[..., Any], counts: Callable[[Any], Any]) -> Callable[..., Any]:
         def tried(*arguments: Any) -> Any:  # noqa: ANN401
@@ -102,10 +114,13 @@ def released(
                 ledger = Ledger(spending.plan)
                 found = estimate(*of, spending, ledger, checkpoint, request, Stopwatch(lambda _: None))
             except DiedError:
+                drawn = drawn or drawn_files(checkpoint)
                 continue
+            made = [whole(one) for one in found.descent.counts]
+            kept = kept_counts(checkpoint)
             checkpoint.remove()
-            made = found.descent.counts
-            return tuple(one.counts.tobytes() + one.cells.tobytes() for one in made), found.descent
+            counts = tuple(one.counts.tobytes() + one.cells.tobytes() for one in made)
+            return Ended(counts, kept, drawn, found.descent)
     raise AssertionError("it never came to an end")
 
 
@@ -145,7 +160,7 @@ def drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def law_of_the_root(monkeypatch: pytest.MonkeyPatch, folder: Path, of: Any) -> float:  # noqa: ANN401
     seen = Counter(
-        int(released(monkeypatch, folder, of, seed, TOPDOWN, {"root": few})[1].counts[0].counts[0])
+        int(np.frombuffer(released(monkeypatch, folder, of, seed, TOPDOWN, {"root": few})[0][0], dtype=np.int64)[0])
         for seed in range(300)
     )
     return chance(seen, 110)
@@ -173,13 +188,13 @@ def test_what_is_released_was_made_of_the_first_draws(
     chosen: dict[str, Chosen] = {"root": few} if fault == "root" else {"parents": uneven}
     levels = 1 if fault == "root" and way == "topdown" else 2
     for seed in range(12):
-        whole = released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], {})[0]
+        whole = released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], {}).counts
         assert released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], chosen)[0][:levels] == whole[:levels]
     if way == "topdown":
         drawn_anew(monkeypatch)
         assert any(
             released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], chosen)[0][:levels]
-            != released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], {})[0][:levels]
+            != released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], {}).counts[:levels]
             for seed in range(12)
         )
 
@@ -189,7 +204,10 @@ def test_the_failsafe_goes_on_with_its_draws(tmp_path: Path, monkeypatch: pytest
     case = CASES[name]
     of = opened(tmp_path, world_of(case, 1), document_of(case), quarters=True)
     how = RunRequest(estimator=case.estimator)  # type: ignore[arg-type]
-    whole, descent = released(monkeypatch, tmp_path, of, 1, how, {})
-    there = min(LEVELS.index(level) for level in descent.failsafe) + 1
-    again = released(monkeypatch, tmp_path, of, 1, how, {"failsafe": lambda _: True})[0]
-    assert again[:there] == whole[:there]
+    whole = released(monkeypatch, tmp_path, of, 1, how, {})
+    again = released(monkeypatch, tmp_path, of, 1, how, {"failsafe": lambda _: True})
+    assert whole.descent.failsafe
+    tree, in_full = of[1].spine.tree, case.estimator == "full-information"
+    old = {one for one in again.kept if in_full or measured_for(tree, one) in again.drawn}
+    assert len(old) > 1
+    assert all(again.kept[one] == whole.kept[one] for one in old)

@@ -27,16 +27,16 @@ def arguments(tmp_path: Path, *options: str) -> list[str]:
     return ["topdown", "run", str(config), str(data), str(tmp_path / "out"), "--intervals", "none", *options]
 
 
-def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: str, level: int = 3) -> None:
-    """Let a run die by a signal as soon as a geolevel's measurements are on disk."""
+def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: str, level: int = 3, later: bool = False) -> None:
+    """Let a run die by a signal as soon as measurements of a geolevel are on disk: the first, or later ones."""
     line = arguments(tmp_path, *options)
     child = os.fork()
     if not child:
         drawn = Checkpoint.save_draws
 
-        def die(self: Checkpoint, of_level: int, *more: Any) -> Any:  # noqa: ANN401
-            values = drawn(self, of_level, *more)
-            if of_level == level:
+        def die(self: Checkpoint, of_level: int, first: int, *more: Any) -> Any:  # noqa: ANN401
+            values = drawn(self, of_level, first, *more)
+            if of_level == level and (first > 0) == later:
                 os.kill(os.getpid(), signal.SIGKILL)
             return values
 
@@ -47,32 +47,52 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: str, level
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def digests(folder: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.measured")}
+def kept(folder: Path) -> dict[str, str]:
+    """The digest of every file of draws and of counts."""
+    files = (path for path in folder.iterdir() if path.suffix in {".measured", ".counts"})
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        (),
-        ("--estimator", "full-information"),
-        ("--intervals", "least-squares"),
-        ("--intervals", "monte-carlo", "--replicates", "2"),
-    ],
-)
-def test_a_killed_run_solves_what_it_had_drawn(
+ESTIMATED = ["1-0", "2-0", "3-0", "4-0", "5-0", "2-1", "3-1", "4-1", "5-1"]
+"""The geolevels in the order in which a run of two states estimates them, with the state they are of."""
+
+
+@pytest.mark.parametrize("place", range(len(ESTIMATED)))
+@pytest.mark.parametrize("more", [(), ("--intervals", "monte-carlo", "--replicates", "2")])
+def test_a_run_that_is_killed_in_any_state_goes_on_with_its_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], place: int
+) -> None:
+    """Without a seed: each attempt would draw other noise. It is charged once."""
+    level, state = map(int, ESTIMATED[place].split("-"))
+    account = ("--ledger", str(tmp_path / "ledger.json"), "--dataset", "a", "--limit", "1")
+    killed(tmp_path, monkeypatch, *more, *account, level=level, later=state > 0)
+    before = kept(tmp_path / "out.checkpoint")
+    # The root and what follows in that order is drawn, and what was drawn before the last is estimated.
+    assert [name[-9:] for name in before].count(".measured") == 2 + place
+    assert [name[-7:] for name in before].count(".counts") == 1 + place
+    after: dict[str, str] = {}
+    remove = Checkpoint.remove
+    monkeypatch.setattr(Checkpoint, "remove", lambda self: (after.update(kept(self.folder)), remove(self))[1])
+    assert main(arguments(tmp_path, *more, *account, "--resume")) == 0
+    assert after.items() >= before.items()
+    assert len(after) == 2 * (1 + len(ESTIMATED))
+    assert len(charges(tmp_path / "ledger.json")) == 1
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "noisy measurements under the plan"
+
+
+@pytest.mark.parametrize("more", [("--estimator", "full-information"), ("--intervals", "least-squares")])
+def test_a_run_that_is_killed_while_it_draws_everything_goes_on_with_its_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
-    """Without a seed: each attempt would draw other noise."""
     killed(tmp_path, monkeypatch, *more)
-    before = digests(tmp_path / "out.checkpoint")
+    before = kept(tmp_path / "out.checkpoint")
     assert len(before) == 4
     after: dict[str, str] = {}
     remove = Checkpoint.remove
-    monkeypatch.setattr(Checkpoint, "remove", lambda self: (after.update(digests(self.folder)), remove(self))[1])
+    monkeypatch.setattr(Checkpoint, "remove", lambda self: (after.update(kept(self.folder)), remove(self))[1])
     assert main(arguments(tmp_path, *more, "--resume")) == 0
     assert after.items() >= before.items()
-    assert len(after) == 6
+    assert len([name for name in after if name.endswith(".measured")]) == 6
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "noisy measurements under the plan"
 
 
@@ -268,7 +288,7 @@ ARRAYS = WHOLE | {
 }
 DAMAGED = {
     "run.json": ("topdown", STATE),
-    "02-000000.counts": ("topdown", ARRAYS),
+    "02-000000000.counts": ("topdown", ARRAYS),
     "03-000000000.measured": ("topdown", ARRAYS),
     "00-000000000.measured": ("full-information", ARRAYS),
 }

@@ -1,9 +1,10 @@
 """Whoever solves batches, wherever and however often, the descent is the same."""
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -11,21 +12,27 @@ from typing import Any
 import numpy as np
 import pytest
 from failsafe_worlds import CASES, document_of, world_of
+from kept_runs import kept_counts, measured_for
+from numpy.typing import NDArray
 from topdown_worlds import write_configuration, write_world
 
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.estimate import estimate
 from yupana.confidential.topdown.world import World, open_world
+from yupana.geography.tree import Tree
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch
 from yupana.topdown import descend, threads
 from yupana.topdown import estimate as estimating
+from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import Batch, Descent, Gathered, Piece, Solver, solve
-from yupana.topdown.draws import KeepsDraws, KeepsNothing, unkept
+from yupana.topdown.descend import Batch, Descent, Evidence, Gathered, Rules, Solver, prepare, prepare_level, solve
+from yupana.topdown.draws import DrawsInMemory, KeepsDraws, KeepsNothing, unkept
+from yupana.topdown.histogram import joined
+from yupana.topdown.kept_level import Keeper, KeptLevel, Piece
 from yupana.topdown.reading.configuration import read_configuration
 from yupana.topdown.threads import ThreadSolver
 
@@ -60,7 +67,7 @@ def estimated(of: Opened, patch: pytest.MonkeyPatch, solver: Solver, keeper: Kee
 
 
 def told(descent: Descent) -> tuple[Any, ...]:
-    arrays = [a.tobytes() for one in descent.counts for a in (one.starts, one.cells, one.counts)]
+    arrays = [a.tobytes() for one in map(whole, descent.counts) for a in (one.starts, one.cells, one.counts)]
     return arrays, descent.failsafe, descent.solvers
 
 
@@ -88,6 +95,44 @@ def test_a_descent_does_not_depend_on_who_solves(tmp_path: Path, monkeypatch: py
     expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
     for solver in (ThreadSolver(3), one_by_one, greedy):
         assert told(estimated(of, monkeypatch, solver)) == expected
+
+
+def level_by_level(
+    tree: Tree,
+    root: Piece,
+    rules: Sequence[Rules],
+    possible: NDArray[np.bool_],
+    evidence: Evidence,
+    keeper: Keeper,
+    solver: Solver,
+    progress: object,
+) -> Descent:
+    """The descent as it is said on paper: all units of a geolevel are divided, then all of the next."""
+    del solver, progress
+    found = [KeptLevel(0, keeper)]
+    found[0].add(0, root)
+    for number in range(1, len(tree.names)):
+        level, parents = prepare_level(tree, number, rules[number], possible), joined([one for _, one in found[-1]])
+        found.append(KeptLevel(number, keeper))
+        for parent in range(parents.units):
+            batch = prepare(parents.part(parent, parent + 1), level, parent)
+            found[-1].add(parent, solve(batch, evidence.gather(number, batch.families)))
+    failsafe = {name: tuple(one.failsafe) for name, one in zip(tree.names, found, strict=True) if one.failsafe}
+    return Descent(tuple(found), failsafe, {n: one.solvers for n, one in zip(tree.names, found, strict=True)})
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_descent_does_not_depend_on_the_order_of_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """With the same measurements, all drawn before, units may be divided in any order and in any batches."""
+    configuration, world, request = opened(tmp_path, name)
+    of = configuration, world, replace(request, noisy_measurements=Path("anywhere"))
+    in_memory = partial(estimated, of, monkeypatch, one_by_one)
+    by_state = told(in_memory(DrawsInMemory()))
+    assert world.spine.tree.units(1) > 1
+    monkeypatch.setattr(estimating, "descend", level_by_level)
+    assert told(in_memory(DrawsInMemory())) == by_state
 
 
 def test_a_descent_does_not_depend_on_the_size_of_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,23 +185,22 @@ def test_a_run_goes_on_with_all_that_a_dead_solver_had_taken(
             yield solve(batch, gathered)
 
     of = opened(tmp_path, name)
-    whole, checkpoint = Checkpoint(tmp_path / "whole"), Checkpoint(tmp_path / "out")
-    whole.begin({})
+    whole_run, checkpoint = Checkpoint(tmp_path / "whole"), Checkpoint(tmp_path / "out")
+    whole_run.begin({})
     checkpoint.begin({})
-    expected = estimated(of, monkeypatch, one_by_one, whole)
+    expected = estimated(of, monkeypatch, one_by_one, whole_run)
     with pytest.raises(DiedError):
         estimated(of, monkeypatch, dies, checkpoint)
     drawn = {path.name: path.read_bytes() for path in checkpoint.folder.glob("*.measured")}
-    level = max(int(path[:2]) for path in drawn)
     again = (of[0], of[1], replace(of[2], entropy=SeededEntropy(99)))
     found = estimated(again, monkeypatch, greedy, checkpoint)
     assert all((checkpoint.folder / path).read_bytes() == content for path, content in drawn.items())
-    levels = len(found.counts) if name == "full information" else level + 1
-    assert level > 0
-    assert (
-        told(replace(found, counts=found.counts[:levels]))[0]
-        == told(replace(expected, counts=expected.counts[:levels]))[0]
-    )
+    # What was made of them is what it would have been; of later draws it is not.
+    made, other = kept_counts(whole_run), kept_counts(checkpoint)
+    old = {one for one in other if name == "full information" or measured_for(of[1].spine.tree, one) in drawn}
+    assert len(old) > 2
+    assert all(made[one] == other[one] for one in old)
+    assert (made == other) == (name == "full information") == (told(found)[0] == told(expected)[0])
 
 
 def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +208,8 @@ def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monk
     under_way: list[int] = []
 
     class Keeper(KeepsNothing):
-        def save(self, level: int, batch: int, piece: Piece) -> None:
-            super().save(level, batch, piece)
+        def save(self, level: int, first: int, piece: Piece) -> None:
+            super().save(level, first, piece)
             under_way.append(-1)
 
     def watched(batch: Batch, gathered: Gathered, runs: Any) -> Piece:  # noqa: ANN401

@@ -8,13 +8,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from counted_blocks import count_all
 from hypothesis import given
 from hypothesis import strategies as st
 from places import ROOT, SHARED
 from published_tables import cross_tables
 from schemas import PL94, make_schema
 
-from yupana.confidential.tabulate.histograms import read_block_counts
 from yupana.errors import InputError
 from yupana.geography.blocks import read_reference
 from yupana.geography.kinds import summary_levels
@@ -138,7 +138,7 @@ def test_published_tables_of_rhode_island_come_out_as_they_were(tmp_path: Path) 
     assert program.convert(RHODE_ISLAND, tmp_path / "data") == 569
     reference = read_reference(tmp_path / "data" / "geography.txt")
     schema = make_schema(hispanic=2, cenrace=63, votingage=2)
-    counts = read_block_counts(tmp_path / "data", schema, reference.block).histogram
+    counts = count_all(tmp_path / "data", schema, reference.block)
     # Types of group quarters are published apart from race: with all in households, P1 to P4 are whole.
     hispanic, cenrace, votingage = np.unravel_index(counts.cells, schema.shape)
     cells = np.ravel_multi_index((np.zeros_like(hispanic), votingage, hispanic, cenrace), PL94.shape)
@@ -188,7 +188,7 @@ def test_examples_hold_the_published_totals(tmp_path: Path) -> None:
             pytest.skip("the public files are not here")
         assert example(name).convert(source, tmp_path / name) == blocks
         reference = read_reference(tmp_path / name / "geography.txt")
-        counts = read_block_counts(tmp_path / name, schema, reference.block).histogram
+        counts = count_all(tmp_path / name, schema, reference.block)
         hispanic, _, votingage = np.unravel_index(counts.cells, schema.shape)
         assert counts.counts.sum() == people
         assert adults in {None, counts.counts[votingage == 1].sum()}

@@ -1,7 +1,9 @@
 """The records of a census as TopDown counts them: a histogram over the cells of a schema for each block."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -28,8 +30,8 @@ from yupana.confidential.shards import Cut, count_in_shards
 from yupana.engine.engine import Engine
 from yupana.errors import InputError
 from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.delimited import positions
 from yupana.privacy.sealed import Sealed
+from yupana.topdown.block_parts import BlockParts
 from yupana.topdown.constraints import MOST_PERSONS
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Schema
@@ -66,23 +68,26 @@ _BLOCK: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockCounts(Sealed):
-    """Confidential counts of blocks.
+    """Confidential counts of blocks, which a database holds while it is open.
 
     Attributes
     ----------
     blocks : ndarray of int64, shape (blocks,)
         Their 16 digits as numbers, or their places among ``codes``, in the order asked for.
-    histogram : Histogram
-        A unit for each block.
     files : mapping of str to Source
         What was read, for the confidential log.
+    records : int
+        How many are counted.
+    part : callable
+        Gives the counts of the blocks from one place up to another: a `Histogram`.
     codes : tuple of str
         All codes of blocks, if they are any texts; else they are digits.
     """
 
     blocks: Ints
-    histogram: Histogram
     files: Mapping[str, Source]
+    records: int
+    part: Callable[[int, int], Histogram]
     codes: tuple[str, ...] = ()
 
     def name(self, unit: int) -> str:
@@ -128,7 +133,8 @@ def merge_entries(parts: Sequence[BlockEntries]) -> BlockEntries:
     return BlockEntries(place[first], cell[first], np.add.reduceat(count, first) if len(first) else count)
 
 
-def read_block_counts(
+@contextmanager
+def open_block_counts(
     folder: Path,
     schema: Schema,
     blocks: Ints,
@@ -139,8 +145,10 @@ def read_block_counts(
     columns: ColumnMap = BUREAU,
     engine: Engine | None = None,
     shards: int | None = None,
-) -> BlockCounts:
+) -> Iterator[BlockCounts]:
     """Count the records of a data folder, a histogram or microdata, by block; a block without records has zeros.
+
+    What is counted stays in the database, which spills to private scratch, until parts of it are asked for.
 
     Parameters
     ----------
@@ -170,20 +178,31 @@ def read_block_counts(
     require_folder(folder)
     if not forms(folder, HISTOGRAM) and not codes:
         count = _CountMicrodata(schema, blocks, facilities, columns)
-        return count.whole(folder, memory) if engine is None else count.in_shards(engine, folder, shards, memory)
+        if engine is not None:
+            yield count.in_shards(engine, folder, shards, memory)
+            return
+        with count.whole(folder, memory) as counts:
+            yield counts
+        return
     if columns.names:
         raise no_names(folder)
     if is_cef(folder, (HISTOGRAM,)) or any(forms(folder, schema) for schema in FILES):
         raise InputError(f"{folder} holds a histogram and microdata; leave one of them")
-    return _read_histogram(folder, schema, blocks, codes, memory)
+    with _read_histogram(folder, schema, blocks, codes, memory) as counts:
+        yield counts
 
 
-def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facilities: Ints) -> None:
+def check_facilities(
+    parts: BlockParts, name: Callable[[int], str], schema: Schema, attribute: str, facilities: Ints
+) -> None:
     """Refuse counts that contradict the list of housing units and group quarters.
 
     Parameters
     ----------
-    counts : BlockCounts
+    parts : BlockParts
+        Confidential counts.
+    name : callable
+        The code of a block by its place.
     schema : Schema
     attribute : str
         Of which 0 is households, and g the group quarters of major type g.
@@ -200,40 +219,39 @@ def check_facilities(counts: BlockCounts, schema: Schema, attribute: str, facili
     axis = schema.names.index(attribute)
     inner = int(np.prod(schema.shape[axis + 1 :], dtype=np.int64))
     size = schema.shape[axis]
-    found = counts.histogram
-    people = np.zeros((found.units, size), dtype=np.int64)
-    np.add.at(people, (found.owners(), found.cells // inner % size), found.counts)
-    standing = facilities[:, :size]
-    least = np.where(np.arange(size) == 0, 0, standing)
-    rules = {
-        "has persons in households or a type of group quarters of which it has none": (people > 0) & (standing == 0),
-        "has fewer persons than facilities of a type of group quarters": people < least,
-        f"has more than {MOST_PERSONS:,} persons for each housing unit or facility of a type": (standing > 0)
-        & (people > standing * MOST_PERSONS),
-    }
-    broken = {text: np.flatnonzero(wrong.any(axis=1)) for text, wrong in rules.items() if wrong.any()}
-    if broken:
-        lines = [
-            f"  {len(at):,} block{'s' * (len(at) > 1)}, such as {counts.name(at[0])}: the block {text}"
-            for text, at in broken.items()
-        ]
-        raise InputError(
-            "\n".join(
-                [
-                    "the records contradict group_quarters.csv (confidential: it tells of records):",
-                    *lines,
-                    "correct the list, or leave group_quarters out of [constraints]",
-                ]
-            )
+    broken = _BrokenBlocks(name)
+    for first, found in parts:
+        people = np.bincount(
+            found.owners() * size + found.cells // inner % size, found.counts, minlength=found.units * size
+        ).reshape(-1, size)
+        standing = facilities[first : first + found.units, :size]
+        least = np.where(np.arange(size) == 0, 0, standing)
+        broken.add(
+            "the block has persons in households or a type of group quarters of which it has none",
+            first,
+            (people > 0) & (standing == 0),
         )
+        broken.add("the block has fewer persons than facilities of a type of group quarters", first, people < least)
+        broken.add(
+            f"the block has more than {MOST_PERSONS:,} persons for each housing unit or facility of a type",
+            first,
+            (standing > 0) & (people > standing * MOST_PERSONS),
+        )
+    broken.refuse(
+        "the records contradict group_quarters.csv (confidential: it tells of records):",
+        "correct the list, or leave group_quarters out of [constraints]",
+    )
 
 
-def check_structural_zeros(counts: BlockCounts, impossible: NDArray[np.bool_]) -> None:
+def check_structural_zeros(parts: BlockParts, name: Callable[[int], str], impossible: NDArray[np.bool_]) -> None:
     """Refuse counts in cells that can hold no record.
 
     Parameters
     ----------
-    counts : BlockCounts
+    parts : BlockParts
+        Confidential counts.
+    name : callable
+        The code of a block by its place.
     impossible : ndarray of bool, shape (cells,)
 
     Raises
@@ -241,34 +259,57 @@ def check_structural_zeros(counts: BlockCounts, impossible: NDArray[np.bool_]) -
     InputError
         If a block counts records there. The estimate would move them to other cells without a word.
     """
-    found = counts.histogram
-    wrong = np.unique(found.owners()[impossible[found.cells]])
-    if len(wrong):
-        raise InputError(
-            "the records contradict structural_zeros (confidential: it tells of records):\n"
-            f"  {len(wrong):,} block{'s' * (len(wrong) > 1)}, such as {counts.name(wrong[0])}: the block has "
-            "records in a combination that no record can have\n"
-            "correct the records, or leave the combination out of structural_zeros in [constraints]"
-        )
+    if not impossible.any():
+        return
+    broken = _BrokenBlocks(name)
+    for first, found in parts:
+        wrong = np.zeros((found.units, 1), dtype=np.bool_)
+        wrong[found.owners()[impossible[found.cells]]] = True
+        broken.add("the block has records in a combination that no record can have", first, wrong)
+    broken.refuse(
+        "the records contradict structural_zeros (confidential: it tells of records):",
+        "correct the records, or leave the combination out of structural_zeros in [constraints]",
+    )
 
 
+@dataclass(slots=True, eq=False)
+class _BrokenBlocks:
+    """Blocks that break rules: by rule how many, and the first of them."""
+
+    name: Callable[[int], str]
+    found: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, rule: str, first: int, wrong: NDArray[np.bool_]) -> None:
+        """Add the blocks of a part, from ``first`` on, that break a rule anywhere in a row of (blocks, k)."""
+        broken = np.flatnonzero(wrong.any(axis=1))
+        if len(broken):
+            number, example = self.found.get(rule, (0, first + int(broken[0])))
+            self.found[rule] = number + len(broken), example
+
+    def refuse(self, title: str, advice: str) -> None:
+        """Raise an error if any block broke a rule."""
+        if self.found:
+            lines = [
+                f"  {number:,} block{'s' * (number > 1)}, such as {self.name(example)}: {rule}"
+                for rule, (number, example) in self.found.items()
+            ]
+            raise InputError("\n".join([title, *lines, advice]))
+
+
+@contextmanager
 def _read_histogram(
     folder: Path, schema: Schema, blocks: Ints, codes: tuple[str, ...], memory: int | None
-) -> BlockCounts:
+) -> Iterator[BlockCounts]:
     source, findings = find_source(folder, HISTOGRAM)
     with private_database(memory) as db:
         if source is None or (findings := open_histogram(db, source, schema, codes)):
             raise BrokenRulesError(findings)
         require_none(find_strangers(db, source, blocks))
-        unit, cell, count = _fetch(db, "SELECT block, cell, count FROM histogram")
-        unit = _places(unit, blocks)
-        key = unit * schema.cells + cell
-        if not bool((key[1:] > key[:-1]).all()):
-            order = np.argsort(key, kind="stable")
-            if bool((key[order][1:] == key[order][:-1]).any()):
-                require_none(place_repetitions(db, source))
-            unit, cell, count = unit[order], cell[order], count[order]
-    return BlockCounts(blocks, count_entries(unit, cell, count, len(blocks)), {HISTOGRAM.name: source}, codes)
+        _table(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
+        repeated = partial(place_repetitions, db, source)
+        query = f"SELECT place * {schema.cells} + cell AS key, count FROM histogram JOIN known USING (block)"
+        records, part = count_keys(db, query, schema.cells, repeated)
+        yield BlockCounts(blocks, {HISTOGRAM.name: source}, records, part, codes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,13 +321,17 @@ class _CountMicrodata:
     facilities: Ints | None
     columns: ColumnMap
 
-    def whole(self, folder: Path, memory: int | None) -> BlockCounts:
+    @contextmanager
+    def whole(self, folder: Path, memory: int | None) -> Iterator[BlockCounts]:
         """Count all records of a folder."""
-        entries, files = self._counted(folder, memory)
-        if QUARTERS_ATTRIBUTE in self.schema.names and forms(folder, QUARTERS):
-            source, _ = find_source(folder, QUARTERS)
-            files |= {QUARTERS.name: source} if source else {}
-        return BlockCounts(self.blocks, entries.histogram(len(self.blocks)), files)
+        with self._opened(folder, memory) as census:
+            keys = _keys(census, self.schema, self.blocks, self.facilities)
+            records, part = count_keys(census.db, keys, self.schema.cells)
+            files = dict(census.files)
+            if QUARTERS_ATTRIBUTE in self.schema.names and forms(folder, QUARTERS):
+                source, _ = find_source(folder, QUARTERS)
+                files |= {QUARTERS.name: source} if source else {}
+            yield BlockCounts(self.blocks, files, records, part)
 
     def in_shards(self, engine: Engine, folder: Path, shards: int | None, memory: int | None) -> BlockCounts:
         """Count them in shards of whole units."""
@@ -296,19 +341,56 @@ class _CountMicrodata:
         found = count_in_shards(engine, folder, Cut(dict.fromkeys(kinds, ("MAFID",)), shards), self.shard, memory)
         require_none(found.findings)
         histogram = merge_entries(found.parts).histogram(len(self.blocks))
-        return BlockCounts(self.blocks, histogram, found.files)
+        return BlockCounts(self.blocks, found.files, int(histogram.counts.sum()), histogram.part)
 
     def shard(self, folder: Path, memory: int) -> tuple[tuple[Finding, ...], BlockEntries]:
         """Count a shard."""
-        return (), self._counted(folder, memory)[0]
+        with self._opened(folder, memory) as census:
+            return (), count_blocks(census, self.schema, self.blocks, self.facilities)
 
-    def _counted(self, folder: Path, memory: int | None) -> tuple[BlockEntries, dict[str, Source]]:
+    @contextmanager
+    def _opened(self, folder: Path, memory: int | None) -> Iterator[Census]:
         _what_is_counted(self.schema)  # before the records are read
         with open_census(
             folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED, columns=self.columns
         ) as census:
             census.require_valid()
-            return count_blocks(census, self.schema, self.blocks, self.facilities), dict(census.files)
+            yield census
+
+
+def count_keys(
+    db: duckdb.DuckDBPyConnection, query: str, cells: int, repeated: Callable[[], list[Finding]] | None = None
+) -> tuple[int, Callable[[int, int], Histogram]]:
+    """Run a query that counts by block and cell, and keep what it finds in the database, in order.
+
+    Parameters
+    ----------
+    db : DuckDBPyConnection
+    query : str
+        Gives ``key``, the place of a block times ``cells`` and the cell, and ``count``.
+    cells : int
+    repeated : callable, optional
+        What is wrong if a key comes twice; without it none does.
+
+    Returns
+    -------
+    tuple
+        How many records are counted, and what gives the counts of the blocks from one place up to another.
+    """
+    columns = "key::BIGINT AS key, count::INTEGER AS count"  # a larger count is refused
+    db.execute(f"CREATE TABLE counted AS SELECT {columns} FROM ({query}) ORDER BY key")
+    (records,) = numbers(db, "SELECT sum(count) FROM counted")
+
+    def part(first: int, last: int) -> Histogram:
+        begin, end = first * cells, last * cells
+        rows = f"SELECT key - {begin} AS key, count FROM counted WHERE key >= {begin} AND key < {end}"
+        key, count = db.execute(rows).fetchnumpy().values()
+        if repeated is not None and bool((key[1:] == key[:-1]).any()):
+            require_none(repeated())
+        unit, cell = np.divmod(np.asarray(key, dtype=np.int64), cells)
+        return count_entries(unit, cell, np.asarray(count, dtype=np.int64), last - first)
+
+    return records, part
 
 
 def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Ints | None) -> BlockEntries:
@@ -320,7 +402,7 @@ def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Ints 
         Valid. All units, or a shard: some of them, each with its persons.
     schema : Schema
     blocks : ndarray of int64, shape (blocks,)
-        As `read_block_counts` has them.
+        As `open_block_counts` has them.
     facilities : ndarray of int64, shape (blocks, 8), or None
 
     Raises
@@ -329,15 +411,22 @@ def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Ints 
         If the schema has attributes that such records do not tell, a unit lies in a block that is not among those
         given, or the type of group quarters is not known.
     """
-    counted = _what_is_counted(schema)
+    key, count = census.db.execute(_keys(census, schema, blocks, facilities)).fetchnumpy().values()
+    unit, cell = np.divmod(np.asarray(key, dtype=np.int64), schema.cells)
+    return BlockEntries(unit, cell, np.asarray(count, dtype=np.int64))
+
+
+def _keys(census: Census, schema: Schema, blocks: Ints, facilities: Ints | None) -> str:
+    """A query that counts the records of a census, as `count_keys` reads it; see `count_blocks`."""
+    query = _what_is_counted(schema)
     require_none(_place_units(census, blocks))
-    return BlockEntries(*counted(census, schema, facilities))
+    return query(census, schema, facilities)
 
 
-_Count = Callable[[Census, Schema, Ints | None], tuple[Ints, Ints, Ints]]
+_Query = Callable[[Census, Schema, Ints | None], str]
 
 
-def _what_is_counted(schema: Schema) -> _Count:
+def _what_is_counted(schema: Schema) -> _Query:
     if [(a.name, a.size) for a in schema.attributes] == [UNITS_ATTRIBUTE]:
         return _count_units
     if all(a.name in _RECODES and _RECODES[a.name][0] == a.size for a in schema.attributes):
@@ -365,7 +454,7 @@ def _place_units(census: Census, blocks: Ints) -> list[Finding]:
     return place_finding(db, census.files["geo"], finding, "geo", f"{_BLOCK} NOT IN (SELECT block FROM known)")
 
 
-def _count_persons(census: Census, schema: Schema, facilities: Ints | None) -> tuple[Ints, Ints, Ints]:
+def _count_persons(census: Census, schema: Schema, facilities: Ints | None) -> str:
     people = "persons"
     if QUARTERS_ATTRIBUTE in schema.names:
         if facilities is not None:
@@ -376,34 +465,18 @@ def _count_persons(census: Census, schema: Schema, facilities: Ints | None) -> t
     cell = "0"
     for attribute in schema.attributes:
         cell = f"({cell} * {attribute.size} + {_RECODES[attribute.name][1]})"
-    query = f"""
-        SELECT place, cell, count(*) AS count FROM (SELECT MAFID, {cell}::INTEGER AS cell FROM {people})
-        JOIN placed USING (MAFID) GROUP BY place, cell"""
-    return _fetch(census.db, query)
+    return f"""
+        SELECT place * {schema.cells} + cell AS key, count(*) AS count
+        FROM (SELECT MAFID, {cell}::INTEGER AS cell FROM {people}) JOIN placed USING (MAFID) GROUP BY key"""
 
 
-def _count_units(census: Census, _schema: Schema, _facilities: Ints | None) -> tuple[Ints, Ints, Ints]:
-    query = """
-        SELECT place, CASE WHEN FINAL_POP > 0 THEN 1 ELSE 0 END AS cell, count(*) AS count
-        FROM units JOIN placed USING (MAFID) WHERE RTYPE = 2 GROUP BY ALL"""
-    return _fetch(census.db, query)
+def _count_units(_census: Census, _schema: Schema, _facilities: Ints | None) -> str:
+    return """
+        SELECT place * 2 + CASE WHEN FINAL_POP > 0 THEN 1 ELSE 0 END AS key, count(*) AS count
+        FROM units JOIN placed USING (MAFID) WHERE RTYPE = 2 GROUP BY key"""
 
 
 def _table(db: duckdb.DuckDBPyConnection, name: str, columns: dict[str, Ints]) -> None:
     db.register("arrays_now", columns)
     db.execute(f"CREATE TABLE {name} AS SELECT * FROM arrays_now")
     db.unregister("arrays_now")
-
-
-def _fetch(db: duckdb.DuckDBPyConnection, query: str) -> tuple[Ints, Ints, Ints]:
-    columns: Sequence[NDArray[np.integer]] = list(db.execute(query).fetchnumpy().values())
-    unit, cell, count = (np.asarray(column, dtype=np.int64) for column in columns)
-    return unit, cell, count
-
-
-def _places(block: Ints, blocks: Ints) -> Ints:
-    """The position of each block among some that are in any order."""
-    if bool((blocks[1:] > blocks[:-1]).all()):
-        return positions(block, blocks)
-    order = np.argsort(blocks)
-    return np.asarray(order[positions(block, blocks[order])], dtype=np.int64)

@@ -17,6 +17,7 @@ from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable
+from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.draws import unkept
@@ -155,11 +156,11 @@ def observe_runs(configuration: Configuration, data: Path, number: int, request:
         clock.start(f"trial {trial + 1} of {number}")
         keeper = unkept(request.estimator)
         found = estimate(configuration, world, spending, Ledger(spending.plan), keeper, of_trial, clock)
-        released.append(found.descent.counts[-1])
+        released.append(whole(found.descent.counts[-1]))
     clock.start("comparing")
     published = [] if world.published is None else world.published.areas(world.spine.blocks)
     areas = area_sets(world.spine, published)
-    rows = accuracy(world.exact[-1], released, _queries(configuration), areas)
+    rows = accuracy(whole(world.exact.blocks), released, _queries(configuration), areas)
     clock.stop()
     return rows
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yupana
 from yupana.confidential.counter import MeasurementsCounter, Observed, Told
+from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest, charge, check_charge
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
@@ -33,6 +34,7 @@ from yupana.products.topdown.product import TOPDOWN, public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
+from yupana.topdown.block_parts import BlockParts, whole
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration
@@ -130,13 +132,13 @@ class Made:
 
     Attributes
     ----------
-    counts : Histogram
+    counts : BlockParts
         Of the blocks.
     estimated : Estimated or None
         How they were estimated; None of exact counts.
     """
 
-    counts: Histogram
+    counts: BlockParts
     estimated: Estimated | None
 
 
@@ -148,6 +150,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     )
     stages = ("", "", "checking")
     leaves_noise = False
+    reads_on = True  # exact counts lie on scratch
 
     def frames(self, config: Configuration) -> Mapping[str, str]:
         """The files of a description, or those of a census."""
@@ -180,7 +183,9 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             home = real(out)
             checkpoint = Checkpoint(home.parent / f"{home.name}.checkpoint")
         names = None if request.names is None else read_names(request.names)
-        yield CountedBlocks(config, data, open_world(config, data, request, clock), checkpoint, request, names)
+        with scratch_folder() as scratch:
+            world = open_world(config, data, request, clock, scratch)
+            yield CountedBlocks(config, data, world, checkpoint, request, names)
 
     def public_inputs(self, records: CountedBlocks, config: Configuration) -> dict[str, str]:
         """The reference file, housing units with facilities, and the spine where it is given."""
@@ -267,7 +272,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         """The counts of the blocks themselves. Nothing is measured and nothing estimated."""
         del config, ledger, request
         clock.start("writing the counts")
-        return Made(exact.world.exact[-1], None)
+        return Made(exact.world.exact.blocks, None)
 
     def tell(
         self,
@@ -307,7 +312,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             if descent.posterior is not None:
                 others["posterior"] = descent.posterior.told()
         log = {
-            "records": int(world.counts.histogram.counts.sum()),
+            "records": world.exact.records,
             "inputs": checksums(records.data, world, request),
         }
         options = {"estimator": request.estimator, **(terms.options if measured.estimated is not None else {})}
@@ -369,11 +374,11 @@ def _write_counts(
     folder: Path, config: Configuration, records: CountedBlocks, made: Made, confidence: Fraction
 ) -> dict[str, int]:
     """Write the spine and all tables from counts of the blocks; return the rows of each file."""
-    world, request = records.world, records.request
+    world, request, counts = records.world, records.request, whole(made.counts)
     terms = records.intervals(confidence)
     intervals = None
     if made.estimated is not None and terms.method != "none":
-        intervals = partial(_intervals, records, made.counts, made.estimated, terms)
+        intervals = partial(_intervals, records, counts, made.estimated, terms)
     (folder / SPINE).mkdir()
     rows = {
         f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
@@ -388,7 +393,7 @@ def _write_counts(
         world.spine,
         world.published,
         config.schema,
-        made.counts,
+        counts,
         facilities=world.facilities,
         names=records.names,
         microdata=request.microdata,

@@ -69,9 +69,9 @@ def estimate(
     InputError
         If the constraints leave no counts for the root.
     """
-    known = {} if world.kept is None else known_totals(world.kept, world.exact[-1])
+    known = {} if world.kept is None else known_totals(world.kept, world.exact.blocks)
     premises = premises_of(configuration, world.spine, known, world.facilities)
-    door = Door(world.exact, spending, request.entropy, ledger)
+    door = Door(world.exact.levels, spending, request.entropy, ledger)
     evidence = measured(
         premises, door, keeper, request.estimator, clock, request.progress, in_full=in_full or bool(request.layouts)
     )

@@ -1,5 +1,7 @@
 """The records of a description as TopDown counts them: a histogram over the cells of a schema for each block."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -10,16 +12,16 @@ from yupana.confidential.described.records import open_described
 from yupana.confidential.described.tabulate import chain_of
 from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate.batches import joined
-from yupana.confidential.tabulate.histograms import BlockCounts
+from yupana.confidential.tabulate.histograms import BlockCounts, count_keys
 from yupana.geography.hierarchy import Hierarchy
 from yupana.products.topdown.described import CountedColumn, DescribedConfiguration
-from yupana.topdown.histogram import count_entries
 
 
-def read_described_counts(
+@contextmanager
+def open_described_counts(
     configuration: DescribedConfiguration, areas: Hierarchy, blocks: Ints, data: Path, request: RunRequest
-) -> BlockCounts:
-    """Count the records of a data folder by block; a block without records has zeros.
+) -> Iterator[BlockCounts]:
+    """Count the records of a data folder by block, as `open_block_counts` does.
 
     Parameters
     ----------
@@ -57,14 +59,15 @@ def read_described_counts(
             _list(db, name, of.column.low, column)
         source = joined(chain_of(db, description, configuration.counted), shown)
         listed = "".join(f" JOIN {name} ON of_{name} = {name}.value" for name in counted)
+        db.register("list_now", {"number": blocks, "node": np.arange(len(blocks))})
+        db.execute("CREATE TABLE spine_now AS SELECT * FROM list_now")
+        db.unregister("list_now")
         query = (
-            f"SELECT block_now.place AS block, {cell} AS cell, count(*) AS number FROM {source}{listed} GROUP BY ALL"
+            f"SELECT node * {configuration.schema.cells} + {cell} AS key, count(*) AS count "
+            f"FROM {source}{listed} JOIN spine_now ON block_now.place = spine_now.number GROUP BY key"
         )
-        block, cells, count = (np.asarray(of, dtype=np.int64) for of in db.execute(query).fetchnumpy().values())
-        files = dict(records.files)
-    order = np.argsort(blocks)
-    histogram = count_entries(order[block], cells.astype(np.int32), count, len(blocks))
-    return BlockCounts(blocks, histogram, files, areas.blocks)
+        number, part = count_keys(db, query, configuration.schema.cells)
+        yield BlockCounts(blocks, dict(records.files), number, part, areas.blocks)
 
 
 def _list(db: duckdb.DuckDBPyConnection, name: str, low: int, column: CountedColumn) -> None:

@@ -1,6 +1,6 @@
 """What a TopDown run knows before it measures: geography, spine, exact counts."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,14 +9,15 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.counter import input_checksums
+from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate.histograms import (
-    BlockCounts,
     check_facilities,
     check_structural_zeros,
-    read_block_counts,
+    open_block_counts,
 )
-from yupana.confidential.topdown.records import read_described_counts
+from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up
+from yupana.confidential.topdown.records import open_described_counts
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
 from yupana.geography.attributes import FACILITIES, attributes_of, listed_blocks, read_facilities
@@ -33,9 +34,7 @@ from yupana.products.topdown.described import DescribedConfiguration
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.disk import sum_to_levels
 from yupana.topdown.given import check_given
-from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import Kept, kept_areas
 
 GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
@@ -60,10 +59,10 @@ class World(Sealed):
         Which totals are kept exactly.
     facilities : ndarray of int64, shape (blocks, 8), or None
         In the order of the spine.
-    counts : BlockCounts
-        In the order of the spine.
-    exact : tuple of Histogram
-        Counts of each geolevel.
+    files : mapping of str to Source
+        What was counted, for the confidential log.
+    exact : GeolevelCounts
+        Of each geolevel.
     of_spine : tuple of str
         Remarks on the spine that the run built.
     """
@@ -74,8 +73,8 @@ class World(Sealed):
     given: dict[str, str]
     kept: Kept | None
     facilities: Ints | None
-    counts: BlockCounts
-    exact: tuple[Histogram, ...]
+    files: Mapping[str, Source]
+    exact: GeolevelCounts
     of_spine: tuple[str, ...] = ()
 
     @property
@@ -91,8 +90,19 @@ class World(Sealed):
         return published_blocks(self.reference, nation=self.spine.levels[0].name == ROOT)
 
 
-def open_world(configuration: Configuration, data: Path, request: RunRequest, clock: Stopwatch) -> World:
+def open_world(
+    configuration: Configuration, data: Path, request: RunRequest, clock: Stopwatch, scratch: Path | None = None
+) -> World:
     """Read geography and records, and build the spine that the estimator asks for, or read it from a folder.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    data : Path
+    request : RunRequest
+    clock : Stopwatch
+    scratch : Path, optional
+        A private folder for exact counts, which must outlive the world; without one they are held in memory.
 
     Raises
     ------
@@ -103,7 +113,7 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
         if request.areas or request.names is not None:
             option = "--areas" if request.areas else "--names"
             raise ConfigError(f"{option}: [areas] of the configuration says which areas there are")
-        return _of_areas(configuration, configuration.areas, data, request, clock)
+        return _of_areas(configuration, configuration.areas, data, request, clock, scratch)
     clock.start("reading the geography")
     settings = configuration.spine_for(request.estimator)
     needed = settings.classes if request.spine is None else ()
@@ -123,7 +133,7 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
         if request.estimator == "posterior":
             _require_listed(data / FACILITIES, reference, spine)
     clock.start("reading and checking the records")
-    counts = read_block_counts(
+    with open_block_counts(
         data,
         configuration.schema,
         spine.blocks,
@@ -132,16 +142,21 @@ def open_world(configuration: Configuration, data: Path, request: RunRequest, cl
         columns=request.columns,
         engine=request.engine,
         shards=request.shards,
-    )
-    check_structural_zeros(counts, configuration.impossible())
+    ) as counts:
+        exact = add_up(spine.tree, counts.part, scratch, records=counts.records)
+    check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
-        check_facilities(counts, configuration.schema, configuration.group_quarters, facilities)
-    exact = _summed(spine, counts.histogram)
-    return World(reference, assignments, spine, given, kept, facilities, counts, exact, remarks)
+        check_facilities(exact.blocks, counts.name, configuration.schema, configuration.group_quarters, facilities)
+    return World(reference, assignments, spine, given, kept, facilities, counts.files, exact, remarks)
 
 
 def _of_areas(
-    configuration: Configuration, areas: Hierarchy, data: Path, request: RunRequest, clock: Stopwatch
+    configuration: Configuration,
+    areas: Hierarchy,
+    data: Path,
+    request: RunRequest,
+    clock: Stopwatch,
+    scratch: Path | None,
 ) -> World:
     """What is known where the spine is the areas of the configuration."""
     spine = spine_of(areas, configuration.spine.shares)
@@ -149,19 +164,16 @@ def _of_areas(
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
     clock.start("reading and checking the records")
     if isinstance(configuration, DescribedConfiguration):
-        counts = read_described_counts(configuration, areas, spine.blocks, data, request)
+        opened = open_described_counts(configuration, areas, spine.blocks, data, request)
     else:
-        counts = read_block_counts(
+        opened = open_block_counts(
             data, configuration.schema, spine.blocks, codes=areas.blocks, memory=request.memory, columns=request.columns
         )
-    check_structural_zeros(counts, configuration.impossible())
+    with opened as counts:
+        exact = add_up(spine.tree, counts.part, scratch, records=counts.records)
+    check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
     kept = kept_areas(configuration, spine)
-    return World(None, (), spine, {}, kept, None, counts, _summed(spine, counts.histogram))
-
-
-def _summed(spine: Spine, blocks: Histogram) -> tuple[Histogram, ...]:
-    """Counts of each geolevel, from the root down."""
-    return tuple(histogram for _, histogram in sum_to_levels(blocks, spine))[::-1]
+    return World(None, (), spine, {}, kept, None, counts.files, exact)
 
 
 def _facilities(configuration: Configuration, data: Path, reference: Reference, classes: Container[str]) -> Ints | None:
@@ -275,7 +287,7 @@ def _geography(data: Path) -> Path:
 
 def checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:
     """SHA-256 of every input file, for the confidential log."""
-    return input_checksums(data, world.counts.files) | public_checksums(data, world, request)
+    return input_checksums(data, world.files) | public_checksums(data, world, request)
 
 
 def public_checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:

@@ -10,6 +10,7 @@ from yupana.arrays import Ints
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch, silent
+from yupana.topdown.block_parts import HistogramParts, whole
 from yupana.topdown.budget import spend
 from yupana.topdown.compile import compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
@@ -67,7 +68,7 @@ def replicates(
     spending = spend(configuration, spine)
     kept = kept_areas(configuration, spine)
     # Published areas have the totals that were kept exactly.
-    known = {} if kept is None else known_totals(kept, published.counts)
+    known = {} if kept is None else known_totals(kept, HistogramParts(published.counts))
     premises = premises_of(configuration, spine, known, published.facilities)
     levels = [counts for _, counts in sum_to_levels(published.counts, spine)][::-1]
 
@@ -77,7 +78,7 @@ def replicates(
         keeper = unkept(published.estimator)
         evidence = measured(premises, door, keeper, published.estimator, clock, silent, in_full=False)
         coins = coins_for(published.estimator, entropy.branch(f"replicate {replicate}"))
-        return estimate_counts(premises, evidence, keeper, clock, silent, coins).counts[-1]
+        return whole(estimate_counts(premises, evidence, keeper, clock, silent, coins).counts[-1])
 
     compile_kernels(silent)
     for replicate in range(number):

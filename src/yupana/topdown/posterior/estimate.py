@@ -21,13 +21,12 @@ from yupana.topdown.descend import (
     DividedLevel,
     Rules,
     batches_of,
-    joined,
     prepare,
     prepare_level,
     siblings_of,
 )
 from yupana.topdown.divide import rounding_of
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.histogram import Histogram, count_entries, joined
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Draws, Sweeps, draw
 from yupana.topdown.posterior.found import BlockPosterior, PublicLists
@@ -74,7 +73,7 @@ class _BlocksAsked:
     def batches(self) -> Iterator["_Pieces"]:
         """All parents, in pieces."""
         for first, last in batches_of(self.above, self.level.starts):
-            batch = prepare(self.above, self.level, first, last)
+            batch = prepare(self.above.part(first, last), self.level, first)
             gathered = self.evidence.gather(self.number, batch.families)
             used = used_queries(self.evidence.basis, gathered.fitted[-1].target)
             yield _Pieces(self, batch, batch.labels(), gathered, used)
@@ -142,7 +141,7 @@ def estimate_posterior(
     possible : ndarray of bool, shape (cells,)
     evidence : FullInformation
     counts : sequence of Histogram
-        Of every geolevel, by full information; those of the last are where the chains begin.
+        Of the last geolevel but one and of the last, by full information; the latter are where the chains begin.
     lists : PublicLists
     seed : int
     workers : int
