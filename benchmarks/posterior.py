@@ -210,7 +210,7 @@ def main() -> None:
     people = truth.sum(axis=1)
     groups = sizes(people)
     if world.facilities is not None:
-        groups |= unusual(truth, world.facilities[:, 0], world.spine.tree.parents[-1], shape)
+        groups |= unusual(truth, world.facilities[:, 0].astype(np.int64), world.spine.tree.parents[-1], shape)
     tables = Tables()
     for replicate in range(options.first, options.first + options.replicates):
         found, posterior, seconds = estimates(config, world, replicate, options.seed, with_units=not options.no_units)

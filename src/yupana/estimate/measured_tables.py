@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Floats
+from yupana.arrays import Floats, narrow
 from yupana.errors import OutputError
 from yupana.estimate.intervals.files import open_file
 from yupana.files.database import named, open_database, unreadable
@@ -17,7 +17,6 @@ from yupana.release.release import Release
 from yupana.topdown.answers_file import kept_columns
 from yupana.topdown.budget import LevelSpending, Spending
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.draws import narrow
 from yupana.topdown.queries import Query
 
 _NEAR = 1e-9

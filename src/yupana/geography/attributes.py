@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Flags, Indices, Ints
+from yupana.arrays import Flags, Indices, Integers, Ints, narrow
 from yupana.errors import InputError
 from yupana.files.delimited import first_repeated, open_delimited, positions
 from yupana.geography.blocks import Reference
@@ -56,7 +56,7 @@ def read_attributes(path: Path, reference: Reference) -> Attributes:
     return attributes_of(facilities[np.argsort(at)])
 
 
-def read_facilities(path: Path, blocks: Ints) -> Ints:
+def read_facilities(path: Path, blocks: Ints) -> Integers:
     """Read block attributes as numbers; a block without a row has zeros.
 
     Parameters
@@ -67,7 +67,7 @@ def read_facilities(path: Path, blocks: Ints) -> Ints:
 
     Returns
     -------
-    ndarray of int64, shape (blocks, 8)
+    ndarray of integers, shape (blocks, 8)
         Housing units, and facilities of the major types 1 to 7.
 
     Raises
@@ -76,7 +76,7 @@ def read_facilities(path: Path, blocks: Ints) -> Ints:
         If the file is no such table, or blocks are unknown or listed twice.
     """
     at, facilities = _read_rows(path, blocks)
-    found = np.zeros((len(blocks), facilities.shape[1]), dtype=np.int64)
+    found = np.zeros((len(blocks), facilities.shape[1]), dtype=facilities.dtype)
     found[at] = facilities
     return found
 
@@ -86,21 +86,21 @@ def listed_blocks(path: Path, blocks: Ints) -> Ints:
     return np.asarray(blocks[_read_rows(path, blocks)[0]], dtype=np.int64)
 
 
-def attributes_of(facilities: Ints) -> Attributes:
+def attributes_of(facilities: Integers) -> Attributes:
     """What a spine needs to know of facilities, of shape (blocks, 8)."""
     stands = facilities > 0
     bits = 1 << np.arange(len(QUARTERS_COLUMNS), dtype=np.int32)
     return Attributes(np.asarray(stands.any(axis=1)), np.asarray(stands[:, 1:] @ bits, dtype=np.int32))
 
 
-def write_facilities(path: Path, blocks: Ints, facilities: Ints) -> int:
+def write_facilities(path: Path, blocks: Ints, facilities: Integers) -> int:
     """Write block attributes as `read_facilities` reads them, blocks in order; return the number of rows.
 
     Parameters
     ----------
     path : Path
     blocks : ndarray of int64, shape (blocks,)
-    facilities : ndarray of int64, shape (blocks, 8)
+    facilities : ndarray of integers, shape (blocks, 8)
     """
     order = np.argsort(blocks)
     with path.open("wb") as file:
@@ -111,7 +111,7 @@ def write_facilities(path: Path, blocks: Ints, facilities: Ints) -> int:
     return len(order)
 
 
-def _read_rows(path: Path, blocks: Ints) -> tuple[Ints, Ints]:
+def _read_rows(path: Path, blocks: Ints) -> tuple[Ints, Integers]:
     """Positions of the listed blocks among all, and what stands in each, of shape (rows, 8)."""
     with open_delimited(path, FACILITY_COLUMNS) as file:
         block = file.digits("block", 16)
@@ -126,7 +126,7 @@ def _read_rows(path: Path, blocks: Ints) -> tuple[Ints, Ints]:
         if len(unknown):
             row = int(unknown[0])
             raise file.fault(row, "block", f"block {block[row]:016d} is not in the reference file")
-        return at, np.stack([file.counts(name) for name in FACILITY_COLUMNS[1:]], axis=1)
+        return at, np.stack([narrow(file.counts(name)) for name in FACILITY_COLUMNS[1:]], axis=1)
 
 
 def check_counties(reference: Reference, live: Flags, path: Path) -> None:

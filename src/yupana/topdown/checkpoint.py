@@ -20,10 +20,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Ints, narrow
 from yupana.errors import OutputError
 from yupana.files.regular import put, read_json, read_regular, replacing
-from yupana.topdown.draws import Drawn, Shape, narrow
+from yupana.topdown.draws import Drawn, Shape
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.kept_level import Piece
 

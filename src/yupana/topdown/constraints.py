@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers, Ints
 from yupana.geography.tree import Tree
 
 MOST_PERSONS: Final = 99_999
@@ -21,8 +21,16 @@ UNKNOWN: Final = -1
 class Limits:
     """Bounds on the counts of each unit of a geolevel by the levels of the first attribute, (units, groups)."""
 
-    lower: Ints
-    upper: Ints
+    lower: Integers
+    upper: Integers
+
+    def part(self, first: int, last: int) -> "Limits":
+        """Those of the units from ``first`` up to ``last``."""
+        return Limits(self.lower[first:last], self.upper[first:last])
+
+    def wide(self) -> tuple[Ints, Ints]:
+        """Lower and upper bounds in 8 bytes each, as they are computed with."""
+        return self.lower.astype(np.int64), self.upper.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class Joint:
     total: int
 
 
-def facility_limits(facilities: Ints) -> Limits:
+def facility_limits(facilities: Integers) -> Limits:
     """Bound the persons of each block by what stands there.
 
     Nobody lives in a housing unit where there is none, nor in group quarters of a type without a facility; every
@@ -49,12 +57,14 @@ def facility_limits(facilities: Ints) -> Limits:
 
     Parameters
     ----------
-    facilities : ndarray of int64, shape (blocks, groups)
+    facilities : ndarray of integers, shape (blocks, groups)
         Housing units, then facilities by major type.
     """
     lower = facilities.copy()
     lower[:, 0] = 0
-    return Limits(lower, facilities * MOST_PERSONS)
+    most = int(facilities.max(initial=0)) * MOST_PERSONS
+    kind = np.int32 if most <= np.iinfo(np.int32).max else np.int64
+    return Limits(lower, np.multiply(facilities, MOST_PERSONS, dtype=kind))
 
 
 def limits_by_level(
@@ -78,9 +88,8 @@ def limits_by_level(
         if level < len(tree.names) - 1:
             first = np.flatnonzero(np.diff(tree.parents[level + 1], prepend=-1))
             gained = _from_joint(here, joint.get(level + 1, ()), tree.parents[level + 1], tree.units(level))
-            here = Limits(
-                np.add.reduceat(here.lower, first) + gained.lower, np.add.reduceat(here.upper, first) + gained.upper
-            )
+            lower, upper = (np.add.reduceat(of, first, dtype=np.int64) for of in (here.lower, here.upper))
+            here = Limits(lower + gained.lower, upper + gained.upper)
         if level in totals:
             here = _with_totals(here, totals[level])
         found.append(here)

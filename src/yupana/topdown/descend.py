@@ -321,7 +321,7 @@ def _rules_of(level: DividedLevel, first: int, last: int) -> tuple[Rules, dict[i
     limits, totals = level.rules.limits, level.rules.totals
     rules = Rules(
         level.rules.rounding,
-        None if limits is None else Limits(limits.lower[begin:end], limits.upper[begin:end]),
+        None if limits is None else limits.part(begin, end),
         None if totals is None else totals[begin:end],
         (),
     )
@@ -393,13 +393,14 @@ def siblings_of(batch: Batch, labels: CellLabels, position: int) -> Siblings:
     counts = np.zeros(len(live), dtype=np.int64)
     counts[np.searchsorted(live, parents.cells[entries])] = parents.counts[entries]
     here = slice(begin, end)
+    lower, upper = (None, None) if rules.limits is None else rules.limits.part(begin, end).wide()
     return Siblings(
         counts,
         end - begin,
         tuple(tuple(None if q is None else q[live] for q in queries) for queries in labels.rounding),
         None if labels.groups is None else labels.groups[live],
-        rules.limits.lower[here] if rules.limits else None,
-        rules.limits.upper[here] if rules.limits else None,
+        lower,
+        upper,
         None if rules.totals is None else rules.totals[here],
         tuple((tuple(u - begin for u in one.units), one.total) for one in batch.joint.get(position, ())),
     )

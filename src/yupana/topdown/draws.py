@@ -1,12 +1,12 @@
 """What keeps noisy answers between drawing and use: the checkpoint of a run, or less where nobody resumes. Public."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Ints, narrow
 from yupana.topdown.configuration import Estimator
 from yupana.topdown.kept_level import Keeper, Piece
 
@@ -14,8 +14,6 @@ Shape = tuple[int, ...]
 
 Drawn = tuple[NDArray[np.integer], ...]
 """By query, the answers drawn."""
-
-_NARROW: Final = (np.int16, np.int32)
 
 
 class KeepsDraws(Keeper, Protocol):
@@ -91,12 +89,3 @@ class DrawsInMemory(KeepsNothing):
 def unkept(estimator: Estimator) -> KeepsDraws:
     """What an estimate that nobody resumes keeps: full information reads answers on its way up and down."""
     return KeepsNothing() if estimator == "topdown" else DrawsInMemory()
-
-
-def narrow(values: Ints) -> NDArray[np.integer]:
-    """The same numbers in as few bytes as hold them."""
-    for kind in _NARROW:
-        limits = np.iinfo(kind)
-        if values.size == 0 or (values.min() >= limits.min and values.max() <= limits.max):
-            return values.astype(kind)
-    return values

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers
 from yupana.errors import InputError
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
@@ -51,7 +51,7 @@ class Premises:
         Of each geolevel, the bounds that group quarters set.
     known : mapping of int to Known
         By geolevel, the totals that are kept exactly.
-    facilities : ndarray of int64, shape (blocks, 8), or None
+    facilities : ndarray of integers, shape (blocks, 8), or None
         Housing units and facilities by major type, where they are listed.
     """
 
@@ -59,7 +59,7 @@ class Premises:
     spine: Spine
     limits: tuple[Limits, ...] | None
     known: Mapping[int, Known]
-    facilities: Ints | None = None
+    facilities: Integers | None = None
 
     def rules(self) -> list[Rules]:
         """What the counts of each geolevel must satisfy."""
@@ -75,7 +75,7 @@ class Premises:
 
 
 def premises_of(
-    configuration: Configuration, spine: Spine, known: Mapping[int, Known], facilities: Ints | None
+    configuration: Configuration, spine: Spine, known: Mapping[int, Known], facilities: Integers | None
 ) -> Premises:
     """What follows from totals and public lists.
 
@@ -84,7 +84,7 @@ def premises_of(
     configuration : Configuration
     spine : Spine
     known : mapping of int to Known
-    facilities : ndarray of int64, shape (blocks, 8), or None
+    facilities : ndarray of integers, shape (blocks, 8), or None
         Housing units and facilities by major type, in the order of the spine.
     """
     limits: tuple[Limits, ...] | None = None
@@ -218,16 +218,16 @@ def _public_lists(premises: Premises) -> PublicLists:
 
 
 def _root_family(configuration: Configuration, rules: Rules, live: NDArray[np.int32]) -> Siblings:
-    bounded = rules.limits is not None
+    lower, upper = (None, None) if rules.limits is None else rules.limits.wide()
     first = len(configuration.schema.attributes[0].labels)
     groups = (np.arange(configuration.schema.cells) // (configuration.schema.cells // first)).astype(np.int32)
     return Siblings(
         np.zeros(len(live), dtype=np.int64),
         1,
         tuple(tuple(None if q.is_detailed else q.answers()[live] for q in queries) for queries in rules.rounding),
-        groups[live] if bounded else None,
-        rules.limits.lower if rules.limits else None,
-        rules.limits.upper if rules.limits else None,
+        None if lower is None else groups[live],
+        lower,
+        upper,
         rules.totals,
         (),
     )

@@ -35,7 +35,7 @@ def impossible(
         covered = {unit for units, _ in sums for unit in units}
         known, total = sum(total for _, total in sums), int(groups.sum())
         return known != total if covered == set(_positions(children)) else known > total
-    lower, upper = limits.lower[children], limits.upper[children]
+    lower, upper = limits.part(children.start, children.stop).wide()
     if bool((lower > upper).any() or (lower.sum(axis=0) > groups).any() or (upper.sum(axis=0) < groups).any()):
         return True
     return bool(sums) and not _flows(groups, lower, upper, [([u - children.start for u in us], t) for us, t in sums])

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers, Ints
 from yupana.confidential.records.cef import is_cef
 from yupana.confidential.records.census import FILES, RULES, Census, open_census
 from yupana.confidential.records.database import numbers, private_database
@@ -138,7 +138,7 @@ def open_block_counts(
     folder: Path,
     schema: Schema,
     blocks: Ints,
-    facilities: Ints | None = None,
+    facilities: Integers | None = None,
     *,
     codes: tuple[str, ...] = (),
     memory: int | None = None,
@@ -157,7 +157,7 @@ def open_block_counts(
     schema : Schema
     blocks : ndarray of int64, shape (blocks,)
         The 16 digits of the blocks of the spine, in any order, each once.
-    facilities : ndarray of int64, shape (blocks, 8), optional
+    facilities : ndarray of integers, shape (blocks, 8), optional
         Housing units and facilities by major type in each of these blocks (`read_facilities`). Where microdata do not
         tell the type of group quarters, it is read off these.
     codes : tuple of str
@@ -193,7 +193,7 @@ def open_block_counts(
 
 
 def check_facilities(
-    parts: BlockParts, name: Callable[[int], str], schema: Schema, attribute: str, facilities: Ints
+    parts: BlockParts, name: Callable[[int], str], schema: Schema, attribute: str, facilities: Integers
 ) -> None:
     """Refuse counts that contradict the list of housing units and group quarters.
 
@@ -206,7 +206,7 @@ def check_facilities(
     schema : Schema
     attribute : str
         Of which 0 is households, and g the group quarters of major type g.
-    facilities : ndarray of int64, shape (blocks, 8)
+    facilities : ndarray of integers, shape (blocks, 8)
         In the order of the counts; read as far as the attribute has levels.
 
     Raises
@@ -224,7 +224,7 @@ def check_facilities(
         people = np.bincount(
             found.owners() * size + found.cells // inner % size, found.counts, minlength=found.units * size
         ).reshape(-1, size)
-        standing = facilities[first : first + found.units, :size]
+        standing = facilities[first : first + found.units, :size].astype(np.int64)
         least = np.where(np.arange(size) == 0, 0, standing)
         broken.add(
             "the block has persons in households or a type of group quarters of which it has none",
@@ -318,7 +318,7 @@ class _CountMicrodata:
 
     schema: Schema
     blocks: Ints
-    facilities: Ints | None
+    facilities: Integers | None
     columns: ColumnMap
 
     @contextmanager
@@ -393,7 +393,7 @@ def count_keys(
     return records, part
 
 
-def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Ints | None) -> BlockEntries:
+def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Integers | None) -> BlockEntries:
     """Count the records of a census by block and cell.
 
     Parameters
@@ -403,7 +403,7 @@ def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Ints 
     schema : Schema
     blocks : ndarray of int64, shape (blocks,)
         As `open_block_counts` has them.
-    facilities : ndarray of int64, shape (blocks, 8), or None
+    facilities : ndarray of integers, shape (blocks, 8), or None
 
     Raises
     ------
@@ -416,14 +416,14 @@ def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Ints 
     return BlockEntries(unit, cell, np.asarray(count, dtype=np.int64))
 
 
-def _keys(census: Census, schema: Schema, blocks: Ints, facilities: Ints | None) -> str:
+def _keys(census: Census, schema: Schema, blocks: Ints, facilities: Integers | None) -> str:
     """A query that counts the records of a census, as `count_keys` reads it; see `count_blocks`."""
     query = _what_is_counted(schema)
     require_none(_place_units(census, blocks))
     return query(census, schema, facilities)
 
 
-_Query = Callable[[Census, Schema, Ints | None], str]
+_Query = Callable[[Census, Schema, Integers | None], str]
 
 
 def _what_is_counted(schema: Schema) -> _Query:
@@ -454,7 +454,7 @@ def _place_units(census: Census, blocks: Ints) -> list[Finding]:
     return place_finding(db, census.files["geo"], finding, "geo", f"{_BLOCK} NOT IN (SELECT block FROM known)")
 
 
-def _count_persons(census: Census, schema: Schema, facilities: Ints | None) -> str:
+def _count_persons(census: Census, schema: Schema, facilities: Integers | None) -> str:
     people = "persons"
     if QUARTERS_ATTRIBUTE in schema.names:
         if facilities is not None:
@@ -470,7 +470,7 @@ def _count_persons(census: Census, schema: Schema, facilities: Ints | None) -> s
         FROM (SELECT MAFID, {cell}::INTEGER AS cell FROM {people}) JOIN placed USING (MAFID) GROUP BY key"""
 
 
-def _count_units(_census: Census, _schema: Schema, _facilities: Ints | None) -> str:
+def _count_units(_census: Census, _schema: Schema, _facilities: Integers | None) -> str:
     return """
         SELECT place * 2 + CASE WHEN FINAL_POP > 0 THEN 1 ELSE 0 END AS key, count(*) AS count
         FROM units JOIN placed USING (MAFID) WHERE RTYPE = 2 GROUP BY key"""

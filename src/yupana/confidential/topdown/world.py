@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers
 from yupana.confidential.counter import input_checksums
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
@@ -57,7 +57,7 @@ class World(Sealed):
         SHA-256 of the files of a spine that was built before; empty if the run built its own.
     kept : Kept or None
         Which totals are kept exactly.
-    facilities : ndarray of int64, shape (blocks, 8), or None
+    facilities : ndarray of integers, shape (blocks, 8), or None
         In the order of the spine.
     files : mapping of str to Source
         What was counted, for the confidential log.
@@ -72,7 +72,7 @@ class World(Sealed):
     spine: Spine
     given: dict[str, str]
     kept: Kept | None
-    facilities: Ints | None
+    facilities: Integers | None
     files: Mapping[str, Source]
     exact: GeolevelCounts
     of_spine: tuple[str, ...] = ()
@@ -176,7 +176,9 @@ def _of_areas(
     return World(None, (), spine, {}, kept, None, counts.files, exact)
 
 
-def _facilities(configuration: Configuration, data: Path, reference: Reference, classes: Container[str]) -> Ints | None:
+def _facilities(
+    configuration: Configuration, data: Path, reference: Reference, classes: Container[str]
+) -> Integers | None:
     """Housing units and facilities by block, as far as they are listed; ``classes`` are those that a spine is built of.
 
     Raises
@@ -204,7 +206,7 @@ def _facilities(configuration: Configuration, data: Path, reference: Reference, 
 
 
 def _spine(
-    configuration: Configuration, counted: Reference, facilities: Ints | None, request: RunRequest, clock: Stopwatch
+    configuration: Configuration, counted: Reference, facilities: Integers | None, request: RunRequest, clock: Stopwatch
 ) -> tuple[Spine, dict[str, str], tuple[str, ...]]:
     """The spine of the blocks that are counted, built or read, the checksums of its files, and remarks on it.
 
@@ -259,7 +261,7 @@ def _require_listed(listed: Path, reference: Reference, spine: Spine) -> None:
         )
 
 
-def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Ints) -> None:
+def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Integers) -> None:
     """Refuse facilities of types that the bounded attribute has no level for: nobody could be counted there.
 
     Raises

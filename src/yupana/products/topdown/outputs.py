@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers
 from yupana.errors import ConfigError
 from yupana.geography.names import AreaNames, write_names
 from yupana.geography.published import Areas, PublishedBlocks, write_published
@@ -35,7 +35,7 @@ def write_outputs(
     schema: Schema,
     histogram: Histogram,
     *,
-    facilities: Ints | None = None,
+    facilities: Integers | None = None,
     names: AreaNames | None = None,
     microdata: bool = True,
     fmt: Format = "csv",
@@ -54,7 +54,7 @@ def write_outputs(
     schema : Schema
     histogram : Histogram
         Final counts of the blocks of the spine, in its order.
-    facilities : ndarray of int64, shape (blocks, 8), optional
+    facilities : ndarray of integers, shape (blocks, 8), optional
         In the same order; housing units are listed with the group quarters beside them.
     names : mapping, optional
         Of areas.
@@ -100,7 +100,7 @@ def areas_of_spine(spine: Spine) -> list[Areas]:
 
 
 def _records(
-    folder: Path, spine: Spine, schema: Schema, histogram: Histogram, facilities: Ints | None
+    folder: Path, spine: Spine, schema: Schema, histogram: Histogram, facilities: Integers | None
 ) -> dict[str, int]:
     if counts_persons(schema):
         return write_microdata(folder, histogram, *person_records(spine.blocks, schema))

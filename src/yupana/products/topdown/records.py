@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers, Ints
 from yupana.products.topdown.schema import levels
 from yupana.release.lines import Texts, digits, join, texts
 from yupana.topdown.disk import Records
@@ -55,14 +55,14 @@ def unit_records(blocks: Ints) -> tuple[tuple[str, ...], Records]:
     return UNIT_COLUMNS, columns
 
 
-def with_quarters(histogram: Histogram, facilities: Ints) -> Histogram:
+def with_quarters(histogram: Histogram, facilities: Integers) -> Histogram:
     """Append the public numbers of group quarters to counts of housing units, as a third cell.
 
     Parameters
     ----------
     histogram : Histogram
         Vacant and occupied units of each block.
-    facilities : ndarray of int64, shape (blocks, 8)
+    facilities : ndarray of integers, shape (blocks, 8)
         Housing units and facilities by major type; the first column is not used.
     """
     units = np.arange(histogram.units)

@@ -6,7 +6,7 @@ It reads what a release and the public lists hold, and coins of its own (docs/to
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch, silent
@@ -30,7 +30,7 @@ class ReleasedCounts:
     ----------
     configuration : Configuration
     spine : Spine
-    facilities : ndarray of int64, shape (blocks, 8), or None
+    facilities : ndarray of integers, shape (blocks, 8), or None
         Housing units and facilities by major type, in the order of the spine, where the configuration bounds them or
         the estimator reads them.
     estimator : "topdown", "full-information" or "posterior"
@@ -40,7 +40,7 @@ class ReleasedCounts:
 
     configuration: Configuration
     spine: Spine
-    facilities: Ints | None
+    facilities: Integers | None
     estimator: Estimator
     counts: Histogram
 

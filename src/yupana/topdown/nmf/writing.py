@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Floats, Ints
+from yupana.arrays import Floats, Integers, Ints
 from yupana.errors import ConfigError
 from yupana.files.database import named, open_database, quoted, write_query
 from yupana.files.delimited import parquet_rows
@@ -103,7 +103,7 @@ def check_writable(configuration: Configuration, spine: Spine) -> None:
 
 
 def write_measurement_files(
-    root: Path, dataset: str, premises: Premises, stored: StoredMeasurements, facilities: Ints | None
+    root: Path, dataset: str, premises: Premises, stored: StoredMeasurements, facilities: Integers | None
 ) -> dict[str, int]:
     """Write the folder of a dataset: of every geolevel the measurements and the constraints, a file for each state.
 
@@ -120,7 +120,7 @@ def write_measurement_files(
         Of the run.
     stored : StoredMeasurements
         All of its measurements.
-    facilities : ndarray of int64, shape (blocks, 8), or None
+    facilities : ndarray of integers, shape (blocks, 8), or None
         As the run had them.
 
     Returns
@@ -177,13 +177,13 @@ def _measurements(stored: StoredMeasurements, number: int) -> Iterator[_UnitRows
 
 
 def _constraints(
-    premises: Premises, number: int, facilities: Ints | None
+    premises: Premises, number: int, facilities: Integers | None
 ) -> tuple[list[_NamedRow], Iterator[_UnitRows]]:
     """What holds of every unit of a geolevel; if nothing else, that no total is negative, which lists the units."""
     config, tree = premises.configuration, premises.spine.tree
     schema, units = config.schema, tree.units(number)
     summed, one = (SUMMED,) * len(schema.names), (1,) * len(schema.names)
-    found: list[tuple[_NamedRow, Ints]] = []
+    found: list[tuple[_NamedRow, Integers]] = []
     known = premises.known.get(number)
     if known is not None and known.of_each is not None:
         found.append((_NamedRow(TOTAL_IS, summed, one, "="), known.of_each[:, None]))

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from yupana.arrays import Floats, Ints
+import numpy as np
+
+from yupana.arrays import Floats, Integers
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Sweeps
 from yupana.topdown.posterior.inflation import Inflation
@@ -23,18 +25,19 @@ class PublicLists:
 
     Attributes
     ----------
-    units : ndarray of int64, shape (blocks,), or None
+    units : ndarray of integers, shape (blocks,), or None
         Housing units, where they are used.
-    facilities : ndarray of int64, shape (blocks, types), or None
+    facilities : ndarray of integers, shape (blocks, types), or None
         Group-quarters facilities by type, where the schema bounds people by them.
     """
 
-    units: Ints | None
-    facilities: Ints | None
+    units: Integers | None
+    facilities: Integers | None
 
     def of(self, first: int, last: int) -> Places:
         """Of the blocks from ``first`` up to ``last``."""
-        return Places(*(None if of is None else of[first:last] for of in (self.units, self.facilities)))
+        both = (self.units, self.facilities)
+        return Places(*(None if of is None else of[first:last].astype(np.int64) for of in both))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
