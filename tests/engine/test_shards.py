@@ -137,7 +137,7 @@ WORLDS: dict[str, World] = {
 
 def census_of_2020(configuration: str) -> World:
     def world(folder: Path, random: Random) -> tuple[Case, Path]:
-        yupana.synth(folder / "data", households=60, states=["10", "44"], seed=random.randrange(100))
+        yupana.synthesize(folder / "data", households=60, states=["10", "44"], seed=random.randrange(100))
         return ask("topdown", configuration), folder / "data"
 
     return world

@@ -1,0 +1,76 @@
+"""An executor that is killed, and work that is done twice: the release is that of one machine, and charged once."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yupana
+from census_maker import write_csv
+from engine_tasks import DoublingEngine, KillingEngine
+from open_engines import CLUSTER, opened
+from phsafe_oracle import Config
+from test_shards import STATES, crowded
+
+from yupana.asked import Case, account, ask
+from yupana.confidential.request import RunRequest
+from yupana.confidential.run import run
+from yupana.engine.engine import Engine
+from yupana.engine.local import LocalEngine
+from yupana.privacy.entropy import SeededEntropy
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with opened(CLUSTER, tmp_path_factory.mktemp("parcels")) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Case, Path]]:
+    folder = tmp_path_factory.mktemp("worlds")
+    write_csv(folder / "census", crowded(3, 40))
+    yupana.synthesize(folder / "synthetic", households=60, states=["10", "44"], seed=1)
+    return {
+        "phsafe": (ask("phsafe", Config(STATES).write(folder / "config.json")), folder / "census"),
+        "topdown": (ask("topdown", "pl94-2020-us"), folder / "synthetic"),
+    }
+
+
+def made(of: tuple[Case, Path], folder: Path, engine: Engine | None) -> dict[str, bytes]:
+    """What a seeded release holds, charged to a ledger of its own."""
+    case, data = of
+    folder.mkdir()
+    charged = account(folder / "ledger.json", "census", None, None, None)
+    request = RunRequest(entropy=SeededEntropy(11), engine=engine, shards=3, account=charged)
+    run(case.product, case.config, data, folder / "out", request)
+    assert len(json.loads((folder / "ledger.json").read_text())["data"]["census"]["charges"]) == 1
+    files = (path for path in (folder / "out").rglob("*") if path.is_file() and path.suffix != ".json")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize(
+    ("product", "stage"),
+    [
+        ("phsafe", "gather"),
+        pytest.param("phsafe", "cut", marks=pytest.mark.slow),
+        pytest.param("topdown", "map", marks=pytest.mark.slow),
+        pytest.param("topdown", "gather", marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_executor(
+    product: str, stage: str, cluster: Engine, worlds: dict[str, tuple[Case, Path]], tmp_path: Path
+) -> None:
+    """While files are cut, while shards are counted, and between draw and solve."""
+    mark = tmp_path / "killed"
+    found = made(worlds[product], tmp_path / "killed_run", KillingEngine(cluster, stage, mark))
+    assert mark.exists(), "nothing was killed"
+    assert found == made(worlds[product], tmp_path / "whole", None)
+
+
+@pytest.mark.parametrize("product", ["phsafe", "topdown"])
+def test_work_that_is_done_twice(product: str, worlds: dict[str, tuple[Case, Path]], tmp_path: Path) -> None:
+    parcels = tmp_path / "parcels"
+    parcels.mkdir()
+    twice = made(worlds[product], tmp_path / "twice", DoublingEngine(LocalEngine(parcels)))
+    assert twice == made(worlds[product], tmp_path / "whole", None)
