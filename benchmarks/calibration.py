@@ -29,7 +29,6 @@ from yupana.confidential.topdown.world import World, open_world
 from yupana.geography.published import Areas
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
-from yupana.products.topdown.outputs import areas_of_spine
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import tables_of
 from yupana.progress import Stopwatch, silent
@@ -38,6 +37,7 @@ from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import Checkpoint
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.count_intervals import Bounds, CountIntervals
+from yupana.topdown.count_pieces import areas_of_spine
 from yupana.topdown.disk import sum_to_areas
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals

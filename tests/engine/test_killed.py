@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yupana
 from census_maker import write_csv
 from engine_tasks import DoublingEngine, KillingEngine
 from open_engines import CLUSTER, opened
 from phsafe_oracle import Config
 from test_shards import STATES, crowded
 
+import yupana
 from yupana.asked import Case, account, ask
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import run

@@ -48,5 +48,3 @@ def _opened(name: str, folder: Path) -> Iterator[Engine]:
             pytest.skip("Java is not installed")
         with open_spark(EngineTerms("spark", {"spark": "local[2]"}.get(name, name))) as engine:
             yield engine
-
-

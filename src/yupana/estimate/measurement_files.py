@@ -38,7 +38,7 @@ from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import Format, checksum
-from yupana.topdown.block_parts import whole
+from yupana.topdown.block_parts import in_parts, whole
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
@@ -265,7 +265,7 @@ def _write(
         spine,
         published,
         config.schema,
-        counts,
+        in_parts(counts),
         names=names,
         microdata=request.microdata,
         fmt=request.fmt,

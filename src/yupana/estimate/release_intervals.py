@@ -23,9 +23,9 @@ from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import INFINITE
 from yupana.products.codebook import data_package
 from yupana.products.topdown.codebook import described
-from yupana.products.topdown.outputs import areas_of_spine, describe_files
+from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.tables import TABLES, write_tables
+from yupana.products.topdown.tables import TABLES, tables_of
 from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
@@ -36,7 +36,8 @@ from yupana.release.tables import Format
 from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.budget import spend
 from yupana.topdown.count_intervals import CountIntervals
-from yupana.topdown.disk import TABULATION, write_tabulation
+from yupana.topdown.count_pieces import areas_of_spine
+from yupana.topdown.disk import TABULATION
 from yupana.topdown.exact_intervals import ExactIntervals
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
 from yupana.topdown.invariants import kept_areas, known_totals
@@ -202,11 +203,11 @@ def _write(
     for name in kept:
         (draft / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(release.file(name), draft / name)
-    rows = write_tabulation(draft, config.schema, made.counts, areas, _format(release.manifest), found)
-    if made.published is not None:
-        rows |= write_tables(draft, config.schema, made.counts, areas, found)
-    tables = kept | describe_files(draft, rows)
-    columns = {name: told["columns"] for name, told in tables.items()}
+    tables = () if made.published is None else tables_of(config.schema)
+    tabulated, counts = TabulatedAreas(config.schema, areas, found), HistogramParts(made.counts)
+    rows = write_tabulation(draft, tabulated, counts, _format(release.manifest), tables=tables)
+    listed = kept | describe_files(draft, rows)
+    columns = {name: told["columns"] for name, told in listed.items()}
     package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
     old = release.manifest
     manifest = {
@@ -215,7 +216,7 @@ def _write(
             **_parameters(old),
             "intervals": {**terms.as_json(), _SOURCE: release.sha256},
         },
-        "tables": tables,
+        "tables": listed,
         "reports": write_codebook(draft, package),
     }
     if "options" in old:

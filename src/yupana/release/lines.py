@@ -61,6 +61,18 @@ def join(columns: Sequence[Texts], end: bytes = b"") -> Texts:
     return rows.view(f"S{rows.dtype.itemsize}")
 
 
+def without_padding(rows: Texts) -> Texts:
+    """Texts that `join` made, with the null bytes within them moved to their ends."""
+    letters = rows.view(np.uint8).reshape(len(rows), rows.itemsize)
+    some = letters != 0
+    place = np.cumsum(some, axis=1) - 1
+    found = np.zeros((len(rows), max(1, int(place.max(initial=0)) + 1)), dtype=np.uint8)
+    row, column = np.nonzero(some)
+    found[row, place[row, column]] = letters[row, column]
+    moved: Texts = found.view(f"S{found.shape[1]}").reshape(-1)
+    return moved
+
+
 def write_header(file: BinaryIO, columns: Sequence[str]) -> None:
     """Write the names of the columns."""
     file.write("|".join(columns).encode() + b"\n")

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Final, Protocol
 
 from yupana.topdown.histogram import Histogram, joined
+
+BLOCKS_AT_ONCE: Final = 1 << 17
 
 
 class BlockParts(Protocol):
@@ -52,6 +54,16 @@ class HistogramParts:
             yield first, self.histogram.part(first, last)
 
 
+def in_parts(histogram: Histogram) -> HistogramParts:
+    """A histogram in parts of so many blocks that what is made of one at a time takes little memory."""
+    return HistogramParts(histogram, tuple(range(BLOCKS_AT_ONCE, histogram.units, BLOCKS_AT_ONCE)))
+
+
 def whole(parts: BlockParts) -> Histogram:
     """All parts behind one another, in memory."""
-    return joined([counts for _, counts in parts])
+    return parts.histogram if isinstance(parts, HistogramParts) else joined([counts for _, counts in parts])
+
+
+def one_part(parts: BlockParts) -> HistogramParts:
+    """All parts as one, in memory."""
+    return HistogramParts(whole(parts))

@@ -8,9 +8,11 @@ from typing import Any, Final, Self
 import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
+from yupana.release.lines import texts
 from yupana.topdown.answers import exact_answers
 from yupana.topdown.divide import Siblings, Terms
 from yupana.topdown.families import SiblingBatch, ask
+from yupana.topdown.histogram import Histogram
 from yupana.topdown.node.arranged import arrange_node, shut_and_binding
 from yupana.topdown.node.kernels import Conditions, Squares
 from yupana.topdown.node.problem import Node
@@ -20,7 +22,18 @@ from yupana.topdown.posterior.draw import draw
 from yupana.topdown.posterior.kernels import wander
 from yupana.topdown.posterior.prior import Prior, flat
 from yupana.topdown.posterior.siblings import Places, classes, pose
+from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.rounding.rounding import Rounding, round_counts
+from yupana.topdown.text_rows import (
+    NumberForm,
+    TextColumn,
+    lay_records,
+    lay_rows,
+    match_records,
+    match_rows,
+    parse_counts,
+    variables,
+)
 from yupana.topdown.tree.kernels import reflect
 
 ONCE: Final = "compiling, once on this machine"
@@ -45,12 +58,25 @@ def compile_kernels(announce: Callable[[str], None]) -> None:
         none = np.zeros(1, dtype=np.int64)
         exact_answers(none, cells[:0], none[:0], none, cells[:0], none, cells[:0], 0)
         reflect(np.zeros((1, 2)), np.array([2]))
+        compile_rows()
         arranged = arrange_node(node, *shut_and_binding(node))
         advance(arranged, begin(arranged), 1, 1.0)
         beside.wait_for(compile_settle)
         solve(node)
         beside.wait_for(compile_rounding)
         compile_rounding()
+
+
+def compile_rows() -> None:
+    """Write one row of each kind and read it again."""
+    schema = Schema((Attribute("of", ("all",)),))
+    one, first = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    block, cell = TextColumn(texts("7"), first), TextColumn(texts(["all"]), first)
+    numbers = variables(Histogram(np.array([0, 1]), np.zeros(1, dtype=np.int32), one), first.reshape(1, 1), 1)
+    rows, records = lay_rows(block, cell, numbers).tobytes(), lay_records(block, cell, one, 1).tobytes()
+    match_rows(np.frombuffer(rows, dtype=np.uint8), block, cell, numbers, NumberForm())
+    match_records(np.frombuffer(records, dtype=np.uint8), block, cell, one, 1)
+    parse_counts(np.frombuffer(rows, dtype=np.uint8), 1, 1, schema)
 
 
 def compile_settle() -> None:

@@ -10,6 +10,9 @@ from yupana.arrays import Ints
 
 Cells = NDArray[np.int32]
 
+Entries = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]
+"""Units, cells and counts, each of shape (entries,)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
@@ -99,7 +102,9 @@ class Histogram:
         return out.reshape(-1, size)
 
 
-def count_entries(unit: NDArray[np.integer], cell: NDArray[np.integer], count: Ints, units: int) -> Histogram:
+def count_entries(
+    unit: NDArray[np.integer], cell: NDArray[np.integer], count: NDArray[np.integer], units: int
+) -> Histogram:
     """Sum entries (unit, cell, count) in any order, with repetitions and zeros, to a histogram.
 
     Parameters
@@ -107,6 +112,13 @@ def count_entries(unit: NDArray[np.integer], cell: NDArray[np.integer], count: I
     unit, cell, count : ndarray of int, shape (entries,)
     units : int
     """
+    owner, found, summed = add_entries(unit, cell, count)
+    starts = np.searchsorted(owner, np.arange(units + 1))
+    return Histogram(starts.astype(np.int64), found.astype(np.int32), np.ascontiguousarray(summed, dtype=np.int64))
+
+
+def add_entries(unit: NDArray[np.integer], cell: NDArray[np.integer], count: NDArray[np.integer]) -> Entries:
+    """Sum entries of one unit and cell; what is left is positive and in the order of units, then cells."""
     width = int(cell.max(initial=0)) + 1
     key = np.asarray(unit, dtype=np.int64) * width + cell
     if not bool((key[1:] > key[:-1]).all()):
@@ -117,8 +129,7 @@ def count_entries(unit: NDArray[np.integer], cell: NDArray[np.integer], count: I
     positive = count > 0
     key, count = key[positive], count[positive]
     owner, found = np.divmod(key, width)
-    starts = np.searchsorted(owner, np.arange(units + 1))
-    return Histogram(starts.astype(np.int64), found.astype(np.int32), np.ascontiguousarray(count, dtype=np.int64))
+    return owner, found, count
 
 
 def joined(pieces: Sequence[Histogram]) -> Histogram:

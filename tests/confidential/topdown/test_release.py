@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -18,17 +19,22 @@ from spine_maker import Block, random_blocks, read_table, write_reference
 
 from yupana.errors import ConfigError
 from yupana.geography.assignments import read_with_areas
-from yupana.geography.disk import write_blocks
+from yupana.geography.disk import WrittenSpine, write_blocks
 from yupana.geography.published import published_blocks
 from yupana.geography.settings import DEFAULT_LEVELS
 from yupana.geography.spine import Spine
+from yupana.geography.tree import Tree
+from yupana.products.topdown import in_order, outputs, table_rows, verify
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.tables import levels_of
 from yupana.products.topdown.verify import verify_release
 from yupana.release.check import check_checksums
 from yupana.release.folder import write_manifest
 from yupana.release.lines import digits, join, texts, whole
-from yupana.topdown import disk as release
+from yupana.release.tables import Format
+from yupana.topdown import block_parts, count_pieces
+from yupana.topdown.block_parts import in_parts
+from yupana.topdown.file_pieces import FilePiece, write_in_order
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Schema
 
@@ -65,7 +71,7 @@ def random_counts(random: Random, schema: Schema, units: int, number: int) -> Hi
     )
 
 
-def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fmt: release.Format = "csv") -> Made:
+def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fmt: Format = "csv") -> Made:
     random = seeded(seed)
     blocks = random_blocks(random)
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +86,7 @@ def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fm
     counts = random_counts(random, schema, len(spine.blocks), {3: 3, 4: 0}.get(seed, 200))
     standing = np.array([[random.randrange(3) for _ in range(8)] for _ in range(len(spine.blocks))])
     published = published_blocks(reference, nation=True)
-    written = write_outputs(folder, spine, published, schema, counts, facilities=standing, fmt=fmt)
+    written = write_outputs(folder, spine, published, schema, in_parts(counts), facilities=standing, fmt=fmt)
     (folder / "spine").mkdir()
     written["spine/blocks.csv"] = write_blocks(folder / "spine", spine)
     write_manifest(folder, {"yupana": "0", "tables": describe_files(folder, written)})
@@ -147,7 +153,7 @@ AREAS: dict[str, Callable[[Block], str]] = {
     ("optimized", "fmt", "seed"), [(False, "csv", 1), (True, "csv", 2), (True, "parquet", 3), (False, "parquet", 4)]
 )
 def test_counts_and_tabulation_are_sums_of_blocks(
-    tmp_path: Path, schema: Schema, *, optimized: bool, fmt: release.Format, seed: int
+    tmp_path: Path, schema: Schema, *, optimized: bool, fmt: Format, seed: int
 ) -> None:
     made = make(tmp_path / "out", schema, seed, optimized=optimized, fmt=fmt)
     of_block = {row["block"]: row for row in read_table(made.folder / "spine" / "blocks.csv")}
@@ -172,7 +178,8 @@ def test_records_of_any_schema_are_blocks_and_attributes(tmp_path: Path) -> None
 
 
 def test_records_of_persons_are_those_of_the_mdf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release, "ROWS_AT_ONCE", 37)
+    monkeypatch.setattr(count_pieces, "ROWS_AT_ONCE", 37)
+    monkeypatch.setattr(block_parts, "BLOCKS_AT_ONCE", 11)
     made = make(tmp_path / "out", PL94, 1)
     rows = read_table(made.folder / "microdata.csv")
     assert [row["EPNUM"] for row in rows] == [f"{number:09d}" for number in range(1, len(rows) + 1)]
@@ -277,6 +284,135 @@ def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
     path.write_text("".join(f"{row}\n" for row in changed)) if changed else path.unlink()
     assert verify_release(made.folder, PL94, DEFAULT_LEVELS) != []
     assert any(file in fault for fault in check_checksums(made.folder)[1])
+
+
+def _small(monkeypatch: pytest.MonkeyPatch, seed: int, threads: int = 2) -> None:
+    """Parts, stretches and reads of odd sizes, so that every file is made of many of them."""
+    monkeypatch.setattr(block_parts, "BLOCKS_AT_ONCE", (1, 5, 17)[seed % 3])
+    monkeypatch.setattr(count_pieces, "ROWS_AT_ONCE", (3, 1, 29)[seed % 3])
+    monkeypatch.setattr(table_rows, "_AREAS_AT_ONCE", (2, 7, 1)[seed % 3])
+    monkeypatch.setattr(in_order, "_ROWS_AT_ONCE", (2, 31, 8)[seed % 3])
+    monkeypatch.setattr(in_order, "_BYTES_AT_ONCE", (200, 999, 4096)[seed % 3])
+    monkeypatch.setattr(in_order, "workers", lambda: threads)
+    monkeypatch.setattr(outputs, "workers", lambda: threads)
+
+
+@pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
+@pytest.mark.parametrize(("threads", "seed"), [(1, 0), (2, 1), (3, 2), (3, 4)])
+def test_the_bytes_are_the_same_in_any_parts_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, *, threads: int, seed: int
+) -> None:
+    whole = make(tmp_path / "whole", schema, seed, optimized=seed > 0)
+    _small(monkeypatch, seed, threads)
+    parts = make(tmp_path / "parts", schema, seed, optimized=seed > 0)
+    files = {path.relative_to(whole.folder) for path in whole.folder.rglob("*") if path.is_file()}
+    assert {path.relative_to(parts.folder) for path in parts.folder.rglob("*") if path.is_file()} == files
+    assert all((parts.folder / file).read_bytes() == (whole.folder / file).read_bytes() for file in files)
+
+
+def _any_order(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """What is asked of the database, in place of reading it."""
+    asked: list[set[str]] = []
+    monkeypatch.setattr(verify, "_read_in_any_order", lambda _files, unknown: asked.append(unknown) or ["asked"])
+    return asked
+
+
+@pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
+@pytest.mark.parametrize("fmt", ["csv", "parquet"])
+@pytest.mark.parametrize(("optimized", "seed"), [(False, 1), (True, 2), (True, 3), (False, 4)])
+def test_what_stands_as_written_is_compared_as_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, *, optimized: bool, fmt: Format, seed: int
+) -> None:
+    made = make(tmp_path / "out", schema, seed, optimized=optimized, fmt=fmt)
+    _small(monkeypatch, seed)
+    asked = _any_order(monkeypatch)
+    verify_release(made.folder, schema, DEFAULT_LEVELS)
+    # Group quarters stand between units.
+    assert asked == ([{"microdata.csv"}] if schema is H1 else [])
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_comparing_as_it_is_read_finds_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    made = make(tmp_path / "out", PL94, 1)
+    file, change = CHANGES[name]
+    path = made.folder / file
+    changed = change(path.read_text().splitlines())
+    path.write_text("".join(f"{row}\n" for row in changed)) if changed else path.unlink()
+    asked = _any_order(monkeypatch)
+    assert verify_release(made.folder, PL94, DEFAULT_LEVELS) != []
+    assert asked or file == "spine/blocks.csv"
+
+
+STORED: dict[str, tuple[str, str]] = {
+    "a count of a block": ("counts/Block", "count + (row = 3)::INTEGER AS count"),
+    "a count of a county": ("counts/County", "count + (row = 3)::INTEGER AS count"),
+    "a ward": ("tabulation/ward", "CASE WHEN row = 3 THEN 'west' ELSE geounit END AS geounit"),
+    "a tract": ("tabulation/tract", "CASE WHEN row = 3 THEN '1' || geounit ELSE geounit END AS geounit"),
+    "a level that there is not": ("counts/Tract", "CASE WHEN row = 3 THEN '9' ELSE hispanic END AS hispanic"),
+    "no number": ("tabulation/place", "CASE WHEN row = 3 THEN NULL ELSE count END AS count"),
+}
+"""A file of Parquet, and the column that is changed in it."""
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    made = make(tmp_path / "out", PL94, 1, fmt="parquet")
+    file, change = STORED[name]
+    path = made.folder / f"{file}.parquet"
+    with duckdb.connect() as db:
+        numbered = f"SELECT *, row_number() OVER () AS row FROM '{path}'"
+        db.execute(f"CREATE TABLE changed AS SELECT * EXCLUDE (row) REPLACE ({change}) FROM ({numbered}) ORDER BY row")
+        db.execute(f"COPY changed TO '{path}' (FORMAT parquet)")
+    assert verify_release(made.folder, PL94, DEFAULT_LEVELS) != []
+    asked = _any_order(monkeypatch)
+    verify_release(made.folder, PL94, DEFAULT_LEVELS)
+    assert asked
+
+
+@pytest.mark.parametrize(
+    "file", ["counts/Block.csv", "counts/County.csv", "tabulation/place.csv", "tables/P1.csv", "microdata.csv"]
+)
+def test_rows_in_another_order_are_as_good(tmp_path: Path, file: str) -> None:
+    made = make(tmp_path / "out", PL94, 1)
+    path = made.folder / file
+    header, *rows = path.read_text().splitlines()
+    path.write_text("".join(f"{row}\n" for row in [header, *reversed(rows)]))
+    assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == []
+
+
+def test_a_file_that_is_there_in_both_forms_is_told(tmp_path: Path) -> None:
+    made = make(tmp_path / "out", PL94, 1)
+    (made.folder / "counts" / "County.parquet").write_bytes(b"")
+    assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == [
+        "counts/County is missing, or there both as CSV and as Parquet"
+    ]
+
+
+def test_parts_of_a_bypassed_unit_are_read_by_their_numbers() -> None:
+    """They are written 1, 2, ..., 10; as texts 10 comes before 2."""
+    parts = [f"01-{part}" for part in sorted(range(1, 13), key=str)]
+    above = np.array([*range(12), 12], dtype=np.int32)
+    tree = Tree(("US", "State", "Block"), (np.zeros(1, dtype=np.int32), np.zeros(13, dtype=np.int32), above))
+    codes = np.array([int(label[3:]) for label in parts] + [99])
+    written = in_order.as_written(WrittenSpine(tree, (("US",), (*parts, "02")), codes))
+    assert written.labels[1] == (*(f"01-{part}" for part in range(1, 13)), "02")
+    assert written.block.tolist() == [*range(1, 13), 99]
+    assert written.tree.parents[2].tolist() == list(range(13))
+
+
+def test_what_fails_in_a_thread_ends_the_writing(tmp_path: Path) -> None:
+    made = []
+
+    def work(number: int) -> bytes:
+        if number == 7:
+            raise MemoryError
+        made.append(number)
+        return b"x"
+
+    pieces = (FilePiece(tmp_path / "file", partial(work, number), 1) for number in range(1000))
+    with pytest.raises(MemoryError):
+        write_in_order(pieces, 2)
+    assert len(made) < 20
 
 
 def test_a_file_too_many_is_found(tmp_path: Path) -> None:

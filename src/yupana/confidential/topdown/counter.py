@@ -41,7 +41,6 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
 from yupana.topdown.exact_intervals import ExactIntervals
-from yupana.topdown.histogram import Histogram
 from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_terms, default_method, no_intervals
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
@@ -374,11 +373,11 @@ def _write_counts(
     folder: Path, config: Configuration, records: CountedBlocks, made: Made, confidence: Fraction
 ) -> dict[str, int]:
     """Write the spine and all tables from counts of the blocks; return the rows of each file."""
-    world, request, counts = records.world, records.request, whole(made.counts)
+    world, request = records.world, records.request
     terms = records.intervals(confidence)
     intervals = None
     if made.estimated is not None and terms.method != "none":
-        intervals = partial(_intervals, records, counts, made.estimated, terms)
+        intervals = partial(_intervals, records, made.counts, made.estimated, terms)
     (folder / SPINE).mkdir()
     rows = {
         f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
@@ -393,7 +392,7 @@ def _write_counts(
         world.spine,
         world.published,
         config.schema,
-        counts,
+        made.counts,
         facilities=world.facilities,
         names=records.names,
         microdata=request.microdata,
@@ -403,10 +402,11 @@ def _write_counts(
 
 
 def _intervals(
-    records: CountedBlocks, counts: Histogram, estimated: Estimated, terms: IntervalTerms, areas: list[Areas]
+    records: CountedBlocks, parts: BlockParts, estimated: Estimated, terms: IntervalTerms, areas: list[Areas]
 ) -> CountIntervals:
     """Make ready what finds the intervals of published areas: from what was drawn, or from the counts alone."""
     config, request, spine = records.config, records.request, records.world.spine
+    counts = whole(parts)
     if config.budget == INFINITE:
         return ExactIntervals.of(counts, areas)
     if terms.method == "least-squares":

@@ -10,6 +10,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.files.database import named, quoted, unreadable
 from yupana.files.delimited import column_types, csv_rows, parquet_rows, positions, read_header
+from yupana.release.lines import Texts
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Schema
 
@@ -53,10 +54,11 @@ def counts_by_code(
 ) -> Histogram:
     """Counts of areas that are named by digits; `codes` are in order."""
     source = source_of(db, folder, name, schema, more)
-    return _histogram(db, name, source, _code(width), schema, len(codes), codes)
+    return _histogram(db, name, source, code_of(width), schema, len(codes), codes)
 
 
-def _code(width: int) -> str:
+def code_of(width: int) -> str:
+    """SQL for a geounit of so many digits as a number; NULL where it is none."""
     return f"CASE WHEN length(geounit) = {width} THEN TRY_CAST(geounit AS BIGINT) END"
 
 
@@ -100,6 +102,14 @@ def source_of(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Sc
     if found != list(columns):
         raise CountFileError(f"{name} must have the columns {', '.join(columns)}")
     return f"(SELECT COLUMNS(*)::VARCHAR FROM {rows})"
+
+
+def codes_of(labels: Texts) -> Ints | None:
+    """Identifiers as numbers, if all are digits and equally many."""
+    lengths = np.char.str_len(labels)
+    if not np.char.isdigit(labels).all() or bool((lengths != lengths[:1]).any()):
+        return None
+    return np.asarray(labels.astype(np.int64))
 
 
 def open_text(path: Path, columns: Sequence[str]) -> str:

@@ -1,31 +1,81 @@
 """All public files of a release but the spine and the manifest, from the final counts of blocks."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from yupana.arrays import Integers
+from yupana.arrays import Integers, Ints
 from yupana.errors import ConfigError
+from yupana.geography.kinds import BLOCKS_OF_STATE
 from yupana.geography.names import AreaNames, write_names
 from yupana.geography.published import Areas, PublishedBlocks, write_published
 from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters
 from yupana.products.topdown.schema import counts_persons, counts_units
-from yupana.products.topdown.tables import write_tables
+from yupana.products.topdown.table_rows import TableRows, table_rows
+from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.release.check import describe
-from yupana.release.lines import texts
+from yupana.release.rows import Coded, RowTable, write_rows
 from yupana.release.tables import Format, table_columns
-from yupana.topdown.count_intervals import FindsIntervals
-from yupana.topdown.disk import (
-    BOUNDS,
+from yupana.topdown.block_parts import BlockParts, one_part
+from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
+from yupana.topdown.count_pieces import (
+    RecordForm,
+    areas_of_spine,
+    count_rows,
+    header,
     plain_records,
-    write_counts,
-    write_microdata,
-    write_tabulation,
+    records_of,
+    unit_labels,
 )
+from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION, sum_to_areas
+from yupana.topdown.file_pieces import FilePiece, workers, write_in_order
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
+from yupana.topdown.sums_in_parts import PartsByState, Summed, sums_in_parts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TabulatedAreas:
+    """What is tabulated.
+
+    Attributes
+    ----------
+    schema : Schema
+    areas : list of Areas
+        Of the blocks of the parts, each kind after the one that it adds up.
+    intervals : CountIntervals or None
+        Of all counts.
+    """
+
+    schema: Schema
+    areas: list[Areas]
+    intervals: CountIntervals | None = None
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The columns after each count."""
+        return () if self.intervals is None else BOUNDS
+
+    def ends_of_cells(self, kind: Areas, counts: Histogram) -> Sequence[Ints]:
+        """What stands in these, of all counts of a kind of areas."""
+        if self.intervals is None:
+            return ()
+        bounds = self.intervals.of_cells(kind, counts)
+        return bounds.lower, bounds.upper, bounds.margins(counts.counts)
+
+    def ends_of_table(self, kind: Areas, rows: TableRows) -> Ints:
+        """LOWER, UPPER and MOE of the variables of some rows, of shape (rows, 3 variables)."""
+        if self.intervals is None:
+            raise RuntimeError("there are no intervals")
+        table = rows.table
+        bounds = self.intervals.of_table(kind, table.member, table.size, rows.first, rows.first + len(rows.codes))
+        values = rows.values()
+        return np.stack([bounds.lower, bounds.upper, bounds.margins(values)], axis=2).reshape(len(values), -1)
 
 
 def write_outputs(
@@ -33,7 +83,7 @@ def write_outputs(
     spine: Spine,
     published: PublishedBlocks | None,
     schema: Schema,
-    histogram: Histogram,
+    parts: BlockParts,
     *,
     facilities: Integers | None = None,
     names: AreaNames | None = None,
@@ -42,6 +92,9 @@ def write_outputs(
     intervals: FindsIntervals | None = None,
 ) -> dict[str, int]:
     """Write counts, tabulation, microdata and, of the schemas of P.L. 94-171, the published tables.
+
+    Text is written part by part, and what is held follows the part and the number of areas. Parquet and intervals are
+    made of all counts at once.
 
     Parameters
     ----------
@@ -52,7 +105,7 @@ def write_outputs(
         The blocks of the spine, and others perhaps, with the areas they lie in; None where the units of the spine are
         what is published.
     schema : Schema
-    histogram : Histogram
+    parts : BlockParts
         Final counts of the blocks of the spine, in its order.
     facilities : ndarray of integers, shape (blocks, 8), optional
         In the same order; housing units are listed with the group quarters beside them.
@@ -71,43 +124,194 @@ def write_outputs(
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    rows = write_counts(folder, spine, schema, histogram, fmt)
+    units = TabulatedAreas(schema, areas_of_spine(spine))
+    form = _RecordLayer(folder / MICRODATA, record_form(spine, schema), _quarters(schema, facilities))
+    rows = _write(folder, COUNTS, units, parts, fmt, [form] if microdata else [])
+    records = {MICRODATA: rows.pop(MICRODATA)} if microdata else {}
     if published is None:
         if intervals is not None:
-            units = areas_of_spine(spine)
-            rows |= write_tabulation(folder, schema, histogram, units, fmt, intervals(units))
-        if microdata:
-            rows |= write_microdata(folder, histogram, *plain_records(spine, schema))
-        return rows
+            rows |= write_tabulation(folder, replace(units, intervals=intervals(units.areas)), parts, fmt)
+        return rows | records
     areas = published.areas(spine.blocks)
     rows |= write_published(folder, published, fmt)
     if names is not None:
         rows |= write_names(folder, names, {kind.name: map(bytes.decode, kind.labels.tolist()) for kind in areas})
+    by_state = PartsByState(parts, spine.blocks // BLOCKS_OF_STATE)
     found = None if intervals is None else intervals(areas)
-    rows |= write_tabulation(folder, schema, histogram, areas, fmt, found)
-    if microdata:
-        rows |= _records(folder, spine, schema, histogram, facilities)
-    return rows | write_tables(folder, schema, histogram, areas, found)
+    tabulated = write_tabulation(
+        folder, TabulatedAreas(schema, by_state.areas(areas), found), by_state, fmt, tables=tables_of(schema)
+    )
+    tables = {path: number for path, number in tabulated.items() if path.startswith(TABLES)}
+    return rows | {path: tabulated[path] for path in tabulated if path not in tables} | records | tables
 
 
-def areas_of_spine(spine: Spine) -> list[Areas]:
-    """The units of each geolevel as published areas, from the blocks up."""
-    above = [spine.tree.parents[level + 1] for level in range(len(spine.levels) - 1)]
-    index = [*(parents.astype(np.int64) for parents in above), np.arange(len(spine.blocks))]
-    below = [*(level.name for level in spine.levels[1:]), ""]
-    kinds = zip(spine.levels, index, below, strict=True)
-    return [Areas(level.name, texts(level.labels()), of, under) for level, of, under in kinds][::-1]
-
-
-def _records(
-    folder: Path, spine: Spine, schema: Schema, histogram: Histogram, facilities: Integers | None
+def write_tabulation(
+    folder: Path,
+    tabulated: TabulatedAreas,
+    parts: BlockParts,
+    fmt: Format,
+    *,
+    tables: Sequence[RedistrictingTable] = (),
 ) -> dict[str, int]:
+    """Write tabulation/<kind> for all kinds of areas, without zeros, and published tables of all areas.
+
+    With intervals each count is followed by LOWER, UPPER and MOE, and beside a table P1.csv stands P1_intervals.csv
+    with those of each variable.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the release is made.
+    tabulated : TabulatedAreas
+    parts : BlockParts
+        Final counts of the blocks that its areas are of.
+    fmt : "csv" or "parquet"
+        Of the tabulation; tables are text.
+    tables : sequence of RedistrictingTable
+
+    Returns
+    -------
+    dict of str to int
+        Rows, by the file's path within the folder.
+    """
+    layers = [_TableLayer(folder / TABLES, tabulated, tables)] if tables else []
+    if tables:
+        (folder / TABLES).mkdir()
+    # Intervals are found of all areas of a kind at once.
+    return _write(folder, TABULATION, tabulated, parts if tabulated.intervals is None else one_part(parts), fmt, layers)
+
+
+def _write(
+    folder: Path, name: str, tabulated: TabulatedAreas, parts: BlockParts, fmt: Format, others: Sequence["_Layer"]
+) -> dict[str, int]:
+    """Write a folder of counts, and other files that are made of the same parts of the blocks."""
+    (folder / name).mkdir()
+    rows: dict[Path, int] = {}
+    layers = list(others)
+    if fmt == "parquet":
+        for kind, counts in sum_to_areas(one_part(parts).histogram, tabulated.areas):
+            rows[write_rows(folder / name, _row_table(tabulated, kind, counts), fmt)] = len(counts.counts)
+    else:
+        layers.insert(0, _CountLayer(folder / name, tabulated))
+
+    def pieces() -> Iterator[FilePiece]:
+        for layer in layers:
+            yield from layer.headers()
+        for summed in sums_in_parts(parts, tabulated.areas):
+            for layer in layers:
+                yield from layer.pieces(summed)
+
+    rows |= write_in_order(pieces(), workers())
+    return {path.relative_to(folder).as_posix(): number for path, number in rows.items()}
+
+
+def _row_table(tabulated: TabulatedAreas, kind: Areas, counts: Histogram) -> RowTable:
+    """Counts of a kind of areas as the database writes them."""
+    schema, owners = tabulated.schema, counts.owners()
+    levels = np.unravel_index(counts.cells, schema.shape)
+    coded = {a.name: Coded(a.labels, level) for a, level in zip(schema.attributes, levels, strict=True)}
+    geounits = Coded([label.decode() for label in kind.labels.tolist()], owners)
+    ends = dict(zip(tabulated.ends, tabulated.ends_of_cells(kind, counts), strict=True))
+    columns: dict[str, Coded | Ints] = {"geounit": geounits, **coded, "count": counts.counts, **ends}
+    return RowTable(kind.name, columns, np.arange(len(owners), dtype=np.int64))
+
+
+class _Layer(Protocol):
+    """Some files of a release."""
+
+    def headers(self) -> Iterator[FilePiece]:
+        """Their first lines."""
+        ...
+
+    def pieces(self, summed: Summed) -> Iterator[FilePiece]:
+        """What a part of the blocks adds to them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CountLayer:
+    """A file of counts for each kind of areas."""
+
+    folder: Path
+    tabulated: TabulatedAreas
+
+    def headers(self) -> Iterator[FilePiece]:
+        columns = ("geounit", *self.tabulated.schema.names, "count", *self.tabulated.ends)
+        for kind in self.tabulated.areas:
+            yield header(self._path(kind), columns)
+
+    def pieces(self, summed: Summed) -> Iterator[FilePiece]:
+        for kind in self.tabulated.areas:
+            first, counts = summed.areas[kind.name]
+            ends = self.tabulated.ends_of_cells(kind, counts)
+            for rows in count_rows(kind.labels, self.tabulated.schema, first, counts, ends):
+                yield FilePiece(self._path(kind), rows.text, len(rows.cells))
+
+    def _path(self, kind: Areas) -> Path:
+        return self.folder / f"{kind.name}.csv"
+
+
+@dataclass(slots=True, eq=False)
+class _RecordLayer:
+    """One record for each person or unit counted, in the order of blocks and cells."""
+
+    path: Path
+    form: RecordForm
+    facilities: Integers | None
+    before: int = 0
+
+    def headers(self) -> Iterator[FilePiece]:
+        yield header(self.path, self.form.columns)
+
+    def pieces(self, summed: Summed) -> Iterator[FilePiece]:
+        first, counts = summed.first, summed.counts
+        if self.facilities is not None:
+            counts = with_quarters(counts, self.facilities[first : first + counts.units])
+        for records in records_of(self.form, first, counts, self.before):
+            yield FilePiece(self.path, records.text, records.number)
+            self.before += records.number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TableLayer:
+    """Published tables: a row for every area, with SUMLEV, GEOCODE and the variables."""
+
+    folder: Path
+    tabulated: TabulatedAreas
+    tables: Sequence[RedistrictingTable]
+
+    def headers(self) -> Iterator[FilePiece]:
+        for table in self.tables:
+            yield header(self._path(table), ("SUMLEV", "GEOCODE", *table.variables))
+            if self.tabulated.intervals is not None:
+                yield header(self._path(table, INTERVALS_OF), ("SUMLEV", "GEOCODE", *table.ends))
+
+    def pieces(self, summed: Summed) -> Iterator[FilePiece]:
+        kinds = {kind.name: kind for kind in self.tabulated.areas}
+        levels = [(section, kinds[name], level) for section, (name, level) in enumerate(levels_of(kinds).items())]
+        for table in self.tables:
+            for section, kind, level in levels:
+                for rows in table_rows(table, level, kind, *summed.areas[kind.name]):
+                    yield FilePiece(self._path(table), rows.text, len(rows.codes), section)
+            for section, kind, level in levels if self.tabulated.intervals is not None else ():
+                for rows in table_rows(table, level, kind, *summed.areas[kind.name]):
+                    text = partial(rows.text_of, self.tabulated.ends_of_table(kind, rows))
+                    yield FilePiece(self._path(table, INTERVALS_OF), text, len(rows.codes), section)
+
+    def _path(self, table: RedistrictingTable, more: str = "") -> Path:
+        return self.folder / f"{table.name}{more}.csv"
+
+
+def _quarters(schema: Schema, facilities: Integers | None) -> Integers | None:
+    """What group quarters are listed of, beside housing units."""
+    return facilities if counts_units(schema) else None
+
+
+def record_form(spine: Spine, schema: Schema) -> RecordForm:
+    """How the records of a schema are written."""
     if counts_persons(schema):
-        return write_microdata(folder, histogram, *person_records(spine.blocks, schema))
-    if counts_units(schema):
-        records = histogram if facilities is None else with_quarters(histogram, facilities)
-        return write_microdata(folder, records, *unit_records(spine.blocks))
-    return write_microdata(folder, histogram, *plain_records(spine, schema))
+        return person_records(spine.blocks, schema)
+    return unit_records(spine.blocks) if counts_units(schema) else plain_records(unit_labels(spine.levels[-1]), schema)
 
 
 def check_labels(schema: Schema) -> None:

@@ -5,25 +5,21 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Integers, Ints
+from yupana.products.topdown.record_columns import GEOGRAPHY, PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import levels
 from yupana.release.lines import Texts, digits, join, texts
-from yupana.topdown.disk import Records
-from yupana.topdown.histogram import Cells, Histogram, count_entries
+from yupana.topdown.count_pieces import RecordForm
+from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Schema
-
-_GEOGRAPHY: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1, "TABBLK": 4}
-_HEAD: Final = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", *_GEOGRAPHY)
-
-PERSON_COLUMNS: Final = (*_HEAD, "EPNUM", "RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")
-UNIT_COLUMNS: Final = (*_HEAD, "RTYPE", "HH_STATUS")
+from yupana.topdown.text_rows import TextColumn
 
 _PERSON, _UNIT, _BUILD = "MPD", "MUD", "1.1.0"
 _UNIT_STATUS: Final = texts(("2|2", "2|1", "4|0"))
 """RTYPE and HH_STATUS of a vacant unit, an occupied one, and group quarters."""
 
 
-def person_records(blocks: Ints, schema: Schema) -> tuple[tuple[str, ...], Records]:
-    """The columns of persons and what writes them. EPNUM numbers the records of the file, from 1.
+def person_records(blocks: Ints, schema: Schema) -> RecordForm:
+    """How persons are written. EPNUM numbers the records of the file, from 1.
 
     Parameters
     ----------
@@ -32,27 +28,27 @@ def person_records(blocks: Ints, schema: Schema) -> tuple[tuple[str, ...], Recor
     schema : Schema
         With the attributes of persons.
     """
-    heads = _heads(_PERSON, blocks)
     level = levels(schema, np.arange(schema.cells, dtype=np.int32))
     quarters = level["hhgq"]
     rtype = texts("35")[(quarters > 0).astype(np.int64)]
     codes = [digits(level[name] + 1, 1) for name in ("votingage", "hispanic")]
     tails = join([rtype, digits(quarters, 1), *codes, digits(level["cenrace"] + 1, 2)])
 
-    def columns(block: Ints, cells: Cells, first: int) -> list[Texts]:
-        return [heads[block], digits(np.arange(first + 1, first + 1 + len(block)), 9), tails[cells]]
+    return RecordForm(
+        PERSON_COLUMNS,
+        lambda first, last: _heads(_PERSON, blocks[first:last]),
+        lambda cells: TextColumn(tails, cells.astype(np.int64)),
+        numbered=True,
+    )
 
-    return PERSON_COLUMNS, columns
 
-
-def unit_records(blocks: Ints) -> tuple[tuple[str, ...], Records]:
-    """The columns of units and what writes them, for counts that `with_quarters` made."""
-    heads = _heads(_UNIT, blocks)
-
-    def columns(block: Ints, cells: Cells, _first: int) -> list[Texts]:
-        return [heads[block], _UNIT_STATUS[cells]]
-
-    return UNIT_COLUMNS, columns
+def unit_records(blocks: Ints) -> RecordForm:
+    """How units are written, whose counts `with_quarters` made."""
+    return RecordForm(
+        UNIT_COLUMNS,
+        lambda first, last: _heads(_UNIT, blocks[first:last]),
+        lambda cells: TextColumn(_UNIT_STATUS, cells.astype(np.int64)),
+    )
 
 
 def with_quarters(histogram: Histogram, facilities: Integers) -> Histogram:
@@ -77,7 +73,7 @@ def with_quarters(histogram: Histogram, facilities: Integers) -> Histogram:
 def _heads(kind: str, blocks: Ints) -> Texts:
     constant = np.full(len(blocks), f"{kind}|{_BUILD}".encode())
     parts, rest = [], 16
-    for width in _GEOGRAPHY.values():
+    for width in GEOGRAPHY.values():
         rest -= width
         parts.append(digits(blocks // 10**rest % 10**width, width))
     return join([constant, *parts])

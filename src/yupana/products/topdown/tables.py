@@ -1,20 +1,17 @@
 """Published tables: P1 to P5 and H1 of the redistricting data, and one of all totals for other schemas."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.geography.kinds import summary_levels
-from yupana.geography.published import Areas
 from yupana.products.topdown.schema import counts_persons, counts_units, levels
-from yupana.release.lines import Texts, texts, whole, write_header, write_lines
-from yupana.topdown.count_intervals import CountIntervals
-from yupana.topdown.disk import BOUNDS, columns_of, sum_to_areas
+from yupana.release.lines import Texts
+from yupana.topdown.disk import BOUNDS
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
 
@@ -30,7 +27,6 @@ TOTALS: Final = "T1"
 """The table of a schema that gives none of these: the total, and every level of every attribute."""
 
 _RACES: Final = 6
-_AREAS_AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,77 +137,20 @@ def tables_of(schema: Schema) -> list[RedistrictingTable]:
     return [RedistrictingTable(name, make(level), SIZES[name]) for name, make in _PERSON_TABLES.items()]
 
 
-def write_tables(
-    folder: Path, schema: Schema, histogram: Histogram, areas: list[Areas], intervals: CountIntervals | None = None
-) -> dict[str, int]:
-    """Write tables/P1.csv and so on: a row for every area, with SUMLEV, GEOCODE and the variables.
-
-    With intervals there is a file P1_intervals.csv beside it, with LOWER, UPPER and MOE of each variable.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the release is made.
-    schema : Schema
-    histogram : Histogram
-        Final counts of blocks.
-    areas : list of Areas
-        Published geography of these blocks. GEOCODE is the area's identifier but for blocks, which have 15 digits in
-        the Bureau's files: without that of the block group, which the block number repeats. Kinds of the user have no
-        summary level; their name stands for it.
-    intervals : CountIntervals, optional
-
-    Returns
-    -------
-    dict of str to int
-        Rows, by the file's path within the folder.
-    """
-    found = tables_of(schema)
-    (folder / TABLES).mkdir()
-    sums = {kind.name: (kind, counts) for kind, counts in sum_to_areas(histogram, areas)}
-    rows = {}
-    for table in found:
-        of_table = {table.name: (table.variables, _rows(table, sums))}
-        if intervals is not None:
-            of_table[f"{table.name}{INTERVALS_OF}"] = table.ends, _rows(table, sums, intervals)
-        for stem, (header, pieces) in of_table.items():
-            rows[f"{TABLES}/{stem}.csv"] = _write_pieces(folder / TABLES / f"{stem}.csv", header, pieces)
-    return rows
-
-
-def _write_pieces(path: Path, header: tuple[str, ...], pieces: Iterable[list[Texts]]) -> int:
-    rows = 0
-    with path.open("wb") as file:
-        write_header(file, ("SUMLEV", "GEOCODE", *header))
-        for columns in pieces:
-            write_lines(file, columns)
-            rows += len(columns[0])
-    return rows
-
-
-def _rows(
-    table: RedistrictingTable, sums: Mapping[str, tuple[Areas, Histogram]], intervals: CountIntervals | None = None
-) -> Iterator[list[Texts]]:
-    """The variables of all areas, or the ends of their intervals, some areas at a time."""
-    for name, summary_level in levels_of(sums).items():
-        kind, counts = sums[name]
-        geocodes = short_blocks(kind.labels) if name == "block" else kind.labels
-        for first in range(0, counts.units, _AREAS_AT_ONCE):
-            last = min(first + _AREAS_AT_ONCE, counts.units)
-            values = table.tabulate(counts, first, last)
-            if intervals is not None:
-                bounds = intervals.of_table(kind, table.member, table.size, first, last)
-                values = np.stack([*columns_of(bounds, values).values()], axis=2).reshape(last - first, -1)
-            head = np.broadcast_to(texts([summary_level]), (last - first,))
-            yield [head, geocodes[first:last], *(whole(column) for column in values.T)]
-
-
 def levels_of(kinds: Iterable[str]) -> dict[str, str]:
     """What SUMLEV is for each kind of areas, in the order of the tables: the Bureau's kinds, then those of the user."""
     there = set(kinds)
     return {name: level for name, level in summary_levels().items() if name in there} | {
         name: name for name in sorted(there - set(summary_levels()))
     }
+
+
+def geocodes(name: str, labels: Texts) -> Texts:
+    """GEOCODE of the areas of a kind: their identifiers, but for blocks, which have 15 digits in the Bureau's files.
+
+    They lack that of the block group, which the number of a block repeats.
+    """
+    return short_blocks(labels) if name == "block" else labels
 
 
 def short_blocks(labels: Texts) -> Texts:

@@ -1,9 +1,11 @@
 """Whether the files of a TopDown release hold together: sums, published geography, records and tables. Public.
 
-Each file is read once, into a sparse histogram; what it should hold follows from the counts of the blocks.
+What a file should hold follows from the counts of the blocks. A file of text that stands in the order in which it is
+written is compared as it is read (`yupana.products.topdown.in_order`); any other is read once, into a sparse histogram.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,12 +19,14 @@ from yupana.errors import InputError
 from yupana.files.database import named, open_database, quoted, unreadable
 from yupana.files.delimited import NO_SEPARATOR, csv_rows, positions
 from yupana.geography.disk import WrittenSpine, read_spine
-from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, read_published
+from yupana.geography.kinds import BLOCK_WIDTH
+from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, PublishedBlocks, read_published
 from yupana.geography.settings import ROOT
 from yupana.products.topdown.count_files import (
     PLACE,
     CountFileError,
     cell_of,
+    codes_of,
     counts_by_code,
     counts_by_label,
     join_labels,
@@ -30,7 +34,7 @@ from yupana.products.topdown.count_files import (
     open_text,
     source_of,
 )
-from yupana.products.topdown.records import PERSON_COLUMNS, UNIT_COLUMNS
+from yupana.products.topdown.record_columns import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.release.lines import Texts, texts
@@ -74,28 +78,91 @@ def verify_release(
     list of str
         What is wrong, in words; empty if nothing is. If the counts of blocks cannot be read, nothing else is compared.
     """
+    try:
+        spine = read_spine(folder / "spine", tuple(levels), any_codes=any_codes)
+    except InputError as error:
+        return [str(error)]
+    # A release may do without records; its manifest then lists none.
+    asked = {COUNTS, TABULATION, *([MICRODATA] if (folder / MICRODATA).exists() else [])}
+    files = _Files(folder, schema, spine, any_codes=any_codes, intervals=intervals)
+    unknown = asked - _held_in_order(files, asked)
+    return _read_in_any_order(files, unknown) if unknown else []
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Files:
+    """What is compared with the counts of the blocks: where, and how these are cut."""
+
+    folder: Path
+    schema: Schema
+    spine: WrittenSpine
+    any_codes: bool
+    intervals: bool
+
+    def published(self) -> PublishedBlocks:
+        """The areas of the blocks.
+
+        Raises
+        ------
+        InputError
+            If the file that tells them does not hold every block of the spine.
+        """
+        found = read_published(self.folder, nation=self.spine.tree.names[0] == ROOT)
+        if bool((positions(self.spine.block, found.block) < 0).any()):
+            raise InputError(f"{self.folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")
+        return found
+
+
+def _held_in_order(files: _Files, asked: AbstractSet[str]) -> AbstractSet[str]:
+    """What is found to hold as it would have been written: counts, records, or tabulation with tables."""
+    from yupana.products.topdown.in_order import counts_hold, tabulation_holds
+
+    if files.any_codes:
+        return frozenset()
+    # Group quarters stand between the records of units, and no other file tells how many.
+    records = asked & {MICRODATA} if not counts_units(files.schema) else frozenset()
+    if not counts_hold(files.folder, files.schema, files.spine, records=bool(records)):
+        return frozenset()
+    held = {COUNTS, *records}
+    try:
+        published = files.published()
+    except InputError:
+        return held
+    if tabulation_holds(files.folder, files.schema, files.spine, published, intervals=files.intervals):
+        held.add(TABULATION)
+    return held
+
+
+def _read_in_any_order(files: _Files, unknown: AbstractSet[str]) -> list[str]:
+    """Read what was not found to hold into the database, and tell what is wrong with it."""
+    folder, schema, spine, intervals = files.folder, files.schema, files.spine, files.intervals
+    names = spine.tree.names
+    codes, place = _sorted(spine.block)
+    of_blocks = f"{COUNTS}/{names[-1]}"
     with open_database() as db:
         try:
-            spine = read_spine(folder / "spine", tuple(levels), any_codes=any_codes)
-            codes, place = _sorted(spine.block)
-            of_blocks = f"{COUNTS}/{levels[-1]}"
-            if any_codes:
+            if files.any_codes:
                 sorted_counts = counts_by_label(db, folder, of_blocks, schema, spine.names)
             else:
-                sorted_counts = counts_by_code(db, folder, of_blocks, schema, codes, 16)
-        except (InputError, CountFileError) as error:
+                sorted_counts = counts_by_code(db, folder, of_blocks, schema, codes, BLOCK_WIDTH)
+        except CountFileError as error:
             return [str(error)]
         blocks = sorted_counts.sum_to(place, len(place))
-        checks = [partial(_check_level, db, folder, schema, spine, level, blocks) for level in range(len(levels) - 1)]
-        # A release may do without records; its manifest then lists none.
-        if (folder / MICRODATA).exists():
+        checks: list[Callable[[], None]] = []
+        if COUNTS in unknown:
+            checks += [
+                partial(_check_level, db, folder, schema, spine, level, blocks) for level in range(len(names) - 1)
+            ]
+        if MICRODATA in unknown:
             checks.append(partial(_check_records, db, folder, schema, codes, sorted_counts, spine.names))
-        if any_codes:
+        if files.any_codes:
             units = _units(spine, blocks) if intervals else ()
             checks += [partial(_check_tabulation, db, folder, schema, unit, intervals=True) for unit in units]
             return _faults(checks)
+        if TABULATION not in unknown:
+            return _faults(checks)
         try:
-            kinds = _kinds(folder, spine, blocks)
+            kinds = _kinds(files.published(), spine, blocks)
         except InputError as error:
             return [*_faults(checks), str(error)]
         checks += [partial(_check_tabulation, db, folder, schema, kind, intervals=intervals) for kind in kinds.values()]
@@ -139,25 +206,10 @@ class _Kind:
     """Identifiers as numbers, in order; None where they are other texts, or in another order."""
 
 
-def _codes(labels: Texts) -> Ints | None:
-    lengths = np.char.str_len(labels)
-    if not np.char.isdigit(labels).all() or bool((lengths != lengths[:1]).any()):
-        return None
-    return np.asarray(labels.astype(np.int64))
-
-
-def _kinds(folder: Path, spine: WrittenSpine, blocks: Histogram) -> dict[str, _Kind]:
-    """The published areas of the blocks of a spine, with the counts they should have, by kind.
-
-    Raises
-    ------
-    InputError
-        If the file that tells them does not hold every block of the spine.
-    """
-    areas = read_published(folder, nation=spine.tree.names[0] == ROOT).areas(spine.block)
-    if bool((areas[0].index < 0).any()):
-        raise InputError(f"{folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")
-    return {kind.name: _Kind(kind, counts, _codes(kind.labels)) for kind, counts in sum_to_areas(blocks, areas)}
+def _kinds(published: PublishedBlocks, spine: WrittenSpine, blocks: Histogram) -> dict[str, _Kind]:
+    """The published areas of the blocks of a spine, with the counts they should have, by kind."""
+    areas = published.areas(spine.block)
+    return {kind.name: _Kind(kind, counts, codes_of(kind.labels)) for kind, counts in sum_to_areas(blocks, areas)}
 
 
 def _units(spine: WrittenSpine, blocks: Histogram) -> Iterator[_Kind]:

@@ -1,0 +1,201 @@
+"""Counts of geounits, of published areas and as records: the text of their files, piece by piece. Public."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.geography.published import Areas
+from yupana.geography.spine import Geolevel, Spine
+from yupana.release.lines import Texts, digits, join, texts, without_padding
+from yupana.topdown.file_pieces import FilePiece
+from yupana.topdown.histogram import Cells, Histogram
+from yupana.topdown.queries import Schema
+from yupana.topdown.text_rows import NO_NUMBER, Bytes, TextColumn, lay_records, lay_rows
+
+ROWS_AT_ONCE: Final = 1 << 18
+
+
+def unit_labels(level: Geolevel) -> Texts:
+    """The identifiers of a geolevel's units."""
+    return texts(level.labels()) if level.part.any() or not level.width else digits(level.code, level.width)
+
+
+def areas_of_spine(spine: Spine) -> list[Areas]:
+    """The units of each geolevel as published areas, from the blocks up."""
+    above = [spine.tree.parents[level + 1] for level in range(len(spine.levels) - 1)]
+    index = [*(parents.astype(np.int64) for parents in above), np.arange(len(spine.blocks))]
+    below = [*(level.name for level in spine.levels[1:]), ""]
+    kinds = zip(spine.levels, index, below, strict=True)
+    return [Areas(level.name, unit_labels(level), of, under) for level, of, under in kinds][::-1]
+
+
+def header(path: Path, columns: Sequence[str]) -> FilePiece:
+    """The line that names the columns of a file."""
+    return FilePiece(path, partial(bytes, "|".join(columns).encode() + b"\n"), 0)
+
+
+def cell_texts(schema: Schema, cells: Cells) -> TextColumn:
+    """The labels of cells, ``|`` between, as a column of shape (cells,)."""
+    seen = np.zeros(schema.cells, dtype=np.bool_)
+    seen[cells] = True
+    present = np.flatnonzero(seen)
+    levels = np.unravel_index(present, schema.shape)
+    written = join([texts(a.labels)[level] for a, level in zip(schema.attributes, levels, strict=True)])
+    return TextColumn(without_padding(written), (np.cumsum(seen) - 1)[cells])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountRows:
+    """Some rows of a file of counts: entries of a histogram of areas.
+
+    Attributes
+    ----------
+    labels : ndarray of bytes, shape (areas,)
+        Identifiers of all areas of the kind.
+    schema : Schema
+    area : ndarray of int64, shape (rows,)
+        The area of each row.
+    cells : ndarray of int32, shape (rows,)
+    numbers : ndarray of int64, shape (rows, 1) or (rows, 4)
+        The count, and the ends and margin of its interval where there is one.
+    """
+
+    labels: Texts
+    schema: Schema
+    area: Ints
+    cells: Cells
+    numbers: Ints
+
+    @property
+    def columns(self) -> tuple[TextColumn, TextColumn, Ints]:
+        """The identifiers, the labels of the cells, and the numbers."""
+        return TextColumn(self.labels, self.area), cell_texts(self.schema, self.cells), self.numbers
+
+    def text(self) -> Bytes:
+        """The rows as they are written."""
+        return lay_rows(*self.columns)
+
+
+def count_rows(
+    labels: Texts, schema: Schema, first: int, counts: Histogram, ends: Sequence[Ints]
+) -> Iterator[CountRows]:
+    """The rows of some consecutive areas, not too many at a time.
+
+    Parameters
+    ----------
+    labels : ndarray of bytes, shape (areas,)
+        Identifiers of all areas of the kind.
+    schema : Schema
+    first : int
+        The area that is the first of the histogram.
+    counts : Histogram
+    ends : sequence of ndarray of int64, shape (entries,)
+        What stands after the counts.
+    """
+    for part, owners in stretches(counts):
+        numbers = np.stack([counts.counts[part], *(end[part] for end in ends)], axis=1)
+        yield CountRows(labels, schema, owners + first, counts.cells[part], numbers)
+
+
+def stretches(counts: Histogram) -> Iterator[tuple[slice, Ints]]:
+    """Stretches of entries, with the unit of each entry."""
+    for start in range(0, len(counts.cells), ROWS_AT_ONCE):
+        part = slice(start, min(start + ROWS_AT_ONCE, len(counts.cells)))
+        yield part, np.searchsorted(counts.starts, np.arange(part.start, part.stop), side="right") - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordForm:
+    """How records of persons or units are written.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    heads : callable
+        What records of blocks begin with, as texts of shape (blocks,), from the first of these up to the last.
+    tails : callable
+        What records of cells end with, as a column of shape (cells,).
+    numbered : bool
+        Whether a running number stands between.
+    """
+
+    columns: tuple[str, ...]
+    heads: Callable[[int, int], Texts]
+    tails: Callable[[Cells], TextColumn]
+    numbered: bool = False
+
+
+def plain_records(labels: Texts, schema: Schema) -> RecordForm:
+    """Records of any schema: block and attributes; the labels are those of all blocks."""
+    return RecordForm(("block", *schema.names), lambda first, last: labels[first:last], partial(cell_texts, schema))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Some records, in the order of blocks and cells.
+
+    Attributes
+    ----------
+    form : RecordForm
+    heads : ndarray of bytes, shape (blocks,)
+        Of the blocks of a part.
+    block : ndarray of int64, shape (rows,)
+        Which of these.
+    cells : ndarray of int32, shape (rows,)
+    times : ndarray of int64, shape (rows,)
+        How many records are alike.
+    first : int
+        How many records are before them in the file.
+    """
+
+    form: RecordForm
+    heads: Texts
+    block: Ints
+    cells: Cells
+    times: Ints
+    first: int
+
+    @property
+    def columns(self) -> tuple[TextColumn, TextColumn, Ints, int]:
+        """The heads, the tails, how often each, and the first number."""
+        number = self.first + 1 if self.form.numbered else NO_NUMBER
+        return TextColumn(self.heads, self.block), self.form.tails(self.cells), self.times, number
+
+    def text(self) -> Bytes:
+        """The records as they are written."""
+        return lay_records(*self.columns)
+
+    @property
+    def number(self) -> int:
+        """How many."""
+        return int(self.times.sum())
+
+
+def records_of(form: RecordForm, first: int, counts: Histogram, before: int) -> Iterator[Records]:
+    """The records of some consecutive blocks, not too many at a time.
+
+    Parameters
+    ----------
+    form : RecordForm
+    first : int
+        The block that is the first of the histogram.
+    counts : Histogram
+    before : int
+        How many records the blocks before have.
+    """
+    heads = form.heads(first, first + counts.units)
+    for part, owners in stretches(counts):
+        # A few entries may stand for many records.
+        ends = np.cumsum(counts.counts[part])
+        cuts = np.unique(np.searchsorted(ends, np.arange(0, ends[-1], ROWS_AT_ONCE), side="right"))
+        for start, stop in pairwise([*cuts.tolist(), len(ends)]):
+            here = slice(part.start + start, part.start + stop)
+            records = Records(form, heads, owners[start:stop], counts.cells[here], counts.counts[here], before)
+            yield records
+            before += records.number

@@ -1,0 +1,99 @@
+"""Files made of pieces: each is made by whichever thread is free, and all are written in order. Public."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from yupana.topdown.text_rows import Bytes
+
+T = TypeVar("T")
+
+_COPIED_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FilePiece:
+    """Some rows of a file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    make : callable
+        Makes the text of the rows; a function of what it was made with, so that any thread may call it.
+    rows : int
+    section : int
+        Which section of the file they belong to. Pieces of one section are there in order, sections in any.
+    """
+
+    path: Path
+    make: Callable[[], Bytes | bytes]
+    rows: int
+    section: int = 0
+
+
+def workers() -> int:
+    """How many threads make pieces, or read them."""
+    return os.cpu_count() or 1
+
+
+def in_order(work: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
+    """What each call returns, in order; some are made ahead, so that no thread waits, and not more.
+
+    An error of one is raised in its turn, and none that had not begun is made then.
+    """
+    with ThreadPoolExecutor(threads) as pool:
+        calls = iter(work)
+        running: deque[Future[T]] = deque(pool.submit(call) for call in islice(calls, 2 * threads))
+        try:
+            while running:
+                yield running.popleft().result()
+                running.extend(pool.submit(call) for call in islice(calls, 1))
+        finally:
+            for call in running:
+                call.cancel()
+
+
+def write_in_order(pieces: Iterable[FilePiece], threads: int) -> dict[Path, int]:
+    """Write files of pieces, and return the rows of each.
+
+    Parameters
+    ----------
+    pieces : iterable of FilePiece
+        Asked for as they can be made, so that few are in memory.
+    threads : int
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written.
+    """
+    rows: dict[Path, int] = {}
+    sections: dict[tuple[Path, int], BinaryIO] = {}
+
+    def texts() -> Iterator[Callable[[], tuple[FilePiece, Any]]]:
+        for piece in pieces:
+            yield lambda piece=piece: (piece, piece.make())  # type: ignore[misc]
+
+    with ExitStack() as stack:
+        for piece, text in in_order(texts(), threads):
+            key = piece.path, piece.section
+            if key not in sections:
+                # The first section of a file is the file; others stand beside it until all are there.
+                name = f"{piece.path.name}.{piece.section}" if piece.section else piece.path.name
+                sections[key] = stack.enter_context(piece.path.with_name(name).open("w+b"))
+            sections[key].write(text)
+            rows[piece.path] = rows.get(piece.path, 0) + piece.rows
+        for (path, section), file in sorted(sections.items()):
+            if section:
+                file.seek(0)
+                while block := file.read(_COPIED_AT_ONCE):
+                    sections[path, 0].write(block)
+                Path(file.name).unlink()
+    return rows

@@ -1,0 +1,373 @@
+"""Rows of the large files of a release in compiled loops: numbers to text, and text compared with numbers. Public.
+
+A row has two texts, out of lists of few, and then whole numbers; or it is a record, of which there are several alike.
+The loops run without the interpreter's lock, so that threads make or read several stretches of rows side by side.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Ints
+from yupana.compiled import compiled, compiled_step
+from yupana.release.lines import Texts, texts
+from yupana.topdown.histogram import Cells, Histogram
+from yupana.topdown.queries import Schema
+
+Bytes = NDArray[np.uint8]
+
+NO_NUMBER: Final = -1
+"""Instead of the number of the first record, where records have none."""
+
+DIGITS: Final = 9
+"""How many digits the number of a record has at least."""
+
+_BAR, _END, _ZERO = ord("|"), ord("\n"), ord("0")
+_MOST: Final = 20
+"""Digits of a number and a separator, at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextColumn:
+    """A column of texts.
+
+    Attributes
+    ----------
+    texts : ndarray of bytes, shape (texts,)
+        In UTF-8.
+    at : ndarray of int64, shape (rows,)
+        Which of them each row has.
+    """
+
+    texts: Texts
+    at: Ints
+
+    @property
+    def letters(self) -> Bytes:
+        """The bytes of each text, shorter ones padded with null bytes; of shape (texts, width)."""
+        return _letters(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberForm:
+    """What stands for each number of a row.
+
+    Attributes
+    ----------
+    shown : bool
+        The number itself.
+    bounded : bool
+        Two ends in order, from 0 on, and how far the farther of them is from the number.
+    """
+
+    shown: bool = True
+    bounded: bool = False
+
+
+def _letters(values: Texts) -> Bytes:
+    contiguous = np.ascontiguousarray(values)
+    return contiguous.view(np.uint8).reshape(len(contiguous), contiguous.itemsize)
+
+
+def lay_rows(first: TextColumn, second: TextColumn, numbers: Ints) -> Bytes:
+    """The text of rows of two texts and whole numbers from 0 on, ``|`` between, each with the end of its line.
+
+    Parameters
+    ----------
+    first, second : TextColumn
+    numbers : ndarray of int64, shape (rows, numbers)
+    """
+    out = np.empty(most_bytes(first, second, numbers, NumberForm()), dtype=np.uint8)
+    return out[: _lay_rows(first.letters, first.at, second.letters, second.at, numbers, out)]
+
+
+def most_bytes(first: TextColumn, second: TextColumn, numbers: Ints, form: NumberForm, more: int = 0) -> int:
+    """How many bytes rows have at most, where ends of intervals have at most so many digits more than the numbers."""
+    size = len(str(int(numbers.max(initial=0)))) + 1
+    each = size * form.shown + 3 * (size + more) * form.bounded
+    return len(first.at) * int(first.texts.itemsize + second.texts.itemsize + 2 + numbers.shape[1] * each)
+
+
+def lay_records(first: TextColumn, second: TextColumn, times: Ints, number: int) -> Bytes:
+    """The text of records of two texts, with a running number of nine digits between them if there is one.
+
+    Parameters
+    ----------
+    first, second : TextColumn
+    times : ndarray of int64, shape (rows,)
+        How many records there are of each row.
+    number : int
+        That of the first record, or `NO_NUMBER`.
+    """
+    out = np.empty(most_bytes_of_records(first, second, times), dtype=np.uint8)
+    return out[: _lay_records(first.letters, first.at, second.letters, second.at, times, number, out)]
+
+
+def most_bytes_of_records(first: TextColumn, second: TextColumn, times: Ints) -> int:
+    """How many bytes records have at most."""
+    return int(times.sum()) * (first.texts.itemsize + second.texts.itemsize + 3 + _MOST)
+
+
+def match_rows(text: Bytes, first: TextColumn, second: TextColumn, numbers: Ints, form: NumberForm) -> int:
+    """How many bytes rows take at the beginning of a text; -1 if it does not begin with them."""
+    given = first.letters, first.at, second.letters, second.at, numbers
+    return int(_match_rows(text, *given, int(form.shown), int(form.bounded)))
+
+
+def match_records(text: Bytes, first: TextColumn, second: TextColumn, times: Ints, number: int) -> int:
+    """How many bytes records take at the beginning of a text; -1 if it does not begin with them."""
+    return int(_match_records(text, first.letters, first.at, second.letters, second.at, times, number))
+
+
+def parse_counts(text: Bytes, rows: int, width: int, schema: Schema) -> tuple[Ints, Cells, Ints] | None:
+    """Read rows of a file of counts whose areas are named by digits; None if the text is not these rows and no more.
+
+    Parameters
+    ----------
+    text : ndarray of uint8
+    rows : int
+    width : int
+        Digits of an area.
+    schema : Schema
+
+    Returns
+    -------
+    tuple of ndarray, each of shape (rows,), or None
+        Areas as numbers, cells, and counts above 0.
+    """
+    labels = texts(label for attribute in schema.attributes for label in attribute.labels)
+    places = np.cumsum([0, *schema.shape])
+    found = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int32), np.empty(rows, dtype=np.int64)
+    end = _parse_counts(text, width, _letters(labels), places, *found)
+    return found if end == len(text) else None
+
+
+def variables(histogram: Histogram, member: Ints, size: int) -> Ints:
+    """`Histogram.variables` of all units, compiled."""
+    out = np.zeros((histogram.units, size), dtype=np.int64)
+    _add_variables(histogram.starts, histogram.cells, histogram.counts, np.ascontiguousarray(member), out)
+    return out
+
+
+@compiled
+def _add_variables(starts: Ints, cells: Cells, counts: Ints, member: Ints, out: Ints) -> None:
+    for unit in range(len(starts) - 1):
+        for entry in range(starts[unit], starts[unit + 1]):
+            for place in range(member.shape[1]):
+                variable = member[cells[entry], place]
+                if variable >= 0:
+                    out[unit, variable] += counts[entry]
+
+
+@compiled_step
+def _put_text(out: Bytes, end: int, letters: Bytes, which: int) -> int:
+    for place in range(letters.shape[1]):
+        if letters[which, place] == 0:
+            break
+        out[end] = letters[which, place]
+        end += 1
+    return end
+
+
+@compiled_step
+def _put_number(out: Bytes, end: int, value: int, least: int) -> int:
+    """Write a number with so many digits at least."""
+    size, rest = 1, value
+    while rest >= 10:
+        rest //= 10
+        size += 1
+    size = max(size, least)
+    for place in range(end + size - 1, end - 1, -1):
+        rest = value // 10
+        out[place] = _ZERO + value - 10 * rest
+        value = rest
+    return end + size
+
+
+@compiled
+def _parse_counts(text: Bytes, width: int, labels: Bytes, places: Ints, codes: Ints, cells: Cells, counts: Ints) -> int:
+    end = 0
+    before = np.zeros(len(places) - 1, dtype=np.int64)
+    for row in range(len(codes)):
+        code = 0
+        for _ in range(width):
+            if end >= len(text) or text[end] < _ZERO or text[end] >= _ZERO + 10:
+                return -1
+            code = 10 * code + text[end] - _ZERO
+            end += 1
+        end = _read_sign(text, end, _BAR)
+        cell = 0
+        for attribute in range(len(places) - 1):
+            # Cells ascend within an area, so a level is often that of the row before, or comes soon after it.
+            begin, size, level = end, places[attribute + 1] - places[attribute], before[attribute]
+            for _ in range(size):
+                end = _read_sign(text, _read_text(text, begin, labels, places[attribute] + level), _BAR)
+                if end <= len(text):
+                    break
+                level = level + 1 if level + 1 < size else 0
+            if end > len(text):
+                return -1
+            before[attribute] = level
+            cell = cell * size + level
+        count, end = _read_any(text, end)
+        end = _read_sign(text, end, _END)
+        if end > len(text) or count <= 0:
+            return -1
+        codes[row], cells[row], counts[row] = code, cell, count
+    return end
+
+
+@compiled
+def _lay_rows(first: Bytes, at: Ints, second: Bytes, which: Ints, numbers: Ints, out: Bytes) -> int:
+    end = 0
+    for row in range(len(at)):
+        end = _put_text(out, end, first, at[row])
+        out[end] = _BAR
+        end = _put_text(out, end + 1, second, which[row])
+        for column in range(numbers.shape[1]):
+            out[end] = _BAR
+            end = _put_number(out, end + 1, numbers[row, column], 1)
+        out[end] = _END
+        end += 1
+    return end
+
+
+@compiled
+def _lay_records(first: Bytes, at: Ints, second: Bytes, which: Ints, times: Ints, number: int, out: Bytes) -> int:
+    end = 0
+    running = np.zeros(_MOST, dtype=np.uint8)
+    size = _put_number(running, 0, max(number, 0), DIGITS)
+    for row in range(len(at)):
+        begin = end
+        for again in range(times[row]):
+            if again == 0:
+                end = _put_text(out, end, first, at[row])
+                out[end] = _BAR
+                head = end + 1 - begin
+            else:
+                end = _repeat(out, begin, end, head) - 1
+            end += 1
+            if number >= 0:
+                for place in range(size):
+                    out[end + place] = running[place]
+                out[end + size] = _BAR
+                end += size + 1
+                size = _count_on(running, size)
+            if again == 0:
+                rest = end
+                end = _put_text(out, end, second, which[row])
+                out[end] = _END
+                end += 1
+                tail = end - rest
+            else:
+                end = _repeat(out, rest, end, tail)
+    return end
+
+
+@compiled_step
+def _repeat(out: Bytes, begin: int, end: int, size: int) -> int:
+    """Write again what stands further up."""
+    for place in range(size):
+        out[end + place] = out[begin + place]
+    return end + size
+
+
+@compiled_step
+def _count_on(digits: Bytes, size: int) -> int:
+    """Make a number in digits the next one; return its size, which may have grown."""
+    place = size - 1
+    while place >= 0 and digits[place] == _ZERO + 9:
+        digits[place] = _ZERO
+        place -= 1
+    if place >= 0:
+        digits[place] += 1
+        return size
+    digits[0] = _ZERO + 1
+    digits[size] = _ZERO
+    return size + 1
+
+
+@compiled_step
+def _read_text(text: Bytes, at: int, letters: Bytes, which: int) -> int:
+    """Where a text ends that should stand here; beyond the end of all if it does not."""
+    for place in range(letters.shape[1]):
+        if letters[which, place] == 0:
+            break
+        if at >= len(text) or text[at] != letters[which, place]:
+            return len(text) + 1
+        at += 1
+    return at
+
+
+@compiled_step
+def _read_number(text: Bytes, at: int, value: int, least: int) -> int:
+    """Where a number ends that should stand here, with so many digits at least; beyond the end of all if not."""
+    begin, found = at, 0
+    while at < len(text) and text[at] >= _ZERO and text[at] < _ZERO + 10 and at - begin < _MOST - 1:
+        found = 10 * found + text[at] - _ZERO
+        at += 1
+    size = at - begin
+    if found != value or size < least or (size > least and text[begin] == _ZERO):
+        return len(text) + 1
+    return at
+
+
+@compiled_step
+def _read_sign(text: Bytes, at: int, sign: int) -> int:
+    return at + 1 if at < len(text) and text[at] == sign else len(text) + 1
+
+
+@compiled_step
+def _read_any(text: Bytes, at: int) -> tuple[int, int]:
+    """A number that stands here, and where it ends; beyond the end of all if there is none."""
+    begin, found = at, 0
+    while at < len(text) and text[at] >= _ZERO and text[at] < _ZERO + 10 and at - begin < _MOST - 2:
+        found = 10 * found + text[at] - _ZERO
+        at += 1
+    return (found, at) if at > begin else (found, len(text) + 1)
+
+
+@compiled
+def _match_rows(
+    text: Bytes, first: Bytes, at: Ints, second: Bytes, which: Ints, numbers: Ints, shown: int, bounded: int
+) -> int:
+    end = 0
+    for row in range(len(at)):
+        end = _read_text(text, end, first, at[row])
+        end = _read_sign(text, end, _BAR)
+        end = _read_text(text, end, second, which[row])
+        for column in range(numbers.shape[1]):
+            value = numbers[row, column]
+            if shown:
+                end = _read_sign(text, end, _BAR)
+                end = _read_number(text, end, value, 1)
+            if bounded:
+                lower, end = _read_any(text, _read_sign(text, end, _BAR))
+                upper, end = _read_any(text, _read_sign(text, end, _BAR))
+                margin, end = _read_any(text, _read_sign(text, end, _BAR))
+                if lower > upper or margin != max(upper - value, value - lower):
+                    return -1
+        end = _read_sign(text, end, _END)
+        if end > len(text):
+            return -1
+    return end
+
+
+@compiled
+def _match_records(text: Bytes, first: Bytes, at: Ints, second: Bytes, which: Ints, times: Ints, number: int) -> int:
+    end = 0
+    for row in range(len(at)):
+        for _ in range(times[row]):
+            end = _read_text(text, end, first, at[row])
+            end = _read_sign(text, end, _BAR)
+            if number >= 0:
+                end = _read_number(text, end, number, DIGITS)
+                end = _read_sign(text, end, _BAR)
+                number += 1
+            end = _read_text(text, end, second, which[row])
+            end = _read_sign(text, end, _END)
+            if end > len(text):
+                return -1
+    return end

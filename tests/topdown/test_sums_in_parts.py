@@ -1,0 +1,77 @@
+"""Areas that are added up part by part, against sums over all blocks at once."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yupana.arrays import Ints
+from yupana.geography.published import Areas
+from yupana.release.lines import texts
+from yupana.topdown.block_parts import HistogramParts
+from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.sums_in_parts import AreaSums, PartsByState, sums_in_parts
+
+BLOCKS, CELLS = 12, 5
+COUNTS = st.lists(st.tuples(st.integers(0, BLOCKS - 1), st.integers(0, CELLS - 1), st.integers(1, 9)), max_size=40)
+CUTS = st.lists(st.integers(0, BLOCKS), max_size=5).map(sorted).map(tuple)
+"""Where parts begin; two in one place make an empty part."""
+
+
+def counted(entries: list[tuple[int, int, int]]) -> Histogram:
+    unit, cell, count = np.array(entries, dtype=np.int64).reshape(-1, 3).T
+    return count_entries(unit, cell.astype(np.int32), count, BLOCKS)
+
+
+def areas(name: str, index: list[int], number: int, below: str = "") -> Areas:
+    return Areas(name, texts(str(one) for one in range(number)), np.array(index, dtype=np.int64), below)
+
+
+def dense(histogram: Histogram) -> Ints:
+    return histogram.dense(0, histogram.units, CELLS)
+
+
+@given(COUNTS, CUTS, st.lists(st.integers(-1, 3), min_size=BLOCKS, max_size=BLOCKS), st.data())
+def test_every_area_is_given_once_in_order_and_holds_what_it_should(
+    entries: list[tuple[int, int, int]], cuts: tuple[int, ...], index: list[int], data: st.DataObject
+) -> None:
+    whole = counted(entries)
+    above = data.draw(st.lists(st.integers(-1, 1), min_size=4, max_size=4))
+    kinds = [areas("ward", index, 4), areas("city", above, 2, "ward")]
+    expected = {"ward": np.zeros((4, CELLS), dtype=np.int64), "city": np.zeros((2, CELLS), dtype=np.int64)}
+    for block, row in enumerate(whole.dense(0, BLOCKS, CELLS)):
+        if index[block] >= 0:
+            expected["ward"][index[block]] += row
+            if above[index[block]] >= 0:
+                expected["city"][above[index[block]]] += row
+    at = dict.fromkeys(expected, 0)
+    for summed in sums_in_parts(HistogramParts(whole, cuts), kinds):
+        for name, (first, counts) in summed.areas.items():
+            assert first == at[name]
+            assert np.array_equal(dense(counts), expected[name][first : first + counts.units])
+            at[name] += counts.units
+    assert at == {"ward": 4, "city": 2}
+
+
+def test_an_area_waits_for_no_unit_of_a_later_one() -> None:
+    """So what is held is small where areas lie in the order of their units."""
+    sums = AreaSums(np.array([0, 0, 1, 1, 2]), 4)
+    whole = count_entries(np.arange(5), np.zeros(5, dtype=np.int32), np.ones(5, dtype=np.int64), 5)
+    given_out = [sums.add(first, whole.part(first, first + 1))[1].totals().tolist() for first in range(5)]
+    assert given_out == [[], [2], [], [2], [1, 0]]
+
+
+@given(COUNTS, CUTS, st.lists(st.integers(0, 3), min_size=BLOCKS, max_size=BLOCKS))
+def test_blocks_of_a_state_come_side_by_side(
+    entries: list[tuple[int, int, int]], cuts: tuple[int, ...], state: list[int]
+) -> None:
+    whole = counted(entries)
+    parts = PartsByState(HistogramParts(whole, cuts), np.array(state))
+    assert np.array(state)[parts.order].tolist() == sorted(state)
+    expected = whole.dense(0, BLOCKS, CELLS)[parts.order]
+    for _ in range(2):
+        at = 0
+        for first, part in parts:
+            assert first == at
+            assert np.array_equal(dense(part), expected[first : first + part.units])
+            at += part.units
+        assert at == parts.units == BLOCKS
