@@ -4,11 +4,15 @@ A message names the file, the line, the column and the rule, and says what to do
 value of a confidential record: whoever raises one of these for a record gives its place, not its content.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class YupanaError(Exception):
     """A request or an input that cannot be served; the command line prints it and exits with 2."""
+
+    def reworded(self, say: Callable[[str], str]) -> "YupanaError":
+        """The same error with its message in other words."""
+        return type(self)(say(str(self)))
 
 
 class ConfigError(YupanaError):

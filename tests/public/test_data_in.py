@@ -127,6 +127,15 @@ def test_frames_are_real_records_unless_said_otherwise(frames: dict[str, pl.Data
     assert yupana.run("phsafe", phsafe(), frames, tmp_path / "out").status == "noisy measurements under the plan"
 
 
+def test_broken_rules_of_frames_are_told_in_lines(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
+    given = {**frames, "persons": frames["persons"].with_columns(QAGE=pl.lit("117999"))}
+    number = len(frames["persons"])
+    words = rf"counts records\):\n  persons: domain: QAGE must be 0 to 115; {number:,} records; rows"
+    with pytest.raises(yupana.InputError, match=words) as refused:
+        yupana.run("phsafe", phsafe(), given, tmp_path / "out")
+    assert "117999" not in str(refused.value)
+
+
 BAD: dict[str, tuple[Callable[[pl.DataFrame], Any], str]] = {
     "missing": (lambda f: f.drop("TEN"), "units: columns_present: missing column TEN"),
     "doubled": (lambda f: pa.table(f).append_column("TEN", pa.array(f["TEN"].to_list())), "column TEN is there twice"),

@@ -64,4 +64,4 @@ def one_file(
         with as_folder({name: path}, files={name: path.suffix[1:]}, synthetic=marked, memory=memory) as folder:
             yield folder
     except YupanaError as error:
-        raise type(error)(str(error).replace(f"{name}{path.suffix}", path.name)) from None
+        raise error.reworded(lambda text: text.replace(f"{name}{path.suffix}", path.name)) from None

@@ -1,7 +1,7 @@
 """What validation finds: rules by name, how often each is broken, and where."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
@@ -147,6 +147,10 @@ class BrokenRulesError(InputError):
         self.findings = tuple(findings)
         head = "the records break these rules (confidential: it counts records):"
         super().__init__("\n".join([head, *(f"  {finding}" for finding in self.findings)]))
+
+    def reworded(self, say: Callable[[str], str]) -> InputError:
+        """The same message in other words, which are no longer those of the findings."""
+        return InputError(say(str(self)))
 
     def __reduce__(self) -> tuple[type["BrokenRulesError"], tuple[tuple[Finding, ...]]]:
         return BrokenRulesError, (self.findings,)

@@ -73,7 +73,7 @@ def as_folder(
         try:
             yield folder
         except YupanaError as error:
-            raise type(error)(in_words(str(error), folder, frames, files)) from None
+            raise error.reworded(lambda text: in_words(text, folder, frames, files)) from None
 
 
 def _write(folder: Path, frames: Mapping[str, object], files: Mapping[str, str], memory: int | None) -> None:
