@@ -93,6 +93,18 @@ def in_folders(place: Place) -> Place:
     return place
 
 
+@pytest.mark.parametrize("shards", ["1", "3"])
+def test_shards_have_the_columns_of_folders(in_folders: Place, shards: str) -> None:
+    made = []
+    for more in ([], ["--shards", shards]):
+        out = in_folders.root / f"out{len(made)}"
+        assert (
+            main(["phsafe", "exact", str(in_folders.config), str(in_folders.data), str(out), "--internal", *more]) == 0
+        )
+        made.append({path.name: path.read_bytes() for path in out.glob("*.csv")})
+    assert made[0] == made[1] != {}
+
+
 def states(place: Place) -> list[Path]:
     return sorted((place.data / "geo.parquet").iterdir())
 
