@@ -363,10 +363,10 @@ def run(
         in a folder of its own; ``set`` and ``limit`` then name a part first (``{"persons.rho": "1/2"}``), and the
         ledger has a dataset for each (``DATASET/persons``).
     data : str, Path or mapping
-        A folder with the files of records, or these by name without ending, such as
-        ``{"persons": frame, "units": frame, "geo": frame}``: frames of Polars, pandas, pyarrow or DuckDB (anything with
-        ``__arrow_c_stream__``), or paths. Codes are text with their leading zeros. What a release holds does not depend
-        on which.
+        A folder with the files of records, a URL such as "s3://BUCKET/PREFIX" (docs/stores.md), or the files by name
+        without ending, such as ``{"persons": frame, "units": frame, "geo": frame}``: frames of Polars, pandas, pyarrow
+        or DuckDB (anything with ``__arrow_c_stream__``), or paths. Codes are text with their leading zeros. What a
+        release holds does not depend on which.
     out : str or Path
         A folder that does not exist or is empty. It appears when the release is whole; a run that fails leaves none.
     synthetic : bool
@@ -778,8 +778,9 @@ def validate(
             replace(request, totals=path_if_given("totals", totals), internal=internal),
         )
         if isinstance(data, str | Path):
-            return found
-        say = partial(in_words, folder=folder, frames=data, files=COUNTERS[asked.product.key].frames(asked.config))
+            say = partial(_in_place, folder=folder, data=data)
+        else:
+            say = partial(in_words, folder=folder, frames=data, files=COUNTERS[asked.product.key].frames(asked.config))
         told = (replace(one, file=say(one.file), text=say(one.text)) for one in found)
         return replace(found, findings=tuple(told))
 
@@ -2240,7 +2241,6 @@ def _opened(
     """What all verbs ask of a run, of each part: its records, and how it is made."""
     from yupana.confidential.counter import COUNTERS
     from yupana.confidential.engines import open_engine
-    from yupana.confidential.records.frames import as_folder
     from yupana.confidential.request import RunRequest, in_output
     from yupana.confidential.run import PartRun
     from yupana.engine.engine import EngineTerms
@@ -2259,7 +2259,7 @@ def _opened(
     key = next(iter(cases.values())).product.key
     with (
         listening(progress, f"{key} {title}") as tell,
-        as_folder(data, files=files, synthetic=synthetic, memory=memory) as folder,
+        _at_hand(data, files, synthetic, memory, tell, terms or EngineTerms()) as (folder, bring),
         open_engine(terms or EngineTerms()) as engine,
     ):
         folders = data_of(folder, tuple(cases))
@@ -2283,10 +2283,42 @@ def _opened(
                     shards=None if terms is None else terms.shards,
                     announce=announcing(_told_by(name, tell)),
                     progress=_counting(_told_by(name, tell)),
+                    bring=bring,
                 ),
             )
             for name, case in cases.items()
         }
+
+
+@contextmanager
+def _at_hand(
+    data: "Data",
+    files: Mapping[str, str],
+    synthetic: bool,  # noqa: FBT001 (as users say it)
+    memory: int | None,
+    tell: Listener,
+    terms: "EngineTerms",
+) -> Iterator[tuple[Path, Callable[[], None]]]:
+    """The folder of the records, and what brings them there if they lie on a store."""
+    from yupana.confidential.records.frames import as_folder
+    from yupana.confidential.records.stored import stored_records
+    from yupana.files.store import store_at
+
+    store = store_at(data) if isinstance(data, str | Path) else None
+    if store is not None and terms.kind == "spark" and not (terms.master or "local").startswith("local"):
+        raise ConfigError(
+            f"DATA {store.url}: is copied to this machine, where workers of --master {terms.master} cannot read it; "
+            "give a folder that they all can read, or --master local[*]"
+        )
+    if store is None:
+        with as_folder(data, files=files, synthetic=synthetic, memory=memory) as folder:
+            yield folder, lambda: None
+        return
+    with (
+        stored_records(store, _counting(tell)) as records,
+        as_folder(records.folder, synthetic=synthetic) as folder,
+    ):
+        yield folder, records.bring
 
 
 @contextmanager
@@ -2301,8 +2333,16 @@ def _alone(
     terms: "EngineTerms | None" = None,
 ) -> "Iterator[tuple[Path, RunRequest]]":
     """The folder of the records and the request of one configuration."""
+    if out is not None:
+        path_of("out", out)
     with _opened(AskedParts("", {ALONE: asked}), data, out, synthetic, memory, progress, title, terms) as parts:
+        parts[ALONE].request.bring()
         yield parts[ALONE].data, parts[ALONE].request
+
+
+def _in_place(text: str, folder: Path, data: Place) -> str:
+    """Say of records where they lie what was said of the folder that they were read in."""
+    return text.replace(str(folder), str(data))
 
 
 def _told_by(name: str, tell: Listener) -> Listener:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, Typ
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
 from yupana.files.column_map import BUREAU, ColumnMap, column_map_of, read_column_map
+from yupana.files.store import scheme_of
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import ALONE, PartsDocument, check_units, read_parts
@@ -499,12 +500,14 @@ def path_of(name: str, place: object) -> Path:
     Raises
     ------
     ConfigError
-        If it is of another type, or no path of any system.
+        If it is of another type, no path of any system, or a URL.
     """
     if not isinstance(place, str | Path):
         raise ConfigError(f"{name}: must be a path, and is of type {type(place).__name__}")
     if "\0" in str(place):
         raise ConfigError(f"{name}: no path has a character of number 0")
+    if scheme := scheme_of(place):
+        raise ConfigError(f"{name}: {scheme}://... is no path of this machine; only DATA may lie on a store")
     return Path(place)
 
 

@@ -4,8 +4,10 @@ import argparse
 import json
 import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+from yupana.files.store import scheme_of
 from yupana.plan.unit import OWN, RECORD
 from yupana.privacy.exact import Budget, read_exact
 
@@ -104,6 +106,11 @@ def seed(text: str) -> int:
 
 
 _SEED = re.compile("[0-9]{1,100}")
+
+
+def place(text: str) -> "str | Path":
+    """A path, or a URL as it is written."""
+    return text if scheme_of(text) else Path(text)
 
 
 def size(text: str) -> int:

@@ -6,8 +6,8 @@ from pathlib import Path
 from yupana.cli.arguments import Commands
 from yupana.cli.parser import leaves
 
-_NAMED_LIKE_FILES = ("CONFIG", "PARAMETERS", "KIND|FOLDER")
-"""Arguments that are names or files."""
+_NAMED_LIKE_FILES = ("CONFIG", "PARAMETERS", "KIND|FOLDER", "DATA")
+"""Arguments that are names or files, or URLs."""
 
 
 def add(commands: Commands) -> None:

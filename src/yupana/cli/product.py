@@ -18,6 +18,7 @@ from yupana.cli.arguments import (
     confidence_level,
     count,
     limits,
+    place,
     positive,
     print_json,
     seed,
@@ -27,6 +28,7 @@ from yupana.cli.arguments import (
 )
 from yupana.engine.engine import ENGINES
 from yupana.errors import ConfigError, InputError, OutputError
+from yupana.files.store import store_at
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
 from yupana.products import PRODUCTS, Listing
@@ -34,7 +36,7 @@ from yupana.products.parts import ALONE, data_of, not_added
 from yupana.topdown.interval_terms import INTERVAL_METHODS, REPLICATES
 
 if TYPE_CHECKING:
-    from yupana.asked import AskedParts
+    from yupana.asked import AskedParts, Place
     from yupana.release.release import Release
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
@@ -104,6 +106,16 @@ def _do(verb: Verb, key: str, options: argparse.Namespace) -> None:
     _tell(asked, answers, options, not_added(case.plan() for case in asked.cases.values()) if is_plan else "")
 
 
+def _data_of(data: "Place", names: tuple[str, ...]) -> "Mapping[str, Place]":
+    """Where the records of each part lie, as `data_of` tells it of a folder."""
+    if (store := store_at(data)) is None:
+        return data_of(Path(data), names)
+    if names == (ALONE,):
+        return {ALONE: data}
+    each = {file.name.partition("/")[0] for file in store.connect().files()} - {"SYNTHETIC"} == set(names)
+    return {name: f"{store.url}/{name}" if each else store.url for name in names}
+
+
 _OF_EACH: Final = frozenset({"validate", "plan", "accuracy"})
 """Verbs that are done for each part of a document; others take the whole."""
 
@@ -112,7 +124,7 @@ def _of_part(options: argparse.Namespace, asked: "AskedParts", name: str) -> arg
     """The options as they are of one part: its configuration, its records, and an output folder of its own."""
     told = {**vars(options), "config": asked.cases[name]}
     if "data" in told:
-        told["data"] = data_of(options.data, tuple(asked.cases))[name]
+        told["data"] = _data_of(options.data, tuple(asked.cases))[name]
     if told.get("out") is not None:
         told["out"] = options.out / name
     return argparse.Namespace(**told)
@@ -163,7 +175,7 @@ def _add_changes(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_records(verb: argparse.ArgumentParser, listing: Listing) -> None:
-    verb.add_argument("data", type=Path, metavar="DATA", help=listing.data)
+    verb.add_argument("data", type=place, metavar="DATA", help=listing.data)
     text = "what your record files call their columns (docs/configuration.md)"
     verb.add_argument("--columns", type=Path, metavar="MAP", help=text)
 

@@ -102,6 +102,8 @@ class RunRequest:
         Of Monte Carlo; `REPLICATES` if it is not said.
     pl : Path, optional
         Where files of P.L. 94-171 will be written of what is made.
+    bring : callable
+        Called before the records are opened: copies those that lie on a store.
     """
 
     accounting: Accounting = "published"
@@ -132,6 +134,7 @@ class RunRequest:
     intervals: IntervalMethod | None = None
     replicates: int | None = None
     pl: Path | None = None
+    bring: Callable[[], None] = silent
 
     @property
     def on_engine(self) -> Engine:

@@ -267,6 +267,7 @@ def _open(
     """Open the records of a part, and require that they can be measured."""
     clock = Stopwatch(part.request.announce)
     opened = stack.enter_context(ExitStack())
+    part.request.bring()
     records = opened.enter_context(counter.open(part.config, part.data, part.request, clock, out=home))
     require_none(records.findings)
     reasons = reasons + counter.doubts(records, part.config)

@@ -16,6 +16,7 @@ from yupana.errors import InputError, YupanaError
 from yupana.files.arrow import ArrowStream
 from yupana.files.arrow_schema import NO_TYPE, stream_columns
 from yupana.files.database import quoted
+from yupana.files.store import scheme_of
 
 Data = str | Path | Mapping[str, "ArrowStream | str | Path"]
 """A folder of record files, or each of them by its name without ending: a frame, or where the file lies."""
@@ -113,6 +114,10 @@ def _check_name(name: object, files: Mapping[str, str]) -> None:
 
 
 def _link(folder: Path, name: str, path: Path) -> None:
+    if scheme := scheme_of(path):
+        raise InputError(
+            f"data[{name!r}] is {scheme}://...; only all files together may lie on a store: data='s3://...'"
+        )
     if not path.exists():
         raise InputError(f"data[{name!r}]: {path}: no such file")
     (folder / f"{name}{path.suffix}").symlink_to(path.absolute())

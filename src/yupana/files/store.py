@@ -1,0 +1,253 @@
+"""Files on an object store, read by pyarrow with credentials of the environment, which are neither kept nor told."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from yupana.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+    from pyarrow.fs import S3FileSystem
+
+PATIENCE: Final = 30.0
+"""Seconds after which a store that sends nothing is asked once more, or given up."""
+
+ATTEMPTS: Final = 3
+"""How often a store is asked."""
+
+_CHUNK: Final = 8 << 20
+_OF_CLUSTERS: Final = frozenset({"s3a", "s3n", "hdfs", "abfs", "abfss", "wasb", "wasbs", "gs"})
+
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
+_BUCKET: Final = re.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_ENDPOINT: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?/?")
+_HERE: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of a store.
+
+    Attributes
+    ----------
+    name : str
+        From the prefix on, its folders with ``/`` between them.
+    size : int
+        In bytes.
+    """
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The files below a prefix of a bucket. It holds no credentials and no connection, so that it may be sent anywhere.
+
+    Attributes
+    ----------
+    bucket, prefix : str
+        The prefix without ``/`` at its ends; empty for the whole bucket.
+    """
+
+    bucket: str
+    prefix: str
+
+    @property
+    def url(self) -> str:
+        """As a user writes it."""
+        return f"s3://{self.path}"
+
+    @property
+    def path(self) -> str:
+        """Bucket and prefix."""
+        return "/".join(filter(None, (self.bucket, self.prefix)))
+
+    def connect(self) -> "StoreReader":
+        """Make ready to read, with what the environment says now.
+
+        Raises
+        ------
+        ConfigError
+            If pyarrow is missing, or the environment names no endpoint that may be asked.
+        """
+        return StoreReader(self, _file_system())
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReader:
+    """Reads the files of a store. Made by `Store.connect`."""
+
+    store: Store
+    _files: "S3FileSystem"
+
+    def files(self) -> tuple[StoredFile, ...]:
+        """All files below the prefix, in order of their names.
+
+        Raises
+        ------
+        InputError
+            If the store does not answer or refuses, no file is there, or one has a name that no file of a folder has.
+        """
+        from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415
+
+        whole, url = self.store.path, self.store.url
+        with _told(url, "listed", "no file lies below it; name the folder of the records"):
+            found = self._files.get_file_info(FileSelector(whole, recursive=True))
+        files = [StoredFile(one.path.removeprefix(whole + "/"), one.size) for one in found if one.type == FileType.File]
+        if not files:
+            raise InputError(f"{url}: no file lies below it; name the folder of the records")
+        names = {file.name for file in files}
+        for name in names:
+            folders = name.split("/")
+            inner = {"/".join(folders[:depth]) for depth in range(1, len(folders))}
+            if {"", ".", ".."} & set(folders) or not name.isprintable() or inner & names:
+                raise InputError(f"{url}: {name!a} is the name of no file of a folder; name another prefix")
+        return tuple(sorted(files, key=lambda file: file.name))
+
+    def version(self, file: StoredFile) -> str:
+        """What the store calls the content that a file has now: its version, or else its entity tag.
+
+        Raises
+        ------
+        InputError
+            If the store does not tell.
+        """
+        with self._opened(file) as stream:
+            return _version(stream)
+
+    def chunks(self, file: StoredFile) -> Iterator[bytes]:
+        """The content of a file, a piece at a time.
+
+        Raises
+        ------
+        InputError
+            If the store breaks off, or the file is another one at the end than it was when it was listed.
+        """
+        read = 0
+        with self._opened(file) as stream:
+            version = _version(stream)
+            while chunk := stream.read(_CHUNK):
+                read += len(chunk)
+                yield chunk
+        if read != file.size or self.version(file) != version:
+            name = f"{self.store.url}/{file.name}"
+            raise InputError(f"{name} was changed while it was read; begin again when nobody writes there")
+
+    @contextmanager
+    def _opened(self, file: StoredFile) -> "Iterator[NativeFile]":
+        with (
+            _told(f"{self.store.url}/{file.name}", "read", "it is gone"),
+            self._files.open_input_stream(f"{self.store.path}/{file.name}") as stream,
+        ):
+            yield stream
+
+
+def _version(stream: "NativeFile") -> str:
+    told = stream.metadata()
+    return next((told[key].decode() for key in ("VersionId", "ETag") if key in told), "")
+
+
+def scheme_of(place: str | Path) -> str:
+    """The scheme of a URL, in lower case; empty for a path of this machine."""
+    found = _URL.fullmatch(str(place))
+    return found[1].lower() if found else ""
+
+
+def store_at(place: str | Path) -> Store | None:
+    """The store that a URL names; None for a path of this machine.
+
+    Raises
+    ------
+    ConfigError
+        If the URL is of no store that can be read. What it says beside its scheme is repeated only where it can hold no
+        credentials.
+    """
+    found = _URL.fullmatch(str(place))
+    if found is None:
+        return None
+    scheme, rest = found[1].lower(), found[2]
+    known = "give a local folder, or s3://BUCKET/PREFIX"
+    if scheme in _OF_CLUSTERS:
+        raise ConfigError(f"DATA {scheme}://...: only a connector of a cluster reads this, and there is none; {known}")
+    if scheme != "s3":
+        raise ConfigError(f"DATA {scheme}://...: no such store can be read; {known}")
+    if "@" in rest or "?" in rest or not rest.isprintable():
+        raise ConfigError(
+            "DATA s3://...: a URL holds no @ and no ?, and neither credentials nor options; set AWS_ACCESS_KEY_ID and "
+            "the like"
+        )
+    bucket, _, prefix = rest.partition("/")
+    prefix = prefix.strip("/")
+    if not _BUCKET.fullmatch(bucket) or {"", ".", ".."} & set(prefix.split("/") if prefix else ()):
+        raise ConfigError(f"DATA s3://{rest}: names no bucket and prefix; write s3://BUCKET/PREFIX")
+    return Store(bucket, prefix)
+
+
+def _file_system() -> "S3FileSystem":
+    try:
+        from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # noqa: PLC0415
+    except ImportError:
+        raise ConfigError("DATA on a store needs pyarrow; install yupana[s3]") from None
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    scheme, address = _address(endpoint) if endpoint else ("https", None)
+    with _told("the store", "opened"):
+        return S3FileSystem(
+            endpoint_override=address,
+            scheme=scheme,
+            connect_timeout=PATIENCE,
+            request_timeout=PATIENCE,
+            retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+            tls_ca_file_path=os.environ.get("AWS_CA_BUNDLE") or None,
+        )
+
+
+def _address(endpoint: str) -> tuple[str, str]:
+    """Scheme and address of an endpoint; records do not travel in the clear but within this machine."""
+    found = _ENDPOINT.fullmatch(endpoint)
+    if found is None:
+        raise ConfigError("AWS_ENDPOINT_URL: must be https://HOST or https://HOST:PORT")
+    if found[1] == "http" and found[2] not in _HERE:
+        raise ConfigError("AWS_ENDPOINT_URL: is http, and records would travel in the clear; give one of https")
+    return found[1], found[2] + (found[3] or "")
+
+
+@contextmanager
+def _told(name: str, done: str, gone: str = "") -> Iterator[None]:
+    """Say in words of ours why a store could not be read; its own may hold anything."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{name}: {gone}") from None
+    except OSError as error:
+        raise InputError(f"{name} cannot be {done}: {_reason(str(error))}") from None
+
+
+_REASONS: Final = {
+    "NO_SUCH_BUCKET": "there is no such bucket",
+    "NO_SUCH_KEY": "it is gone",
+    "NETWORK_CONNECTION": f"the store does not answer, or breaks off; it was asked {ATTEMPTS} times, "
+    f"for at most {PATIENCE:g} seconds each",
+    "SLOW_DOWN": f"the store is too busy; it was asked {ATTEMPTS} times",
+    **dict.fromkeys(
+        ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "403", "400"),
+        "the store refuses; look at the credentials, the region and your rights "
+        "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION)",
+    ),
+    **dict.fromkeys(("301", "307"), "the bucket lies in another region; set AWS_REGION"),
+}
+
+
+def _reason(text: str) -> str:
+    """Why, by the name or the number of the error alone."""
+    found = re.search(r"AWS Error ([A-Z_]+)(?: \(HTTP status (-?[0-9]+)\))?", text)
+    if found is None:
+        return "the store does not answer as it should"
+    name, status = found[1], found[2] or ""
+    known = _REASONS.get(name) or _REASONS.get(status)
+    return known or f"the store does not answer as it should ({name}{f', {status}' if status else ''})"

@@ -1,0 +1,420 @@
+"""Records on an object store: the same releases as of a folder, and refusals that tell no secret."""
+
+import json
+import logging
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from cef_maker import write_cef
+from census_maker import random_census, write_csv, write_parquet
+from census_maker import seeded as census_seed
+from object_stores import BUCKET, SECRETS, Fault, ObjectStore, bad_line, environment
+from safetab_worlds import random_world, seeded, write_data, write_parameters
+from topdown_worlds import configuration, make_world, write_world
+
+import yupana
+from yupana.cli.main import main
+from yupana.files import store as store_module
+from yupana.products.phsafe.production import production_config
+
+pytest.importorskip("moto.server", reason="moto is not installed, so there is no object store to ask")
+pytest.importorskip("pyarrow.fs", reason="pyarrow is not installed")
+
+STATES = ("10", "44")
+CANARIES = re.compile(r"4567\d{5}|117999|SECRETX|[A-Z]+CANARY")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ObjectStore]:
+    import boto3  # noqa: PLC0415
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto.start()
+    _, port = moto.get_host_and_port()
+    client = boto3.client(
+        "s3",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",  # noqa: S106
+    )
+    client.create_bucket(Bucket=BUCKET)
+    yield ObjectStore(port, client)
+    client.close()
+    moto.stop()
+
+
+@pytest.fixture
+def store(server: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ObjectStore:
+    """The store as the environment names it, with temporary files of its own and little patience."""
+    use(monkeypatch, server.port)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr(store_module, "PATIENCE", 0.5)
+    monkeypatch.setattr(store_module, "ATTEMPTS", 1)
+    return server
+
+
+def use(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    for name, value in environment(port).items():
+        monkeypatch.setenv(name, value)
+
+
+def phsafe() -> dict[str, Any]:
+    return {**production_config(), "state_filter": list(STATES)}
+
+
+def tables(release: yupana.Release) -> dict[str, bytes]:
+    paths = [path for path in sorted(release.folder.rglob("*")) if path.is_file() and path.name != "manifest.json"]
+    return {str(path.relative_to(release.folder)): path.read_bytes() for path in paths}
+
+
+def told(release: yupana.Release) -> dict[str, Any]:
+    return {key: value for key, value in release.manifest.items() if key != "created"}
+
+
+def log(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(f"{out}.confidential.log").read_text())
+    return {key: value for key, value in found.items() if key != "seconds"}
+
+
+def check_same(store: ObjectStore, product: str, config: object, data: Path) -> None:
+    """A run on a folder and on its copy on the store make the same of it, and nothing of it stays behind."""
+    temporary = data.parent / "tmp"
+    url = store.put(data, f"{data.parent.name}/{data.name}")
+    local, remote = data.parent / "of-folder", data.parent / "of-store"
+    of_folder = yupana.run(product, config, data, local, seed=5)
+    of_store = yupana.run(product, config, url, remote, seed=5)
+    assert tables(of_store) == tables(of_folder) != {}
+    assert told(of_store) == told(of_folder)
+    assert log(remote) == log(local)
+    assert list(temporary.glob("yupana-scratch-*/*")) == []
+    assert str(temporary) not in Path(f"{remote}.confidential.log").read_text()
+
+
+def lay_out(path: Path, columns: str) -> None:
+    """Replace a Parquet file by Hive-style folders of the same name."""
+    whole = path.rename(path.with_name("whole"))
+    with duckdb.connect() as db:
+        rows = f"FROM read_parquet('{whole}', hive_partitioning = false)"
+        db.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet, PARTITION_BY ({columns}))")
+    whole.unlink()
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "hive", "cef"])
+def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
+    census, data = random_census(census_seed(3), STATES, 60), tmp_path / "data"
+    if form == "csv":
+        write_csv(data, census)
+    elif form == "cef":
+        write_cef(data, census)
+    else:
+        write_parquet(data, census, "text")
+    if form == "hive":
+        lay_out(data / "geo.parquet", "TABBLKST, TABBLKCOU")
+        lay_out(data / "persons.parquet", "RTYPE")
+    check_same(store, "phsafe", phsafe(), data)
+
+
+def test_an_engine_counts_what_lies_on_a_store(store: ObjectStore, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    write_parquet(data, random_census(census_seed(3), STATES, 60), "text")
+    lay_out(data / "geo.parquet", "TABBLKST")
+    url = store.put(data, tmp_path.name)
+    whole = yupana.exact("phsafe", phsafe(), data, tmp_path / "whole")
+    shards = yupana.exact("phsafe", phsafe(), url, tmp_path / "shards", shards=3)
+    assert tables(shards) == tables(whole) != {}
+    words = f"DATA {url}: is copied to this machine, where workers of --master spark://host:7077 cannot read it"
+    with pytest.raises(yupana.ConfigError, match=re.escape(words)):
+        yupana.exact("phsafe", phsafe(), url, tmp_path / "out", engine="spark", master="spark://host:7077")
+
+
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.parametrize("hive", [False, True])
+def test_safetab(product: str, store: ObjectStore, tmp_path: Path, *, hive: bool) -> None:
+    world = random_world(seeded(4), noise="some")
+    parameters, data = write_parameters(tmp_path / "parameters", world), write_data(tmp_path / "data", world)
+    if hive:
+        name = "person-records" if product == "safetab-p" else "household-records"
+        (text,) = data.glob(f"{name}.*")
+        rows = duckdb.read_csv(str(text), sep="|", all_varchar=True)
+        rows.write_parquet(str(data / f"{name}.parquet"))
+        text.unlink()
+        lay_out(data / f"{name}.parquet", "TABBLKST")
+    check_same(store, product, parameters, data)
+
+
+def test_topdown(store: ObjectStore, tmp_path: Path) -> None:
+    data = write_world(make_world(2, (2, 3)), tmp_path / "data")
+    check_same(store, "topdown", configuration((2, 3), rho="1"), data)
+
+
+def test_topdown_of_records_in_two_parts(store: ObjectStore, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    for part in ("persons", "units"):
+        yupana.synthesize(data / part, 5, states=["44"], seed=1)
+    url = store.put(data, tmp_path.name)
+    of_folder = yupana.exact("topdown", "pl94-2020-us-whole", data, tmp_path / "of-folder")
+    of_store = yupana.exact("topdown", "pl94-2020-us-whole", url, tmp_path / "of-store")
+    assert list(of_store.parts) == list(of_folder.parts) == ["persons", "units"]
+    assert tables(of_store.parts["units"]) == tables(of_folder.parts["units"]) != {}
+    assert main(["topdown", "validate", "pl94-2020-us-whole", url]) == 0
+    assert f"{url}/persons: valid" in capfd.readouterr().out
+
+
+TOWN = """
+name = "town"
+title = "Town"
+unit = "people"
+files.people.record = "person"
+files.people.columns.age = { whole = [0, 9] }
+files.people.columns.district = { codes = ["north", "far south"] }
+areas.town = { code = "T", labels = { T = "Town" } }
+tables.ages = { title = "Ages", counts = "people", by = ["people.age", "people.district"], budget = { town = "1" } }
+"""
+
+
+@pytest.mark.parametrize("hive", [False, True])
+def test_tables(store: ObjectStore, tmp_path: Path, *, hive: bool) -> None:
+    data, config = tmp_path / "data", tmp_path / "town.toml"
+    config.write_text(TOWN)
+    data.mkdir()
+    (data / "SYNTHETIC").touch()
+    with duckdb.connect() as db:
+        people = "SELECT range % 10 AS age, ['north', 'far south'][1 + range % 2] AS district FROM range(100)"
+        db.execute(f"COPY ({people}) TO '{data}/people.parquet' (FORMAT parquet)")
+    if hive:
+        lay_out(data / "people.parquet", "district")
+    check_same(store, "tables", config, data)
+
+
+# --- what a user may do wrong ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def url(store: ObjectStore, tmp_path: Path) -> str:
+    """A census on the store, which holds no mark and so might be of people."""
+    data = tmp_path / "data"
+    write_csv(data, random_census(census_seed(3), STATES, 20))
+    (data / "SYNTHETIC").unlink(missing_ok=True)
+    (tmp_path / "config.json").write_text(json.dumps(phsafe()))
+    return store.put(data, tmp_path.name)
+
+
+def refused(url: str, root: Path, capfd: pytest.CaptureFixture[str], *more: str) -> str:
+    """What a run says that is refused before anything is drawn, charged or published."""
+    ledger, out = root / "ledger.json", root / "results" / "out"
+    out.parent.mkdir(exist_ok=True)
+    charged = ["--ledger", str(ledger), "--dataset", "census"]
+    assert main(["phsafe", "run", str(root / "config.json"), url, str(out), *charged, *more]) == 2
+    said = capfd.readouterr()
+    assert list(out.parent.iterdir()) == []
+    assert not ledger.exists()
+    assert list((root / "tmp").glob("yupana-scratch-*/*")) == []
+    assert list((root / "tmp").glob("yupana-fault-*")) == []
+    (line,) = [line for line in said.err.splitlines() if line.startswith("yupana: ")]
+    assert not CANARIES.search(said.out + said.err)
+    return line
+
+
+NO_ANSWER = "the store does not answer, or breaks off; it was asked 3 times, for at most 30 seconds each"
+REFUSES = "the store refuses; look at the credentials, the region and your rights (AWS_ACCESS_KEY_ID"
+
+
+@pytest.mark.parametrize(
+    ("fault", "key", "words"),
+    [
+        ("refused", "", f" cannot be listed: {REFUSES}"),
+        ("elsewhere", "", " cannot be listed: the bucket lies in another region; set AWS_REGION"),
+        ("busy", "", " cannot be listed: the store is too busy"),
+        ("silent", "", f" cannot be listed: {NO_ANSWER}"),
+        ("cut", "/persons.csv", f"/persons.csv cannot be read: {NO_ANSWER}"),
+        ("stalled", "/units.csv", f"/units.csv cannot be read: {NO_ANSWER}"),
+        ("changed", "/geo.csv", "/geo.csv was changed while it was read; begin again when nobody writes there"),
+    ],
+)
+def test_a_store_that_fails(
+    fault: Fault,
+    key: str,
+    words: str,
+    store: ObjectStore,
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with bad_line(store.port, fault, key) as port:
+        use(monkeypatch, port)
+        assert refused(url, tmp_path, capfd).startswith(f"yupana: {url}{words}")
+
+
+def test_nobody_answers(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, 9)
+    assert refused(url, tmp_path, capfd).endswith(NO_ANSWER)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://no-such-host.invalid")
+    assert refused(url, tmp_path, capfd).endswith(NO_ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("s3://nowhere/2020", "s3://nowhere/2020 cannot be listed: there is no such bucket"),
+        ("s3://census/none", "s3://census/none: no file lies below it; name the folder of the records"),
+        ("s3://", "DATA s3://: names no bucket and prefix; write s3://BUCKET/PREFIX"),
+        ("s3://Census/2020", "DATA s3://Census/2020: names no bucket and prefix"),
+        ("s3://census/a//b", "DATA s3://census/a//b: names no bucket and prefix"),
+        ("s3://census/../b", "DATA s3://census/../b: names no bucket and prefix"),
+        ("s3://KEYCANARY:SECRETCANARY@census/2020", "DATA s3://...: a URL holds no @ and no ?"),
+        ("s3://census/2020?secret_key=SECRETCANARY", "DATA s3://...: a URL holds no @ and no ?"),
+        ("s3://census/\x1b[31m", "DATA s3://...: a URL holds no @ and no ?"),
+        ("s3a://census/2020", "DATA s3a://...: only a connector of a cluster reads this, and there is none"),
+        ("hdfs://KEYCANARY@host/2020", "DATA hdfs://...: only a connector of a cluster reads this"),
+        ("abfs://census/2020", "DATA abfs://...: only a connector of a cluster reads this"),
+        ("gs://census/2020", "DATA gs://...: only a connector of a cluster reads this"),
+        ("ftp://u:SECRETCANARY@host/2020", "DATA ftp://...: no such store can be read; give a local folder, or s3://"),
+        ("file:///tmp/census", "DATA file://...: no such store can be read; give a local folder, or s3://"),
+    ],
+)
+@pytest.mark.usefixtures("url")
+def test_a_place_that_is_none(place: str, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert refused(place, tmp_path, capfd).startswith(f"yupana: {words}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("AWS_ENDPOINT_URL", "http://store.example:9000", "is http, and records would travel in the clear"),
+        ("AWS_ENDPOINT_URL_S3", "https://u:SECRETCANARY@host", "AWS_ENDPOINT_URL: must be https://HOST"),
+    ],
+)
+def test_an_endpoint_that_may_not_be_asked(
+    name: str,
+    value: str,
+    words: str,
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert words in refused(url, tmp_path, capfd)
+
+
+@pytest.mark.parametrize("key", ["a/../../../escaped", "persons.csv/part", "./persons", "\x1b[31mred"])
+def test_names_that_no_file_has(
+    key: str, store: ObjectStore, url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store.write(f"{tmp_path.name}/{key}", b"SECRETX")
+    assert "is the name of no file of a folder; name another prefix" in refused(url, tmp_path, capfd)
+
+
+def test_a_name_that_is_too_long(
+    store: ObjectStore, url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store.write(f"{tmp_path.name}/{'x' * 400}", b"SECRETX")
+    assert "the records cannot be copied: File name too long" in refused(url, tmp_path, capfd)
+
+
+def test_records_that_do_not_fit(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=10)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert f"do not fit into the 10 that are free in {tmp_path / 'tmp'}" in refused(url, tmp_path, capfd)
+
+
+def test_no_pyarrow(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.fs", None)
+    assert refused(url, tmp_path, capfd) == "yupana: DATA on a store needs pyarrow; install yupana[s3]"
+
+
+def test_nothing_is_copied_for_a_run_that_is_refused(
+    store: ObjectStore,
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with bad_line(store.port, "stalled", ".csv") as port:
+        use(monkeypatch, port)
+        said = refused(url, tmp_path, capfd, "--seed", "1")
+    assert said.startswith(f"yupana: {url} holds no file named SYNTHETIC, so its records may be real; refused because")
+    assert "copying" not in said
+
+
+def test_broken_records_are_told_by_their_place_on_the_store(
+    store: ObjectStore, url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    persons = (tmp_path / "data" / "persons.csv").read_text().splitlines()
+    header, (first, *others) = persons[0].split(persons[0][5]), persons[1:]
+    fields = first.split(persons[0][5])
+    fields[header.index("QAGE")] = "117999"
+    text = "\n".join([persons[0], persons[0][5].join(fields), *others])
+    store.write(f"{tmp_path.name}/persons.csv", text.encode())
+    store.client.delete_object(Bucket=BUCKET, Key=f"{tmp_path.name}/units.csv")
+    assert main(["phsafe", "validate", str(tmp_path / "config.json"), url]) == 2
+    said = capfd.readouterr()
+    assert "persons.csv: domain: QAGE must be 0 to 115; 1 record; line 2" in said.out
+    assert f"units.csv or units.parquet: file_present: no such file in {url}" in said.out
+    assert not CANARIES.search(said.out + said.err)
+
+
+@pytest.mark.usefixtures("url")
+def test_a_part_of_another_schema(store: ObjectStore, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "parts"
+    write_parquet(data, random_census(census_seed(3), STATES, 20), "text")
+    lay_out(data / "geo.parquet", "TABBLKST")
+    (part,) = (data / "geo.parquet" / "TABBLKST=44").iterdir()
+    rows = duckdb.sql(
+        f"SELECT * REPLACE (PLACEFP::INTEGER AS PLACEFP) FROM read_parquet('{part}', hive_partitioning = 0)"
+    )
+    rows.write_parquet(str(part))
+    there = store.put(data, f"{tmp_path.name}-parts")
+    assert main(["phsafe", "run", str(tmp_path / "config.json"), there, str(tmp_path / "out")]) == 2
+    said = capfd.readouterr().err
+    assert "geo.parquet/TABBLKST=44/data_0.parquet: column_type: column PLACEFP has another type than in" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_data_may_lie_on_a_store(
+    url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config, data = str(tmp_path / "config.json"), str(tmp_path / "data")
+    words = "s3://... is no path of this machine; only DATA may lie on a store"
+    for verb, more in (("run", []), ("exact", ["--internal"]), ("accuracy", ["--internal"])):
+        assert main(["phsafe", verb, config, data, "s3://census/out", *more]) == 2
+        assert f"out: {words}" in capfd.readouterr().err
+    assert main(["phsafe", "run", config, data, "out", "--log", "s3://census/log"]) == 2
+    assert f"log: {words}" in capfd.readouterr().err
+    with pytest.raises(yupana.InputError, match=r"data\['persons'\] is s3://\.\.\.; only all files together"):
+        yupana.validate("phsafe", config, {"persons": f"{url}/persons.csv"})
+    assert not any(path.name.startswith("s3") for path in tmp_path.iterdir())
+
+
+def test_a_run_without_a_store_needs_no_pyarrow() -> None:
+    code = """if True:
+        import sys
+        from yupana.cli.main import main
+        main(["phsafe", "plan", "s-dhc-2020-us"])
+        assert "pyarrow" not in sys.modules"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_no_secret_is_in_what_is_sent_to_workers() -> None:
+    found = store_module.store_at(f"s3://{BUCKET}/2020/")
+    assert found == store_module.Store(BUCKET, "2020")
+    assert not any(secret in repr(found) for secret in SECRETS.values())
