@@ -319,6 +319,13 @@ def test_names_that_no_file_has(
     assert "is the name of no file of a folder; name another prefix" in refused(url, tmp_path, capfd)
 
 
+def test_a_name_that_leads_elsewhere_on_this_machine(
+    store: ObjectStore, url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store.write(f"{tmp_path.name}/.persons.shard", b'{"paths": ["/etc/passwd"], "names": ["SECRETX"], "rows": []}')
+    assert "a name ends in .shard, which is that of a file of ours" in refused(url, tmp_path, capfd)
+
+
 def test_a_name_that_is_too_long(
     store: ObjectStore, url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

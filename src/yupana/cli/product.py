@@ -175,7 +175,7 @@ def _add_changes(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_records(verb: argparse.ArgumentParser, listing: Listing) -> None:
-    verb.add_argument("data", type=place, metavar="DATA", help=listing.data)
+    verb.add_argument("data", type=place, metavar="DATA", help=f"{listing.data}, or s3://BUCKET/PREFIX")
     text = "what your record files call their columns (docs/configuration.md)"
     verb.add_argument("--columns", type=Path, metavar="MAP", help=text)
 

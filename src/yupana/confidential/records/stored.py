@@ -14,7 +14,8 @@ from threading import Event
 from typing import Final
 
 from yupana.confidential.records.database import scratch_folder
-from yupana.errors import OutputError, YupanaError
+from yupana.confidential.records.reader import SHARD
+from yupana.errors import InputError, OutputError, YupanaError
 from yupana.files.store import Store, StoredFile, StoreReader
 from yupana.files.temporary import temporary_folder
 from yupana.progress import Progress
@@ -58,6 +59,11 @@ def stored_records(store: Store, progress: Progress) -> Iterator[StoredRecords]:
     with scratch_folder() as folder:
         reader = store.connect()
         files = reader.files()
+        if any(file.name.endswith(SHARD) for file in files):
+            # Such a file says where else on this machine records lie.
+            raise InputError(
+                f"{store.url}: a name ends in {SHARD}, which is that of a file of ours; name another prefix"
+            )
         needed, free = sum(file.size for file in files), shutil.disk_usage(folder).free
         if needed > free:
             raise _no_copy(f"the {needed:,} bytes of {store.url} do not fit into the {free:,} that are free in")
