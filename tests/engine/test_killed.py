@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from census_maker import write_csv
+from crowded_census import STATES, crowded
 from engine_tasks import DoublingEngine, KillingEngine
 from open_engines import CLUSTER, opened
 from phsafe_oracle import Config
-from test_shards import STATES, crowded
 
 import yupana
 from yupana.asked import Case, account, ask
@@ -44,7 +44,7 @@ def made(of: tuple[Case, Path], folder: Path, engine: Engine | None) -> dict[str
     charged = account(folder / "ledger.json", "census", None, None, None)
     request = RunRequest(entropy=SeededEntropy(11), engine=engine, shards=3, account=charged)
     run(case.product, case.config, data, folder / "out", request)
-    assert len(json.loads((folder / "ledger.json").read_text())["data"]["census"]["charges"]) == 1
+    assert len(json.loads((folder / "ledger.json").read_text())["data"]["census"]["runs"]) == 1
     files = (path for path in (folder / "out").rglob("*") if path.is_file() and path.suffix != ".json")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 

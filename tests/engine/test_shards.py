@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from census_maker import Census, Person, Place, Unit, random_census, seeded, write_csv, write_parquet
+from census_maker import Census, seeded, write_csv, write_parquet
+from crowded_census import GIANT, STATES, crowded
 from described_worlds import make_world, save
 from phsafe_oracle import PERSON_TABLES, Config
 from safetab_worlds import FORMS, random_world, write_data, write_parameters
@@ -22,22 +23,7 @@ from yupana.engine.local import LocalEngine
 from yupana.errors import YupanaError
 from yupana.privacy.entropy import SeededEntropy
 
-STATES = ("06", "17", "48")
 SHARDS = (1, 3, 8)
-GIANT = 500
-
-
-def crowded(seed: int, units: int, *, breaks_rules: bool = False) -> Census:
-    """A census with a household of 500 persons, most of them alike."""
-    random = seeded(seed)
-    census = random_census(random, STATES, units, breaks_rules=breaks_rules)
-    alike = [Person("3", "100000000", "7", "1", "01", "30")] * (GIANT - 1)
-    mafid = str(max(int(unit.MAFID) for unit in census.units) + 1)
-    people = [Person("3", mafid, "50", "2", "62", "20"), *(one._replace(MAFID=mafid) for one in alike)]
-    census.persons += random.sample(people, GIANT)
-    census.units.append(Unit("2", mafid, str(GIANT), "97", "2", "62", "4", "3", "07", "5"))
-    census.geo.append(Place("2", mafid, "48", "001", "000100", "1000", "1", "1", "1", "99999", "9999"))
-    return census
 
 
 def damaged(census: Census, random: Random) -> Census:
