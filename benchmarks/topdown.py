@@ -1,24 +1,28 @@
-"""TopDown on real blocks and at the size of a state: `python benchmarks/topdown.py [--cook DATA] [--state DATA ...]`.
+"""TopDown on real blocks, of a state and of a nation: `python benchmarks/topdown.py [--cook DATA] [--state DATA ...]`.
 
 DATA of Cook County is what `examples/topdown_cook.py` makes: both estimators on the conventional and the optimized
 spine are timed from outside, with start-up, reading, checking and writing; then the errors of both estimators on the
 same noise are compared over replicates, by geolevel and query, and those of places between spines. DATA of a state is
-what `yupana synth` makes in Parquet: one run of `pl94-2020-us` each, with its stages.
+what `yupana synth` makes in Parquet: one run of `pl94-2020-us` each, with its stages. `--nation MILLIONS` makes such
+data of so many persons in all states, unless the folder of `--keep` has them already, and runs it. Runs of states and
+nations are watched from outside: the peak is that of the process with all that it starts (`watched.py`).
 """
 
 import argparse
 import json
 import tempfile
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from run import timed
+from run import COMMAND, timed
+from watched import watch
 
 import yupana
 
 Errors: TypeAlias = dict[tuple[str, str], float]
 
+PERSONS_PER_HOUSEHOLD = 2.622
 BAR_SECONDS, BAR_GIGABYTES = 20, 2
 KINDS = ("conventional", "optimized")
 ESTIMATORS: Final = ("topdown", "full-information")
@@ -69,21 +73,32 @@ def compare(data: Path, replicates: int) -> None:
         print(f"| {key[0]} | {key[1]} | {before:.2f} | {after:.2f} | {before / after:.2f} | {bar} |")
 
 
-def time_state(data: Path, folder: Path, memory: str | None) -> None:
-    """Print a line for one run at the schema of the 2020 redistricting data, and its stages."""
-    arguments = ("topdown", "run", "pl94-2020-us", str(data), str(folder / "out"), "--overwrite", "--seed", "1")
+def time_state(data: Path, folder: Path, options: list[str]) -> None:
+    """Print a line for one run at the schema of the 2020 redistricting data, then each stage with its peak."""
     log = folder / "log"
-    options = ("--memory", memory) if memory else ()
-    seconds, peak = timed(*arguments, "--log", str(log), *options)
+    run = ("topdown", "run", "pl94-2020-us", data, folder / "out", "--overwrite", "--seed", "1", "--log", log, *options)
+    found = watch([str(COMMAND), *map(str, run)])
+    if found.status:
+        raise SystemExit(found.error)
     told = json.loads(log.read_text())
     manifest = json.loads((folder / "out" / "manifest.json").read_text())
-    solvers: defaultdict[str, int] = defaultdict(int)
+    solvers = Counter[str]()
     for by in manifest["solvers"].values():
-        for name, number in by.items():
-            solvers[name] += number
+        solvers.update(by)
     stages = ", ".join(f"{stage} {took:.1f}" for stage, took in told["seconds"].items())
     blocks = manifest["tables"]["spine/blocks.csv"]["rows"]
-    print(f"| {told['records']:,} | {blocks:,} | {seconds:.1f} | {peak:.2f} | {stages} | {dict(solvers)} |", flush=True)
+    measured = f"{found.seconds:.1f} | {found.cpu:.1f} | {found.peak / 1e9:.2f}"
+    print(f"| {told['records']:,} | {blocks:,} | {measured} | {stages} | {dict(solvers)} |", flush=True)
+    print("peaks, GB: " + ", ".join(f"{stage} {peak / 1e9:.2f}" for stage, peak in found.peaks.items()), flush=True)
+
+
+def nation(millions: float, folder: Path) -> Path:
+    """Synthetic records of all states, made once."""
+    data = folder / f"nation-{millions:g}"
+    if not data.exists():
+        households = str(round(millions * 1e6 / PERSONS_PER_HOUSEHOLD))
+        timed("synth", str(data), "--households", households, "--seed", "1", "--format", "parquet")
+    return data
 
 
 def main() -> None:
@@ -92,17 +107,21 @@ def main() -> None:
     parser.add_argument("--cook", type=Path, help="what examples/topdown_cook.py made")
     parser.add_argument("--replicates", type=int, default=4)
     parser.add_argument("--state", type=Path, nargs="*", default=[], help="what yupana synth made")
-    parser.add_argument("--memory")
+    parser.add_argument("--nation", type=float, nargs="*", default=[], metavar="MILLIONS", help="331 is that of 2020")
+    parser.add_argument("--keep", type=Path, help="where data of a nation are made and left, and releases are made")
+    parser.add_argument("more", nargs="*", help="after --, options of the runs of states and nations")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(dir=options.keep) as temporary:
         folder = Path(temporary)
         if options.cook is not None:
             time_cook(options.cook, folder)
             compare(options.cook, options.replicates)
-        if options.state:
-            print("\n| persons | blocks | seconds | GB | stages, s | nodes by solver |\n|---|---|---|---|---|---|")
-        for data in options.state:
-            time_state(data, folder, options.memory)
+        nations = [nation(millions, options.keep or folder) for millions in options.nation]
+        if options.state or nations:
+            columns = ("persons", "blocks", "seconds", "CPU s", "GB", "stages, s", "nodes by solver")
+            print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+        for data in (*options.state, *nations):
+            time_state(data, folder, options.more)
 
 
 if __name__ == "__main__":

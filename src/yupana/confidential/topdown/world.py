@@ -1,7 +1,7 @@
 """What a TopDown run knows before it measures: geography, spine, exact counts."""
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from yupana.confidential.tabulate.histograms import (
     open_block_counts,
 )
 from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up
+from yupana.confidential.topdown.memory import MemoryNeeds
 from yupana.confidential.topdown.records import open_described_counts
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
@@ -132,13 +133,14 @@ def open_world(
         facilities = facilities[np.searchsorted(counted.block, spine.blocks)]
         if request.estimator == "posterior":
             _require_listed(data / FACILITIES, reference, spine)
+    memory = _memory_for_records(len(reference.block), spine, configuration, request)
     clock.start("reading and checking the records")
     with open_block_counts(
         data,
         configuration.schema,
         spine.blocks,
         facilities,
-        memory=request.memory,
+        memory=memory,
         columns=request.columns,
         engine=request.engine,
         shards=request.shards,
@@ -162,18 +164,32 @@ def _of_areas(
     spine = spine_of(areas, configuration.spine.shares)
     if wrong := check_spine(spine, np.arange(len(areas.blocks))):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
+    memory = _memory_for_records(len(areas.blocks), spine, configuration, request)
     clock.start("reading and checking the records")
     if isinstance(configuration, DescribedConfiguration):
-        opened = open_described_counts(configuration, areas, spine.blocks, data, request)
+        opened = open_described_counts(configuration, areas, spine.blocks, data, replace(request, memory=memory))
     else:
         opened = open_block_counts(
-            data, configuration.schema, spine.blocks, codes=areas.blocks, memory=request.memory, columns=request.columns
+            data, configuration.schema, spine.blocks, codes=areas.blocks, memory=memory, columns=request.columns
         )
     with opened as counts:
         exact = add_up(spine.tree, counts.part, scratch, records=counts.records)
     check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
     kept = kept_areas(configuration, spine)
     return World(None, (), spine, {}, kept, None, counts.files, exact)
+
+
+def _memory_for_records(listed: int, spine: Spine, configuration: Configuration, request: RunRequest) -> int | None:
+    """What the database that counts may take; of an engine, what its tasks may.
+
+    Raises
+    ------
+    ConfigError
+        If less may be used than the run needs.
+    """
+    needs = MemoryNeeds.of(listed, spine.tree, configuration.schema.cells, request.estimator)
+    needs.check(request.memory)
+    return request.memory if request.engine is not None else needs.for_database(request.memory)
 
 
 def _facilities(

@@ -1,0 +1,88 @@
+"""How much memory a run of TopDown needs at least, and how much of what it may take the database gets."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from yupana.confidential.records.database import default_memory
+from yupana.errors import ConfigError
+from yupana.geography.tree import Tree
+from yupana.topdown.configuration import Estimator
+
+_ITSELF: Final = 400_000_000
+"""Interpreter, libraries, compiled loops, and what is counted, drawn or solved at a time."""
+
+_A_BLOCK: Final = 150
+"""Bytes that a block of the reference file takes: where it lies, its share, its facilities and bounds."""
+
+_ITS_RECORDS: Final = 250
+"""Bytes of the records of a block that the database must be able to hold; the others wait on the scratch disk."""
+
+_DATABASE: Final = 100_000_000
+"""What it needs for itself."""
+
+_ENOUGH: Final = 6_000_000_000
+"""More does not make a run quicker."""
+
+_ALL_CELLS: Final = 600_000
+"""For each cell of the schema, what least squares of some thousand units take at a time."""
+
+_PRECISIONS: Final = 16
+"""Numbers beside its cells that the least squares of a unit are made of, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeeds:
+    """What a run holds beside the database, and what it needs at least, in bytes. Public.
+
+    They were measured on synthetic censuses of up to 41 million persons (benchmarks/README.md). Intervals, and files of
+    Parquet, may take more.
+
+    Attributes
+    ----------
+    held : int
+        While records are read.
+    least : int
+        At any time.
+    """
+
+    held: int
+    least: int
+
+    @classmethod
+    def of(cls, listed: int, tree: Tree, cells: int, estimator: Estimator) -> "MemoryNeeds":
+        """Those of a run.
+
+        Parameters
+        ----------
+        listed : int
+            Blocks of the reference file.
+        tree : Tree
+            Of the spine.
+        cells : int
+            Of the schema.
+        estimator : "topdown", "full-information" or "posterior"
+            The others keep estimates of all geounits above the blocks.
+        """
+        held = _ITSELF + _A_BLOCK * listed
+        least = held + max(_DATABASE, _ITS_RECORDS * listed)
+        if estimator != "topdown":
+            above = sum(tree.units(level) for level in range(len(tree.names) - 1))
+            least = max(least, held + _ALL_CELLS * cells + 8 * above * (cells + _PRECISIONS))
+        return cls(held, least)
+
+    def check(self, memory: int | None) -> None:
+        """Refuse less memory than suffices, before a record is read.
+
+        Raises
+        ------
+        ConfigError
+        """
+        if memory is not None and memory < self.least:
+            raise ConfigError(
+                f"--memory: {memory // 10**6:,} MB are too little for this run, which needs "
+                f"{-(-self.least // 10**6):,} MB: {_ITSELF // 10**6:,} for itself and the rest for its blocks"
+            )
+
+    def for_database(self, memory: int | None) -> int:
+        """What of it the database may take."""
+        return max(memory or min(default_memory(), _ENOUGH), self.least) - self.held
