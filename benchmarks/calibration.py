@@ -34,7 +34,7 @@ from yupana.products.topdown.tables import tables_of
 from yupana.progress import Stopwatch, silent
 from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.count_intervals import Bounds, CountIntervals
 from yupana.topdown.count_pieces import areas_of_spine
@@ -127,7 +127,7 @@ def trial(
     config: Configuration, world: World, estimator: Estimator, number: int, seed: int, folder: Path
 ) -> Iterator[tuple[str, list[Areas], Histogram, CountIntervals]]:
     """Draw, estimate, and make both kinds of intervals: method, areas, published counts, intervals."""
-    spending, checkpoint = spend(config, world.spine), Checkpoint(folder)
+    spending, checkpoint = spend(config, world.spine), BatchCheckpoint(folder)
     checkpoint.begin({})
     request = RunRequest(estimator=estimator, entropy=SeededEntropy(seed))
     arguments = (config, world, spending, Ledger(spending.plan), checkpoint, request, Stopwatch(silent))

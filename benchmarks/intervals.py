@@ -27,7 +27,7 @@ from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.progress import Stopwatch, silent
 from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.count_intervals import Bounds, CountIntervals
 from yupana.topdown.disk import sum_to_areas
@@ -56,7 +56,7 @@ def told(what: str, work: Callable[[], T]) -> T:
 
 def drawn(configuration: Configuration, world: World, folder: Path) -> StoredMeasurements:
     """All measurements, on disk."""
-    spending, checkpoint = spend(configuration, world.spine), Checkpoint(folder)
+    spending, checkpoint = spend(configuration, world.spine), BatchCheckpoint(folder)
     checkpoint.begin({})
     stored = StoredMeasurements(spending, checkpoint)
     for _ in stored.draw(Door(world.exact.levels, spending, SeededEntropy(1))):

@@ -400,7 +400,7 @@ def run(
     report : str or Path, optional
         An HTML page on the release, as `report` writes it.
     resume : bool
-        Go on with a run that was stopped; of TopDown.
+        Go on with a run that was stopped, with the noise that it had drawn; all else must be the same.
     totals : str or Path, optional
         Of SafeTab-H: the table T01001 of SafeTab-P, if it does not lie with the records.
     estimator : "topdown", "full-information" or "posterior"
@@ -532,6 +532,7 @@ def count(
     dataset: str | None = None,
     limit: Mapping[str, Exact] | Exact | None = None,
     memory: int | None = None,
+    resume: bool = False,
     progress: Listener | bool = False,
 ) -> "Release | CountPlan":
     """Make one table of one record file: how many records there are in every cell, with noise.
@@ -564,7 +565,7 @@ def count(
         Tell what it would cost, and read no record.
     synthetic : bool
         The frame is nobody's. A file says so by a file named SYNTHETIC beside it.
-    seed, confidence, format, overwrite, log, ledger, dataset, limit, memory, progress
+    seed, confidence, format, overwrite, log, ledger, dataset, limit, memory, resume, progress
         As of `run`.
 
     Returns
@@ -623,6 +624,7 @@ def count(
             dataset=dataset,
             limit=limit,
             memory=memory,
+            resume=resume,
             progress=progress,
         )
 

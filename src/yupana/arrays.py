@@ -1,4 +1,4 @@
-"""The types of numpy arrays, by what they hold."""
+"""The types of numpy arrays, by what they hold, and integers in few bytes."""
 
 from typing import Any, Final, TypeAlias
 

@@ -28,16 +28,13 @@ class Struck:
     command : str
         With ``{w}`` for the world and ``{o}`` for where its output goes.
     charges : bool
-        Whether it draws noise on a ledger.
-    resumes : bool
-        Whether it can go on with ``--resume``.
+        Whether it draws noise on a ledger, and can go on with ``--resume``.
     checks : bool
         Whether `check` knows what it makes.
     """
 
     command: str
     charges: bool = False
-    resumes: bool = False
     checks: bool = True
 
     @property
@@ -52,7 +49,7 @@ STRUCK: Final = (
     Struck(f"phsafe run {{w}}/config.json {{w}}/d {{o}}/out --format parquet {_LEDGER}", charges=True),
     Struck(f"safetab-p run {{w}}/p {{w}}/d {{o}}/out {_LEDGER}", charges=True),
     Struck(f"safetab-h run {{w}}/p {{w}}/d {{o}}/out --totals {{w}}/relp/T01001.csv {_LEDGER}", charges=True),
-    Struck(f"topdown run {{w}}/t.json {{w}}/t {{o}}/out {_LEDGER}", charges=True, resumes=True),
+    Struck(f"topdown run {{w}}/t.json {{w}}/t {{o}}/out {_LEDGER}", charges=True),
     Struck("phsafe estimate {w}/rel {o}/out"),
     Struck("postprocess coterminous {w}/relp {w}/d/GRF-C.txt {o}/out"),
     Struck("spine build {w}/d/GRF-C.txt {o}/out --kind conventional"),
@@ -95,6 +92,11 @@ def _moment(rng: random.Random, events: int, seconds: float) -> Moment:
         first = rng.randrange(max(1, events - 8), events + 1)
     at = [first + 2 * n for n in range(max(1, len(signals)))]
     return Moment(signals, at, refusal=0 if signals else rng.choice(_ERRORS))
+
+
+_NOISY: Final = (".csv", ".parquet", ".counts", ".measured")
+_NO_DRAWS: Final = 96
+"""Bytes of a file of draws that holds none."""
 
 
 class Zygote:
@@ -150,7 +152,10 @@ def charges(out: Path) -> int:
 
 def has_noise(out: Path) -> bool:
     """Whether a run left noisy values under another name than OUT."""
-    return any(path.is_file() for name in ("out.partial", "out.checkpoint") for path in (out / name).rglob("*.[cp]*"))
+    draws = out / "out.checkpoint" / "draws"
+    return (draws.exists() and draws.stat().st_size > _NO_DRAWS) or any(
+        path.suffix in _NOISY for name in ("out.partial", "out.checkpoint") for path in (out / name).rglob("*.*")
+    )
 
 
 class Target:
@@ -200,7 +205,7 @@ def _after(struck: Struck, done: dict[str, Any], out: Path, old: Path | None) ->
     before = None if old is None else _manifest(old)
     now = _manifest(out / "out")
     is_new = now is not None and now != before
-    kept = {"ledger.json", "ledger.json.lock", "out"} | ({"out.checkpoint"} if struck.resumes else set())
+    kept = {"ledger.json", "ledger.json.lock", "out"} | ({"out.checkpoint"} if struck.charges else set())
     # The log of a release that stands is kept where it was written, and named, if it cannot be given its own name.
     told_of = is_new and "out.confidential.log.partial, for " in told
     logs = {"out.confidential.log"} | ({"out.confidential.log.partial"} if told_of else set())
@@ -236,7 +241,7 @@ def _again(own: Zygote, struck: Struck, arguments: list[str], out: Path) -> list
         if plain["status"] != 2:
             wrong.append("noise on disk was drawn again without --overwrite")
     spent = charges(out)
-    resuming = struck.resumes and (out / "out.checkpoint" / "run.json").exists()
+    resuming = struck.charges and (out / "out.checkpoint" / "run.json").exists()
     more = ["--resume"] if resuming else []
     done = own.run([*arguments, *more, *([] if "--overwrite" in arguments else ["--overwrite"])], out, Moment())
     if done["status"] != 0:

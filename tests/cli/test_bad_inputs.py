@@ -809,7 +809,8 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
 @pytest.mark.parametrize("size", ["4k", "16k", "40k"])
 def test_a_full_disk(place: Place, refused: Refused, form: str, size: str) -> None:
     with small_disk(place.out.parent, size):
-        refused(str(place.out), options=("--format", form))
+        refused(str(place.out), options=("--format", form), leaves_nothing=False)
+        place.assert_only_draws_left()
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -820,7 +821,7 @@ def test_a_file_that_may_not_grow(place: Place, form: str) -> None:
 
     process = start(place, place.arguments("run", "--format", form), preexec=limit)
     assert_proper_refusal(*finish(process))
-    place.assert_nothing_left()
+    place.assert_only_draws_left()
 
 
 def test_a_full_screen(place: Place) -> None:
@@ -866,7 +867,10 @@ def test_a_signal_while_tables_are_written(place: Place, sent: signal.Signals) -
     status, out, err = finish(process)
     assert_proper_refusal(status, out, err)
     assert "interrupted" in err
-    place.assert_nothing_left()
+    assert "go on with --resume" in err
+    place.assert_only_draws_left()
+    status, out, err = finish(start(place, place.arguments("run", "--resume")))
+    assert status == 0, out + err
 
 
 def many_records(place: Place) -> None:
@@ -915,17 +919,18 @@ def test_a_kill_while_records_are_read_leaves_a_place_for_the_next_run(place: Pl
     assert list(place.temporary.glob("yupana-*/*")) == []
 
 
-def test_a_kill_while_tables_are_written_leaves_noisy_values_to_decide_on(place: Place) -> None:
+@pytest.mark.parametrize("answer", ["--resume", "--overwrite"])
+def test_a_kill_while_tables_are_written_leaves_draws_to_go_on_with(place: Place, answer: str) -> None:
     process = start(place, place.arguments("run"), LONG_WAIT)
     wait_for(process, "written")
     process.kill()
     finish(process)
-    assert [path.name for path in place.out.parent.iterdir()] == ["out.partial"]
+    assert {path.name for path in place.out.parent.iterdir()} == {"out.partial", "out.checkpoint"}
     refusal = finish(start(place, place.arguments("run")))
     assert_proper_refusal(*refusal)
-    assert "out.partial" in refusal[2]
-    assert "--overwrite" in refusal[2]
-    status, out, err = finish(start(place, place.arguments("run", "--overwrite")))
+    assert "out.checkpoint holds noisy counts of an interrupted run" in refusal[2]
+    assert answer in refusal[2]
+    status, out, err = finish(start(place, place.arguments("run", answer)))
     assert status == 0, out + err
     assert {path.name for path in place.out.parent.iterdir()} == {"out", "out.confidential.log"}
     place.assert_no_scratch()
@@ -938,7 +943,7 @@ def test_an_interrupted_replacement_keeps_the_earlier_release(place: Place) -> N
     wait_for(process, "written")
     process.send_signal(signal.SIGINT)
     assert_proper_refusal(*finish(process))
-    assert {path.name for path in place.out.parent.iterdir()} == {"out", "out.confidential.log"}
+    assert {path.name for path in place.out.parent.iterdir()} == {"out", "out.confidential.log", "out.checkpoint"}
     assert {path.name: path.read_bytes() for path in place.out.iterdir()} == before
 
 

@@ -20,7 +20,7 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import Spending, spend
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.door import Door
 from yupana.topdown.families import SiblingBatch, ask_all
@@ -126,7 +126,7 @@ def test_the_door_opens_once_for_each_unit(folder: Path) -> None:
 
 
 def on_demand(world: World, spending: Spending, folder: Path) -> MeasuredOnDemand:
-    checkpoint = Checkpoint(folder / "checkpoint")
+    checkpoint = BatchCheckpoint(folder / "checkpoint")
     checkpoint.begin({})
     return MeasuredOnDemand(spending, checkpoint, Door(world.exact.levels, spending, SeededEntropy(1)))
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from yupana.geography.tree import Tree
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 
 
 def measured_for(tree: Tree, counts: str) -> str:
@@ -12,7 +12,7 @@ def measured_for(tree: Tree, counts: str) -> str:
     return f"{level:02d}-{np.searchsorted(tree.parents[level], parent) if level else 0:09d}.measured"
 
 
-def kept_counts(checkpoint: Checkpoint) -> dict[str, tuple[bytes, ...]]:
+def kept_counts(checkpoint: BatchCheckpoint) -> dict[str, tuple[bytes, ...]]:
     """The counts of every piece, by the name of its file."""
     found = {}
     for path in checkpoint.folder.glob("*.counts"):
@@ -22,6 +22,6 @@ def kept_counts(checkpoint: Checkpoint) -> dict[str, tuple[bytes, ...]]:
     return found
 
 
-def drawn_files(checkpoint: Checkpoint) -> set[str]:
+def drawn_files(checkpoint: BatchCheckpoint) -> set[str]:
     """The names of the files of draws."""
     return {path.name for path in checkpoint.folder.glob("*.measured")}

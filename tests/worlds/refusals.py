@@ -145,6 +145,11 @@ class Place:
         assert list(self.out.parent.iterdir()) == []
         self.assert_no_scratch()
 
+    def assert_only_draws_left(self) -> None:
+        """Or nothing, where none were made."""
+        assert {path.name for path in self.out.parent.iterdir()} <= {"out.checkpoint"}
+        self.assert_no_scratch()
+
     def assert_no_scratch(self) -> None:
         left = [path for path in self.temporary.rglob("*") if path.is_file() or path.parent != self.temporary]
         assert left == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import yupana
 from yupana.cli.arguments import Commands, confidence_level, limits, print_json, seed
-from yupana.cli.product import add_memory, given, print_release
+from yupana.cli.product import add_memory, add_resume_argument, given, print_release, resumable
 from yupana.errors import ConfigError
 
 
@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--totals", action="store_true", help=text)
     parser.add_argument("--format", choices=("csv", "parquet"), help="(csv)")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier release in OUT")
+    add_resume_argument(parser)
     parser.add_argument("--log", type=Path, metavar="FILE", help="the confidential log (default: beside OUT)")
     parser.add_argument("--confidence", type=confidence_level, metavar="C", help="of the margins (0.9)")
     text = "reproducible noise, for synthetic data only (a file SYNTHETIC lies beside RECORDS); NOT FOR RELEASE"
@@ -73,7 +74,8 @@ def _count(options: argparse.Namespace) -> None:
     elif not options.json:
         print(told, flush=True)
     if not options.dry_run:
-        release: Any = yupana.count(**asked, progress=True)
+        with resumable("count", options):
+            release: Any = yupana.count(**asked, progress=True)
         print_release(options, release)
 
 

@@ -4,7 +4,8 @@ import argparse
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -274,11 +275,10 @@ def _add_form(verb: argparse.ArgumentParser, listing: Listing) -> None:
 def _add_run(verb: argparse.ArgumentParser, listing: Listing) -> None:
     _add_release(verb, listing)
     add_noise_arguments(verb)
+    add_resume_argument(verb)
     if "report" in listing.takes:
         text = "an HTML page on the release: its loss, margins and tables; no truth"
         verb.add_argument("--report", type=Path, metavar="FILE", help=text)
-    if "resume" in listing.takes:
-        verb.add_argument("--resume", action="store_true", help="go on with a run that was interrupted")
     if "noisy_measurements" in listing.takes:
         text = "draw and write all measurements, too"
         verb.add_argument("--noisy-measurements", type=Path, metavar="DIR", help=text)
@@ -494,14 +494,23 @@ def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
 
 
 def _run(key: str, options: argparse.Namespace) -> None:
-    try:
+    with resumable(f"{key} run", options):
         release = yupana.run(key, **given(yupana.run, options), progress=True)
-    except KeyboardInterrupt:
-        if "resume" in PRODUCTS.listing(key).takes:
-            told = f"finished work is kept beside {options.out}; go on with --resume"
-            print(f"{key} run: {told}", file=sys.stderr)
-        raise
     _say(options, release)
+
+
+@contextmanager
+def resumable(command: str, options: argparse.Namespace) -> Iterator[None]:
+    """Say of a run that is interrupted that what it has drawn is kept, if it has begun."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from yupana.release.checkpoint import is_interrupted
+
+        if is_interrupted(options.out):
+            told = f"what was drawn is kept beside {options.out}; go on with --resume"
+            print(f"{command}: {told}", file=sys.stderr)
+        raise
 
 
 def _exact(key: str, options: argparse.Namespace) -> None:
@@ -707,6 +716,12 @@ def add_noise_arguments(verb: argparse.ArgumentParser) -> None:
         "of a configuration of parts PART=L or PART.KIND=L"
     )
     verb.add_argument("--limit", type=limits, metavar="L", help=text)
+
+
+def add_resume_argument(verb: argparse.ArgumentParser) -> None:
+    """``--resume`` of `run` and `count`."""
+    text = "go on with a run that was interrupted, with what it had drawn (docs/interrupted-runs.md)"
+    verb.add_argument("--resume", action="store_true", help=text)
 
 
 def print_release(options: argparse.Namespace, release: "Release") -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overlo
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.frames import FILES
 from yupana.confidential.records.reader import Source
-from yupana.confidential.request import Layout, RunRequest, charge, check_charge
+from yupana.confidential.request import Layout, RunRequest
 from yupana.errors import InputError
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -134,8 +134,8 @@ class Counter(ABC, Generic[C, R, E, M]):
     stages: tuple[str, str, str] = ("", "", "")
     """What counting, measuring and checking are announced as; what is empty is part of the stage before."""
 
-    leaves_noise: bool = True
-    """Whether a run that was killed leaves noisy values in the draft of its release."""
+    draws_at_the_door: bool = True
+    """Whether each draw is kept as it passes the door; False where the counter keeps what it draws itself."""
 
     reads_on: bool = False
     """Whether what was opened is read until the release is written; else it is closed before."""
@@ -232,31 +232,23 @@ class Counter(ABC, Generic[C, R, E, M]):
         del records, config
         return plan
 
-    def has_begun(self, records: R) -> bool:
-        """Whether an interrupted run of the same output has drawn, so that this one can go on with it."""
+    @abstractmethod
+    def inputs(self, records: R) -> dict[str, str]:
+        """SHA-256 of every input file, by its path within the data folder; confidential."""
+
+    def terms(self, records: R) -> dict[str, Any]:
+        """What beside configuration, options and inputs must be the same where a run goes on, by its name; as JSON."""
         del records
-        return False
+        return {}
 
-    def check_charge(self, records: R, config: C, plan: Plan, request: RunRequest, before: Sequence[Plan] = ()) -> None:
-        """Refuse what can be told before the account is charged, which it is next; with some other plans before.
-
-        Raises
-        ------
-        BudgetError, ConfigError, OutputError
-        """
-        del records, config
-        check_charge(plan, request.account, before)
-
-    def charge(self, records: R, config: C, plan: Plan, request: RunRequest) -> None:
-        """Charge the account; nothing was drawn before.
+    def check_measurable(self, records: R, config: C, request: RunRequest) -> None:
+        """Refuse what could not be made of what is measured, before it is charged.
 
         Raises
         ------
-        BudgetError
-            If it does not allow that.
+        ConfigError
         """
-        del records, config
-        charge(plan, request.account)
+        del records, config, request
 
     @abstractmethod
     def measure(self, exact: E, config: C, ledger: Ledger, request: RunRequest, clock: Stopwatch) -> M:
@@ -285,10 +277,6 @@ class Counter(ABC, Generic[C, R, E, M]):
         InputError
             If the records break a rule.
         """
-
-    def finish(self, records: R) -> None:
-        """Remove what was kept for an interrupted run: the release stands."""
-        del records
 
 
 class MeasurementsCounter(Counter[C, R, E, M]):

@@ -150,6 +150,10 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         with checked_census(config, data, request.memory, request.columns) as census:
             yield census
 
+    def inputs(self, records: Census | CountedCensus) -> dict[str, str]:
+        """Persons, units and geography."""
+        return input_checksums(records.folder, records.files)
+
     def look(self, records: Census | CountedCensus, config: PhsafeConfig, request: RunRequest) -> Validation:
         """The findings, and for internal use what each tau would leave out."""
         rows: list[LeftOut] = []
@@ -209,7 +213,6 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
             "dropped_persons": counted[_DROPPED_PERSONS],
             "findings": [str(finding) for finding in records.findings],
             "persons_left_out_by_truncation": dict(exact.truncated),
-            "inputs": input_checksums(records.folder, records.files),
         }
         return Told(parameters, PHSAFE.taken_as_public(config), log)
 

@@ -16,7 +16,6 @@ from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.new_file import NewFile
 from yupana.files.regular import read_regular, real
 from yupana.interruption import is_published, whole
-from yupana.plan.account import charge_account, check_account
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
 from yupana.plan.plan import NO_NOISE, Plan
@@ -87,7 +86,7 @@ class RunRequest:
     spine : Path, optional
         The folder of a spine that was built before; the configuration has its settings (`on_given`).
     resume : bool
-        Go on with an interrupted run.
+        Go on with an interrupted run, with what it has drawn (`yupana.confidential.begin`).
     noisy_measurements, nmf : Path, optional
         A folder for all noisy measurements: a table for each query, or the Census Bureau's noisy measurement files.
     areas : tuple of Path
@@ -205,18 +204,6 @@ def _may_be_real(data: Path, reasons: list[str]) -> ConfigError:
         f"{data} holds no file named {SYNTHETIC_MARK}, so its records may be real; "
         f"refused because {' and '.join(reasons)}{advice}"
     )
-
-
-def charge(plan: Plan, account: Account | None) -> None:
-    """Add the loss of a whole plan to the ledger file, if one is named."""
-    if account is not None:
-        charge_account(account.path, account.data, plan, account.limits, unit=account.unit)
-
-
-def check_charge(plan: Plan, account: Account | None, before: Iterable[Plan] = ()) -> None:
-    """Refuse what `charge` would refuse after some other plans, if a ledger is named."""
-    if account is not None:
-        check_account(account.path, account.data, (*before, plan), account.limits, unit=account.unit)
 
 
 @contextmanager

@@ -1,22 +1,26 @@
 """The one machine that makes releases: it opens, charges, counts, measures, lays out, checks and publishes."""
 
+import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import duckdb
 import numpy as np
 
 import yupana
+from yupana.confidential.begin import begin, check_begin
 from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
 from yupana.confidential.records.findings import require_none
 from yupana.confidential.request import (
     INTERNAL,
     LAYOUTS,
+    Account,
     Layout,
     RunRequest,
     check_apart,
@@ -24,7 +28,9 @@ from yupana.confidential.request import (
     reasons_against_release,
 )
 from yupana.errors import ConfigError
+from yupana.files.draw_log import DrawLog
 from yupana.files.regular import real
+from yupana.plan.account import Due
 from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan, number
@@ -32,6 +38,7 @@ from yupana.products.codebook import data_package
 from yupana.products.parts import ALONE
 from yupana.products.product import Product
 from yupana.progress import Stopwatch
+from yupana.release.checkpoint import Checkpoint
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import Recipe, check_public_inputs
@@ -45,7 +52,6 @@ _OF_SOME: Final = (
     "totals",
     "estimator",
     "spine",
-    "resume",
     "names",
     "microdata",
     "pl",
@@ -181,7 +187,8 @@ def _exact_is_not_charged() -> ConfigError:
     return ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
 
 
-class _Work(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Work:
     """A part whose records are open and fit to be measured; ``opened`` closes them."""
 
     part: PartRun[Any]
@@ -193,7 +200,23 @@ class _Work(NamedTuple):
     opened: ExitStack
     records: Any
     public: dict[str, str]
+    inputs: dict[str, str]
     counts: Any
+    kept: Checkpoint
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """What must be the same in all attempts of the run."""
+        request = self.part.request
+        return {
+            "product": self.part.product.key,
+            "configuration": json.dumps(self.document),
+            **options_of(self.plan, request, {}),
+            "seed": "none" if request.entropy.for_release else repr(request.entropy),
+            "version": yupana.__version__,
+            **self.counter.terms(self.records),
+            **{f"input {name}": digest for name, digest in {**self.inputs, **self.public}.items()},
+        }
 
 
 def _make(
@@ -207,12 +230,12 @@ def _make(
     """Make a release of parts, or of one whose name is empty, which lies in ``out`` itself."""
     begun = {name: _planned(part, noisy=noisy) for name, part in parts.items()}
     request = next(iter(parts.values())).request
-    counters = [counter for counter, *_ in begun.values()]
     with ExitStack() as stack:
         write_log = stack.enter_context(confidential_log([part.data for part in parts.values()], out, request))
-        leaves_noise = any(counter.leaves_noise for counter in counters)
+        # Where draws are kept, a draft that was not finished may go: it is made of them.
+        kept = any(Checkpoint.beside(_home(out, name)).exists for name in parts)
         draft = stack.enter_context(
-            new_folder(out, overwrite=request.overwrite, noisy=leaves_noise, private=request.internal)
+            new_folder(out, overwrite=request.overwrite, noisy=noisy and not kept, private=request.internal)
         )
         folders = _noisy_folders(stack, out, request)
         works = {}
@@ -224,7 +247,7 @@ def _make(
             works = _resumed(works)
             _check_charges(list(works.values()))
             for work in works.values():
-                work.counter.charge(work.records, work.part.config, work.plan, work.part.request)
+                begin(work.kept, work.state, work.plan, work.part.request)
         made = {name: _measure(work, name, draft, folders, noisy=noisy) for name, work in works.items()}
         manifest = made[ALONE][0] if ALONE in made else {}
         if ALONE not in made:
@@ -235,7 +258,7 @@ def _make(
         logs = {name: log for name, (_, log) in made.items()}
         write_log(logs.get(ALONE, {"parts": logs}))
     for work in works.values() if noisy else ():
-        work.counter.finish(work.records)
+        work.kept.remove()
     return manifest
 
 
@@ -271,36 +294,36 @@ def _open(
     records = opened.enter_context(counter.open(part.config, part.data, part.request, clock, out=home))
     require_none(records.findings)
     reasons = reasons + counter.doubts(records, part.config)
-    public = counter.public_inputs(records, part.config)
+    inputs, public = counter.inputs(records), counter.public_inputs(records, part.config)
     check_public_inputs(part.request.repeats, public)
     _begin(clock, counter.stages[0])
     counts = counter.count(records, part.config, plan)
-    return _Work(part, counter, plan, document, reasons, clock, opened, records, public, counts)
+    kept = Checkpoint.beside(home)
+    return _Work(part, counter, plan, document, reasons, clock, opened, records, public, inputs, counts, kept)
 
 
 def _resumed(works: Mapping[str, _Work]) -> dict[str, _Work]:
     """Parts that no interrupted run had begun when it ended begin now; if none had, each refuses to go on."""
-    begun = {name for name, work in works.items() if work.part.request.resume and work.counter.has_begun(work.records)}
+    begun = {name for name, work in works.items() if work.part.request.resume and work.kept.exists}
     if not begun:
         return dict(works)
     return {
         name: work
         if name in begun
-        else work._replace(part=replace(work.part, request=replace(work.part.request, resume=False)))
+        else replace(work, part=replace(work.part, request=replace(work.part.request, resume=False)))
         for name, work in works.items()
     }
 
 
 def _check_charges(works: Sequence[_Work]) -> None:
     """Refuse what can be told before any part is charged."""
-    for place, work in enumerate(works):
-        account = work.part.request.account
-        before = [
-            earlier.plan
-            for earlier in works[:place]
-            if account is not None and earlier.part.request.account == account and not earlier.part.request.resume
-        ]
-        work.counter.check_charge(work.records, work.part.config, work.plan, work.part.request, before)
+    dues: list[tuple[Account | None, Due]] = []
+    for work in works:
+        request = work.part.request
+        work.counter.check_measurable(work.records, work.part.config, request)
+        before = [due for account, due in dues if account == request.account]
+        if due := check_begin(work.kept, work.state, work.plan, request, before):
+            dues.append((request.account, due))
 
 
 def _measure(
@@ -312,7 +335,9 @@ def _measure(
     folder = draft / name
     folder.mkdir(exist_ok=True)
     _begin(clock, counter.stages[1])
-    ledger = Ledger(counter.planned(records, config, plan) if noisy else plan)
+    ledger = Ledger(plan)
+    if noisy:
+        ledger = Ledger(counter.planned(records, config, plan), draws=_draws(work))
     measured = (counter.measure if noisy else counter.exact)(work.counts, config, ledger, request, clock)
     told = counter.tell(records, work.counts, measured, config, plan, request)
     if not counter.reads_on:
@@ -334,7 +359,15 @@ def _measure(
         for layout, place in folders.items():
             (place / name).mkdir(exist_ok=True)
             counter.write_noisy(place / name, layout, records, measured, config, manifest, clock)
-    return manifest, {**told.log, "seconds": clock.stop()}
+    return manifest, {**told.log, "inputs": work.inputs, "seconds": clock.stop()}
+
+
+def _draws(work: _Work) -> DrawLog | None:
+    """Where draws are kept as they pass the door, if they are; it is closed with the records."""
+    if not work.counter.draws_at_the_door:
+        return None
+    repeatable = not work.part.request.entropy.for_release
+    return work.opened.enter_context(DrawLog(work.kept.draws, repeatable=repeatable))
 
 
 def _write_codebook(

@@ -67,10 +67,17 @@ def charge_account(
     return charged.spent
 
 
+class Due(NamedTuple):
+    """What is to be charged: a plan, and the name of its run if it has one."""
+
+    plan: Plan
+    run: str | None = None
+
+
 def check_account(
-    path: Path, data: str, plans: Iterable[Plan], limits: Mapping[str, Budget] = _NO_LIMITS, *, unit: Unit = RECORD
+    path: Path, data: str, dues: Iterable[Due], limits: Mapping[str, Budget] = _NO_LIMITS, *, unit: Unit = RECORD
 ) -> None:
-    """Refuse what `charge_account` would refuse now, of some plans one after another; nothing is charged.
+    """Refuse what `charge_account` would refuse now, of some runs one after another; nothing is charged.
 
     Raises
     ------
@@ -78,8 +85,8 @@ def check_account(
         As by `charge_account`.
     """
     accounts: Mapping[str, DataAccount] = read_ledger(path)
-    for plan in plans:
-        accounts = _charged(path, accounts, data, plan, limits, unit, None).accounts
+    for due in dues:
+        accounts = _charged(path, accounts, data, due.plan, limits, unit, due.run).accounts
 
 
 class _Charged(NamedTuple):

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import BudgetError
+from yupana.files.draw_log import DrawLog, DrawnStretch
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -16,9 +18,18 @@ from yupana.privacy.sampler import add_noise
 
 @dataclass(slots=True)
 class Ledger:
-    """What a run has measured so far. It refuses what the plan does not hold, or twice, or over budget."""
+    """What a run has measured so far. It refuses what the plan does not hold, or twice, or over budget.
+
+    Attributes
+    ----------
+    plan : Plan
+    draws : DrawLog or None
+        Where draws are kept before anything is made of them, and taken from if an earlier attempt of the run has drawn;
+        None where whoever measures keeps them, or nobody resumes.
+    """
 
     plan: Plan
+    draws: DrawLog | None = field(default=None, kw_only=True)
     _charged: dict[str, Measurement] = field(default_factory=dict, init=False)
     _limit: Budget = field(init=False)
     _in_sequence: Budget = field(init=False, default=Fraction(0))
@@ -67,7 +78,7 @@ class Ledger:
             If `charge` refuses the measurement.
         """
         self.charge(measurement)
-        return Meter(measurement, groups)
+        return Meter(measurement, groups, draws=self.draws)
 
     def measure(self, measurement: Measurement, counts: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
         """Charge a measurement and return its noisy counts: the door from confidential to public.
@@ -111,16 +122,19 @@ class Meter:
     measurement : Measurement
     groups : int
         Population groups of the measurement, numbered from 0.
+    draws : DrawLog or None
+        As the ledger has it.
     """
 
     measurement: Measurement
     groups: int
+    draws: DrawLog | None = field(default=None, kw_only=True)
     _done: list[tuple[int, int]] = field(default_factory=list, init=False)
 
     def measure(
         self, first: int, cells: NDArray[np.int64], counts: NDArray[np.int64], entropy: Entropy
     ) -> NDArray[np.int64]:
-        """Add noise to the counts of groups ``first``, ``first + 1``, ...
+        """Add noise to the counts of groups ``first``, ``first + 1``, ...; or take the noisy counts that were kept.
 
         Parameters
         ----------
@@ -140,6 +154,8 @@ class Meter:
             If the counts do not have the cells named.
         OverflowError
             If a noisy count does not fit into 64 bits.
+        OutputError
+            If the draw cannot be kept, or the one that was kept is damaged.
         """
         end = first + len(cells)
         if not 0 <= first <= end <= self.groups:
@@ -151,7 +167,10 @@ class Meter:
         if counts.ndim != 1 or len(counts) != int(cells.sum()):
             raise ValueError(f"{self.measurement.name}: the counts do not have the cells named")
         self._mark(first, end)
-        return add_noise(counts, self.measurement.law, entropy)
+        draw = partial(add_noise, counts, self.measurement.law, entropy)
+        if self.draws is None:
+            return draw()
+        return self.draws.take(DrawnStretch(self.measurement.name, first, len(cells), len(counts)), draw)
 
     def _mark(self, first: int, end: int) -> None:
         """Remember a piece; pieces that touch become one, so the list stays short."""

@@ -127,7 +127,6 @@ _LISTINGS: Final = {
                 "spine",
                 "renormalise",
                 "report",
-                "resume",
                 "noisy_measurements",
                 "production",
                 "areas",

@@ -1,14 +1,7 @@
-"""What a run has drawn and made, on disk, so that a killed run goes on with it.
-
-It holds noisy values, and checksums of the records, so it is for its owner alone.
-"""
+"""What a run of TopDown has drawn and made, batch by batch, on disk, so that a killed run goes on with it."""
 
 import hashlib
 import io
-import json
-import os
-import re
-import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,115 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints, narrow
-from yupana.errors import OutputError
-from yupana.files.regular import put, read_json, read_regular, replacing
+from yupana.files.draw_log import damaged
+from yupana.files.regular import put, read_regular, replacing
+from yupana.release.checkpoint import Checkpoint
 from yupana.topdown.draws import Drawn, Shape
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.kept_level import Piece
 
-_STATE: Final = "run.json"
-_ACCOUNT: Final = "account"
 _DIGEST: Final = 32
-_OURS: Final = re.compile(r"(run|[0-9]{2}-[0-9]+)\.(json|counts|measured|partial)")
 _WIDEST: Final = 8
 _HEAD: Final = 1024
 """Bytes of a number that is kept, at most, and of what a file has beside its numbers, for each array and once more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The folder of one run's finished work, readable by its owner alone."""
-
-    folder: Path
-
-    @property
-    def exists(self) -> bool:
-        """Whether a run has begun here."""
-        return (self.folder / _STATE).exists()
-
-    def begin(self, state: Mapping[str, Any], account: Mapping[str, Any] | None = None) -> None:
-        """Begin a run: what an earlier one left here is removed.
-
-        Parameters
-        ----------
-        state : mapping
-            What must be the same when the run is resumed; it can be written as JSON.
-        account : mapping or None
-            What the run has been charged to.
-
-        Raises
-        ------
-        OutputError
-            If the folder cannot be made, or holds what no run has left.
-        """
-        self.check_ours()
-        try:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir(mode=0o700, parents=True)
-        except OSError as error:
-            raise OutputError(f"{self.folder} cannot be written: {error.strerror}") from None
-        self.charged(state, account)
-
-    def check_ours(self) -> None:
-        """Refuse a folder that holds anything but what a run leaves: it would be removed.
-
-        Raises
-        ------
-        OutputError
-        """
-        if not os.path.lexists(self.folder):
-            return
-        is_folder = self.folder.is_dir() and not self.folder.is_symlink()
-        try:
-            if is_folder and all(_OURS.fullmatch(path.name) for path in self.folder.iterdir()):
-                return
-        except OSError as error:
-            raise OutputError(f"{self.folder} cannot be read: {error.strerror}") from None
-        raise OutputError(
-            f"{self.folder}, where measurements are kept, holds what no run of topdown has left there; "
-            "move it, or name another output folder"
-        )
-
-    def charged(self, state: Mapping[str, Any], account: Mapping[str, Any] | None) -> None:
-        """Note what a run has been charged to.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        """
-        with self._writing():
-            _write(self.folder / _STATE, json.dumps({**state, _ACCOUNT: account}, indent=1).encode())
-
-    def resume(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Go on with a run that began with the same state; returns what it has been charged to, if to anything.
-
-        Raises
-        ------
-        OutputError
-            If there is none, it cannot be read, or anything differs; named.
-        """
-        try:
-            before = read_json(self.folder / _STATE)
-        except FileNotFoundError:
-            raise OutputError(f"{self.folder}: there is no interrupted run to resume") from None
-        except (OSError, ValueError):
-            raise OutputError(self._corrupt(self.folder / _STATE)) from None
-        now = json.loads(json.dumps(state))
-        if not isinstance(before, dict) or not isinstance(before.get(_ACCOUNT), dict | None):
-            raise OutputError(self._corrupt(self.folder / _STATE))
-        changed = [name for name in now if before.get(name) != now[name]]
-        if changed:
-            raise OutputError(
-                f"{self.folder} was begun with other input; changed: {', '.join(changed)}. Put it back, or run anew "
-                "with --overwrite if nobody has seen what is there"
-            )
-        account: dict[str, Any] | None = before.get(_ACCOUNT)
-        return account
-
-    def remove(self) -> None:
-        """Remove everything: the run is complete."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+class BatchCheckpoint(Checkpoint):
+    """A checkpoint with a file for what was drawn of each batch, and one for its finished counts."""
 
     def has(self, level: int, first: int) -> bool:
         """Whether the children of the parents from ``first`` on are kept."""
@@ -185,7 +85,7 @@ class Checkpoint:
         expected = {str(query): shape for query, shape in enumerate(shapes)}
         whole = all(one.dtype.kind == "i" for one in arrays.values())
         if not whole or {query: one.shape for query, one in arrays.items()} != expected:
-            raise OutputError(self._corrupt(self.folder / name))
+            raise damaged(self.folder / name)
         return tuple(arrays[query] for query in expected)
 
     def save_draws(self, level: int, first: int, shapes: Sequence[Shape], draw: Callable[[], Sequence[Ints]]) -> Drawn:
@@ -233,10 +133,10 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except OSError:
-            raise OutputError(self._corrupt(self.folder / name)) from None
+            raise damaged(self.folder / name) from None
         digest, payload = content[:_DIGEST], memoryview(content)[_DIGEST:]
         if hashlib.sha256(payload).digest() != digest:
-            raise OutputError(self._corrupt(self.folder / name))
+            raise damaged(self.folder / name)
         with self._intact(name), np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
             return dict(arrays)
 
@@ -252,25 +152,12 @@ class Checkpoint:
             _write(self.folder / name, *_sealed(arrays))
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OutputError(f"{self.folder} cannot be written: {error.strerror}; nothing was released") from None
-
-    @contextmanager
     def _intact(self, name: str) -> Iterator[None]:
         """Tell of what a file should hold and does not."""
         try:
             yield
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, OSError, EOFError, zipfile.BadZipFile):
-            raise OutputError(self._corrupt(self.folder / name)) from None
-
-    def _corrupt(self, path: Path) -> str:
-        return (
-            f"{path} is damaged, so the run cannot be resumed. Nothing was changed. Put the file back, or run anew "
-            "with --overwrite if nobody has seen what is there"
-        )
+            raise damaged(self.folder / name) from None
 
 
 def _counts(level: int, first: int) -> str:

@@ -25,7 +25,7 @@ class MeasuredOnDemand:
     """Noisy answers as far as they are asked for; what has been drawn before is read from the keeper.
 
     An answer is on disk before anything is made of it. So a run that dies of its own noise goes on with that noise, and
-    what is released in the end has the law of one draw (docs/topdown-privacy.md, theorem 4).
+    what is released in the end has the law of one draw (docs/interrupted-runs.md).
 
     Attributes
     ----------

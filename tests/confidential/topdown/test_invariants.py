@@ -29,7 +29,7 @@ from yupana.progress import Stopwatch
 from yupana.topdown import door
 from yupana.topdown.block_parts import HistogramParts, whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.constraints import UNKNOWN
 from yupana.topdown.descend import Descent
@@ -167,7 +167,7 @@ def opened(folder: Path, world: World, made: dict[str, Any], *, quarters: bool) 
 
 
 def estimated(folder: Path, found: Configuration, world: TrueWorld, estimator: Estimator) -> Descent:
-    checkpoint = Checkpoint(folder / "checkpoint")
+    checkpoint = BatchCheckpoint(folder / "checkpoint")
     checkpoint.begin({})
     clock = Stopwatch(lambda _: None)
     request, spending = RunRequest(estimator=estimator, entropy=SeededEntropy(1)), spend(found, world.spine)

@@ -27,7 +27,7 @@ from yupana.topdown import descend
 from yupana.topdown import estimate as estimating
 from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Descent
 from yupana.topdown.histogram import Histogram
@@ -100,7 +100,7 @@ def released(
 
         return tried
 
-    checkpoint = Checkpoint(folder / f"{seed} {len(faults)}")
+    checkpoint = BatchCheckpoint(folder / f"{seed} {len(faults)}")
     checkpoint.begin({})
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
@@ -155,7 +155,7 @@ def uneven(counts: Any) -> bool:  # noqa: ANN401
 
 def drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """What resuming did before draws were kept."""
-    monkeypatch.setattr(Checkpoint, "load_draws", lambda *_: None)
+    monkeypatch.setattr(BatchCheckpoint, "load_draws", lambda *_: None)
 
 
 def law_of_the_root(monkeypatch: pytest.MonkeyPatch, folder: Path, of: Any) -> float:  # noqa: ANN401

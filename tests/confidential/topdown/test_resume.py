@@ -14,8 +14,10 @@ import pytest
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.confidential.topdown import counter as run_module
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.confidential import begin
+from yupana.plan.account import charge_account
+from yupana.release.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 
 
 def arguments(tmp_path: Path, *options: str) -> list[str]:
@@ -32,15 +34,15 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: str, level
     line = arguments(tmp_path, *options)
     child = os.fork()
     if not child:
-        drawn = Checkpoint.save_draws
+        drawn = BatchCheckpoint.save_draws
 
-        def die(self: Checkpoint, of_level: int, first: int, *more: Any) -> Any:  # noqa: ANN401
+        def die(self: BatchCheckpoint, of_level: int, first: int, *more: Any) -> Any:  # noqa: ANN401
             values = drawn(self, of_level, first, *more)
             if of_level == level and (first > 0) == later:
                 os.kill(os.getpid(), signal.SIGKILL)
             return values
 
-        monkeypatch.setattr(Checkpoint, "save_draws", die)
+        monkeypatch.setattr(BatchCheckpoint, "save_draws", die)
         main(line)
         os._exit(0)
     _, status = os.waitpid(child, 0)
@@ -146,24 +148,31 @@ def test_a_run_begun_anew_is_charged_again(tmp_path: Path, monkeypatch: pytest.M
     assert charges(ledger) == ["1/2", "1/2"]
 
 
-@pytest.mark.parametrize("moment", ["begin", "charged"])
-def test_a_death_beside_the_charge_never_loses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    """Between the charge and the note of it: what was charged stands, and is charged once more, never less."""
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_death_beside_the_charge_neither_loses_nor_doubles_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, begun: bool, charged: bool
+) -> None:
+    """Just before the ledger is written, or between that and the note of it; of a new run, or one that goes on."""
     ledger = tmp_path / "ledger.json"
-    account = ("--ledger", str(ledger), "--dataset", "D")
-    more = () if moment == "begin" else ("--resume",)
-    if more:
+    account = ("--ledger", str(ledger), "--dataset", "D", "--limit", "1/2")
+    if begun:
         killed(tmp_path, monkeypatch)
 
-    def die(*_: Any) -> None:  # noqa: ANN401
+    def die(*given: Any, **named: Any) -> None:  # noqa: ANN401
+        if charged:
+            charge_account(*given, **named)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_module.Checkpoint, moment, die)
-        assert main(arguments(tmp_path, *account, *more)) == 2
+        patch.setattr(begin, "charge_account", die)
+        assert main(arguments(tmp_path, *account, *(["--resume"] if begun else []))) == 2
+    assert charges(ledger) == ["1/2"] * charged
+    capsys.readouterr()
+    assert main(arguments(tmp_path, "--resume")) == 2
+    assert "was stopped while it was charged" in capsys.readouterr().err
+    assert main(arguments(tmp_path, *account, "--resume")) == 0
     assert charges(ledger) == ["1/2"]
-    assert main(arguments(tmp_path, *account, *more)) == 0
-    assert charges(ledger) == ["1/2", "1/2"]
 
 
 def test_a_folder_is_drawn_for_once_whatever_it_is_called(
@@ -233,7 +242,7 @@ def test_records_in_the_folder_that_a_run_replaces_are_left_alone(
 
 def test_room_is_taken_before_anything_is_drawn(tmp_path: Path) -> None:
     """Draws that need more bytes must not die of a full disk where others would not."""
-    checkpoint = Checkpoint(tmp_path / "out.checkpoint")
+    checkpoint = BatchCheckpoint(tmp_path / "out.checkpoint")
     checkpoint.begin({})
     sizes = []
 
@@ -278,6 +287,7 @@ STATE = WHOLE | {
     "nested": lambda path: path.write_text("[" * 100_000),
     "a list": lambda path: path.write_text("[]"),
     "an account of another kind": lambda path: path.write_text(path.read_text().replace("null", "5")),
+    "nothing of its beginning": lambda path: path.write_text(path.read_text().replace("begun", "begins")),
 }
 ARRAYS = WHOLE | {
     "no arrays": lambda path: path.write_bytes(sealed(b"not arrays at all")),

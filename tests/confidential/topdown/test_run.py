@@ -150,7 +150,7 @@ def test_a_run_goes_on_where_it_was_interrupted(
     out = tmp_path / "again"
     arguments = ["topdown", "run", str(tmp_path / "config.json"), str(tmp_path / "data"), str(out), "--seed", "5"]
     arguments += ["--estimator", estimator, "--intervals", "none"]
-    kept = run_module.Checkpoint.save
+    kept = run_module.BatchCheckpoint.save
     saved: list[int] = []
 
     def stop_at_tracts(self: Any, level: int, batch: int, piece: Any) -> None:  # noqa: ANN401
@@ -159,14 +159,16 @@ def test_a_run_goes_on_where_it_was_interrupted(
         if level == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_module.Checkpoint, "save", stop_at_tracts)
+    monkeypatch.setattr(run_module.BatchCheckpoint, "save", stop_at_tracts)
     assert main(arguments) == 2
     assert not out.exists()
-    monkeypatch.setattr(run_module.Checkpoint, "save", kept)
+    monkeypatch.setattr(run_module.BatchCheckpoint, "save", kept)
     assert main(arguments) == 2  # noisy counts are there: only --resume or --overwrite will do
     drawn = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "again.checkpoint").iterdir()}
     monkeypatch.setattr(
-        run_module.Checkpoint, "save", lambda self, level, *rest: (saved.append(level), kept(self, level, *rest))[1]
+        run_module.BatchCheckpoint,
+        "save",
+        lambda self, level, *rest: (saved.append(level), kept(self, level, *rest))[1],
     )
     saved.clear()
     assert main([*arguments, "--resume"]) == 0
@@ -184,7 +186,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     write_world(make_world(6, shape), data)
     write_configuration(configuration(shape, rho="1/2"), config)
     arguments = ["topdown", "run", str(config), str(data), str(tmp_path / "out"), "--seed", "5"]
-    kept = run_module.Checkpoint.save
+    kept = run_module.BatchCheckpoint.save
 
     def stop(self: Any, level: int, batch: int, piece: Any) -> None:  # noqa: ANN401
         kept(self, level, batch, piece)
@@ -192,7 +194,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_module.Checkpoint, "save", stop)
+        patch.setattr(run_module.BatchCheckpoint, "save", stop)
         assert main(arguments) == 2
     return [*arguments, "--resume"]
 

@@ -27,7 +27,7 @@ from yupana.topdown import descend, threads
 from yupana.topdown import estimate as estimating
 from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Batch, Descent, Evidence, Gathered, Rules, Solver, prepare, prepare_level, solve
 from yupana.topdown.draws import DrawsInMemory, KeepsDraws, KeepsNothing, unkept
@@ -185,7 +185,7 @@ def test_a_run_goes_on_with_all_that_a_dead_solver_had_taken(
             yield solve(batch, gathered)
 
     of = opened(tmp_path, name)
-    whole_run, checkpoint = Checkpoint(tmp_path / "whole"), Checkpoint(tmp_path / "out")
+    whole_run, checkpoint = BatchCheckpoint(tmp_path / "whole"), BatchCheckpoint(tmp_path / "out")
     whole_run.begin({})
     checkpoint.begin({})
     expected = estimated(of, monkeypatch, one_by_one, whole_run)

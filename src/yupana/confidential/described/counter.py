@@ -109,6 +109,10 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         doubts = [f"the totals that decide detail may not be public: {doubt}" for doubt in against]
         return [*doubts, TESTED] if config.criteria and records.is_synthetic else doubts
 
+    def inputs(self, records: DescribedRecords) -> dict[str, str]:
+        """All files of the description."""
+        return input_checksums(records.folder, records.files)
+
     def public_inputs(self, records: DescribedRecords, config: Description) -> dict[str, str]:
         """The totals that decide the detail of tables, and the file of blocks."""
         source = records.published
@@ -183,7 +187,6 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
             log={
                 "records_left_out_by_limits": dict(exact.left_out),
                 **({"records_in_no_group": dict(exact.in_no_group)} if config.blocks else {}),
-                "inputs": input_checksums(records.folder, records.files),
             },
             others={"system": SYSTEM, **TABLES.processing(config), **({"criteria": criteria} if criteria else {})},
         )

@@ -164,6 +164,10 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
         del config
         return [*records.totals.doubts, *reasons_against_areas(records)]
 
+    def inputs(self, records: Households) -> dict[str, str]:
+        """Households, the reference file and the list of housing units."""
+        return input_checksums(records.records.folder, records.records.files)
+
     def public_inputs(self, records: Households, config: Parameters[HouseholdsConfig]) -> dict[str, str]:
         """Codes, the reference file, the list of housing units and the totals."""
         return public_inputs(records.records, config.iterations, records.totals.path)
@@ -231,8 +235,7 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
             IN_NO_ITERATION: exact.in_no_iteration,
             _NOT_LISTED: _unlisted(listed),
         }
-        inputs = input_checksums(records.records.folder, records.records.files)
-        log = {"totals_left_out": left_out, "notes": notes, "inputs": inputs}
+        log = {"totals_left_out": left_out, "notes": notes}
         return Told(parameters, (*HOUSEHOLDS.taken_as_public(config), source.taken_as_public), log)
 
 

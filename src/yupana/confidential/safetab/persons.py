@@ -74,6 +74,10 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         ) as records:
             yield records
 
+    def inputs(self, records: DetailedRecords) -> dict[str, str]:
+        """Persons, the reference file and the list of housing units."""
+        return input_checksums(records.folder, records.files)
+
     def public_inputs(self, records: DetailedRecords, config: Parameters[PersonsConfig]) -> dict[str, str]:
         """Codes, the reference file and the list of housing units."""
         return public_inputs(records, config.iterations)
@@ -138,8 +142,7 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
             IN_NO_ITERATION: exact.in_no_iteration.total(),
             _BARE: dict(records.without_housing_units),
         }
-        log = {"notes": notes, "inputs": input_checksums(records.folder, records.files)}
-        return Told(parameters, PERSONS.taken_as_public(config), log)
+        return Told(parameters, PERSONS.taken_as_public(config), {"notes": notes})
 
 
 def _passes(config: Parameters[PersonsConfig]) -> list[tuple[Run, frozenset[int]]]:

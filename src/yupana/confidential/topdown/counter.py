@@ -1,24 +1,20 @@
 """TopDown's counter: from counts of blocks to noisy measurements, and to consistent counts of all geounits."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-import yupana
 from yupana.confidential.counter import MeasurementsCounter, Observed, Told
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.findings import Finding
-from yupana.confidential.request import LAYOUTS, Layout, RunRequest, charge, check_charge
+from yupana.confidential.request import LAYOUTS, Layout, RunRequest
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
-from yupana.errors import ConfigError
-from yupana.files.regular import real
 from yupana.geography.attributes import FACILITIES, write_facilities
 from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.geography.names import AreaNames, read_names
@@ -30,13 +26,13 @@ from yupana.products.topdown.datasets import dataset_name
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.pl.areas import check_states
-from yupana.products.topdown.product import TOPDOWN, public_areas
+from yupana.products.topdown.product import public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
 from yupana.topdown.block_parts import BlockParts, whole
 from yupana.topdown.budget import Spending, spend
-from yupana.topdown.checkpoint import Checkpoint
+from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
@@ -54,9 +50,6 @@ from yupana.topdown.tree.published import least_squares_intervals
 
 SPINE: Final = "spine"
 
-_OPTIONS_OF: Final = {"path": "--ledger", "data": "--dataset", "limits": "--limit", "unit": "--unit, --household-cap"}
-"""The options that an account is given by."""
-
 
 @dataclass(frozen=True, eq=False)
 class CountedBlocks:
@@ -68,7 +61,7 @@ class CountedBlocks:
     data : Path
     world : World
         Geography, spine and exact counts.
-    checkpoint : Checkpoint or None
+    checkpoint : BatchCheckpoint or None
         Where a run keeps what it has drawn, so that it can go on; None where none is made.
     request : RunRequest
     names : mapping or None
@@ -80,7 +73,7 @@ class CountedBlocks:
     config: Configuration
     data: Path
     world: World
-    checkpoint: Checkpoint | None
+    checkpoint: BatchCheckpoint | None
     request: RunRequest
     names: AreaNames | None = None
     findings: tuple[Finding, ...] = ()
@@ -101,24 +94,8 @@ class CountedBlocks:
         by_least_squares = self.intervals(Fraction(1, 2)).method == "least-squares"
         return bool(self.request.layouts) or (by_least_squares and self.config.budget != INFINITE)
 
-    @cached_property
-    def state(self) -> dict[str, Any]:
-        """What must be the same when the run is resumed."""
-        request = self.request
-        return {
-            "configuration": json.dumps(TOPDOWN.document(self.config)),
-            # The posterior begins with full information and draws no other noise, so either goes on with the other.
-            "estimator": "full-information" if request.estimator == "posterior" else request.estimator,
-            "spine": self.world.given,
-            "noisy measurements": self.in_full,
-            "seed": "none" if request.entropy.for_release else repr(request.entropy),
-            "version": yupana.__version__,
-            **({"columns": request.columns.as_text()} if request.columns.names else {}),
-            **{f"input {name}": digest for name, digest in checksums(self.data, self.world, request).items()},
-        }
-
     @property
-    def kept(self) -> Checkpoint:
+    def kept(self) -> BatchCheckpoint:
         """The checkpoint of whoever measures."""
         if self.checkpoint is None:
             raise RuntimeError("a run of TopDown keeps what it draws")
@@ -144,11 +121,9 @@ class Made:
 class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
-    takes = frozenset(
-        {"estimator", "spine", "resume", "areas", "names", "microdata", "intervals", "replicates", "pl", *LAYOUTS}
-    )
+    takes = frozenset({"estimator", "spine", "areas", "names", "microdata", "intervals", "replicates", "pl", *LAYOUTS})
     stages = ("", "", "checking")
-    leaves_noise = False
+    draws_at_the_door = False
     reads_on = True  # exact counts lie on scratch
 
     def frames(self, config: Configuration) -> Mapping[str, str]:
@@ -176,11 +151,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         del to_count
         check_labels(config.schema)
         check_terms(request.intervals, request.replicates)
-        checkpoint = None
-        if out is not None:
-            # By the folder itself, as one that has two names must not be drawn for twice.
-            home = real(out)
-            checkpoint = Checkpoint(home.parent / f"{home.name}.checkpoint")
+        checkpoint = None if out is None else BatchCheckpoint.beside(out)
         names = None if request.names is None else read_names(request.names)
         with scratch_folder() as scratch:
             world = open_world(config, data, request, clock, scratch)
@@ -203,59 +174,33 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         del config
         return replace(records.spending.plan, confidence=plan.confidence, margins=plan.margins)
 
-    def has_begun(self, records: CountedBlocks) -> bool:
-        """Whether there is a checkpoint."""
-        return records.kept.exists
+    def inputs(self, records: CountedBlocks) -> dict[str, str]:
+        """The records, and all public files."""
+        return checksums(records.data, records.world, records.request)
 
-    def check_charge(
-        self,
-        records: CountedBlocks,
-        config: Configuration,
-        plan: Plan,
-        request: RunRequest,
-        before: Sequence[Plan] = (),
-    ) -> None:
-        """Refuse what cannot be estimated, written or gone on with, and what the account does not allow.
+    def terms(self, records: CountedBlocks) -> dict[str, Any]:
+        """The estimator, the spine, and whether everything is drawn."""
+        estimator = records.request.estimator
+        return {
+            # The posterior begins with full information and draws no other noise, so either goes on with the other.
+            "estimator": "full-information" if estimator == "posterior" else estimator,
+            "spine": records.world.given,
+            "noisy measurements": records.in_full,
+        }
+
+    def check_measurable(self, records: CountedBlocks, config: Configuration, request: RunRequest) -> None:
+        """Refuse what cannot be estimated or written.
 
         Raises
         ------
         ConfigError
-            If the configuration does not go with the spine; if an interrupted run stands there and neither
-            ``--resume`` nor ``--overwrite`` is given; or if it was charged to another account.
+            If the configuration does not go with the spine, or the files asked for cannot be made of it.
         """
         check_run(config, records.world, request)
         if "nmf" in request.layouts:
             check_writable(config, records.world.spine)
         if request.pl is not None:
             check_states(records.world.published)
-        checkpoint, account = records.kept, _described(request)
-        if not request.resume:
-            if checkpoint.exists and not request.overwrite:
-                raise ConfigError(
-                    f"{checkpoint.folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw "
-                    "them and those of a new run learns more than the plan allows; if nobody did, --overwrite begins "
-                    "anew"
-                )
-            checkpoint.check_ours()
-        begun = checkpoint.resume(records.state) if request.resume else None
-        if begun is None:
-            check_charge(plan, request.account, before)
-        elif account is not None:
-            _require_same(checkpoint, begun, account)
-
-    def charge(self, records: CountedBlocks, config: Configuration, plan: Plan, request: RunRequest) -> None:
-        """Charge the run and begin, or go on where an interrupted run ended; nothing has been drawn uncharged then.
-
-        The ledger is written first. A run that is killed before its checkpoint says so is charged once more: the
-        ledger may hold too much, and never too little.
-        """
-        del config
-        checkpoint, account = records.kept, _described(request)
-        begun = checkpoint.resume(records.state) if request.resume else None
-        if begun is not None or (request.resume and account is None):
-            return
-        charge(plan, request.account)
-        (checkpoint.charged if request.resume else checkpoint.begin)(records.state, account)
 
     def measure(
         self, exact: CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
@@ -310,10 +255,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             others |= {"failsafe": failsafe_told(world.spine, descent), "solvers": descent.solvers}
             if descent.posterior is not None:
                 others["posterior"] = descent.posterior.told()
-        log = {
-            "records": world.exact.records,
-            "inputs": checksums(records.data, world, request),
-        }
+        log = {"records": world.exact.records}
         options = {"estimator": request.estimator, **(terms.options if measured.estimated is not None else {})}
         return Told(parameters, _taken_as_public(config, world), log, options, others)
 
@@ -363,10 +305,6 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         rows = observe_runs(config, data, trials, request)
         told = {"reasons": ["it compares with the truth"], "trials": trials}
         return Observed(plan.product, rows, rows, [accuracy_table(rows)], told)
-
-    def finish(self, records: CountedBlocks) -> None:
-        """Remove the checkpoint."""
-        records.kept.remove()
 
 
 def _write_counts(
@@ -418,25 +356,6 @@ def _intervals(
     source = request.entropy.branch("replicates")
     made = replicates(published, terms.replicates, source, request.progress)
     return MonteCarloIntervals.of(counts, made, areas, terms.confidence)
-
-
-def _described(request: RunRequest) -> dict[str, str] | None:
-    """The account of a run as its checkpoint notes it; what was not asked for is left out."""
-    if request.account is None:
-        return None
-    named = {field.name: getattr(request.account, field.name) for field in fields(request.account)}
-    named["path"] = request.account.path.resolve()
-    return {name: str(value) for name, value in named.items() if value != {}}
-
-
-def _require_same(checkpoint: Checkpoint, begun: Mapping[str, object], account: Mapping[str, str]) -> None:
-    changed = [_OPTIONS_OF.get(name, name) for name, value in account.items() if begun.get(name) != value]
-    if changed:
-        raise ConfigError(
-            f"{checkpoint.folder}: the run was charged to the ledger {begun.get('path')} when it began, under the name "
-            f"{begun.get('data')!r}; what is given now differs in {', '.join(changed)}. "
-            "Name the same, or none: it is not charged again"
-        )
 
 
 def _taken_as_public(config: Configuration, world: World) -> tuple[str, ...]:
