@@ -2304,10 +2304,11 @@ def _at_hand(
     """The folder of the records, and what brings them there if they lie on a store."""
     from yupana.confidential.records.frames import as_folder
     from yupana.confidential.records.stored import stored_records
+    from yupana.engine.spark import is_local
     from yupana.files.store import store_at
 
     store = store_at(data) if isinstance(data, str | Path) else None
-    if store is not None and terms.kind == "spark" and not (terms.master or "local").startswith("local"):
+    if store is not None and not is_local(terms.master or "local"):
         raise ConfigError(
             f"DATA {store.url}: is copied to this machine, where workers of --master {terms.master} cannot read it; "
             "give a folder that they all can read, or --master local[*]"

@@ -178,7 +178,7 @@ def _is_connect(master: str) -> bool:
     return master.startswith("sc://")
 
 
-def _is_local(master: str) -> bool:
+def is_local(master: str) -> bool:
     """Whether everything runs on this machine."""
     address = re.match(r"(spark|sc)://(\[[^]]*\]|[^:/,;]*)", master)
     return master.startswith("local") or bool(address and address[2] in {"localhost", "127.0.0.1", "[::1]"})
@@ -211,7 +211,7 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
     ConfigError
         If what is given would let records out.
     """
-    needed = {**_SETTINGS, **({} if _is_local(master) else _OF_CLUSTERS)}
+    needed = {**_SETTINGS, **({} if is_local(master) else _OF_CLUSTERS)}
     for name, value in given.items():
         if name in needed and value.strip().lower() != needed[name].lower():
             raise ConfigError(
@@ -285,7 +285,7 @@ def _require_set(session: "SparkSession", master: str, settings: Mapping[str, st
                 session.conf.set(name, value)
             continue
         found = session.conf.get(name, None)
-        if found is None and _is_local(master):
+        if found is None and is_local(master):
             continue
         if found != value:
             raise EngineError(f"--master {master}: the server must have {name} {value}, as Spark holds records")
