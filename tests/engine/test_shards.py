@@ -131,7 +131,7 @@ def census_of_2020(configuration: str) -> World:
 
 TOPDOWN = {
     "persons": census_of_2020("pl94-2020-us"),
-    "units": census_of_2020("pl94-2020-us-units"),
+    "units": census_of_2020("h1-2020-us"),
 }
 SHARDS_OF = {"local": SHARDS, "processes": (3,), "spark": (3,), "sail": (8,)}
 """Sessions and processes take seconds; what is in a shard does not depend on who counts it."""

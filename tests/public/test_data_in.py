@@ -173,8 +173,11 @@ def test_a_listener_that_fails_ends_the_run_cleanly(frames: dict[str, pl.DataFra
 
     with pytest.raises(LookupError, match="enough"):
         yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True, progress=fails)
-    assert list(tmp_path.iterdir()) == []
-    assert yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True).wrong() == []
+    # What was drawn is kept, and used when the run goes on.
+    assert [path.name for path in tmp_path.iterdir()] == ["out.checkpoint"]
+    with pytest.raises(yupana.ConfigError, match="--resume"):
+        yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True)
+    assert yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True, resume=True).wrong() == []
 
 
 def test_of_two_runs_into_one_folder_one_is_refused(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def count_in_shards(
     InputError, OutputError, EngineError
         If the records cannot be read, or the engine fails.
     """
-    limits = _Limits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
+    limits = _TaskLimits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
     sources, findings = _find(folder, cut, limits)
     if findings:
         return InShards(sources, tuple(findings), ())
@@ -133,7 +133,7 @@ def without_records(folder: Path, cut: Cut, memory: int | None = None) -> Iterat
 
     What depends on public files alone is found in it.
     """
-    limits = _Limits(memory or default_memory(), None)
+    limits = _TaskLimits(memory or default_memory(), None)
     sources, findings = _find(folder, cut, limits)
     if findings or not sources:
         yield folder
@@ -160,7 +160,7 @@ def within(folder: Path, public: Path, source: Source) -> Source:
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _TaskLimits:
     """What a task may use: bytes of memory, and threads; None for all cores."""
 
     memory: int
@@ -184,7 +184,7 @@ class _Part:
     part: int
     key: tuple[str, ...]
     shards: int
-    limits: _Limits
+    limits: _TaskLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +203,10 @@ class _Shard:
     folder: Path
     sources: Mapping[RecordFile, Source]
     count: CountFolder[Any]
-    limits: _Limits
+    limits: _TaskLimits
 
 
-def _find(folder: Path, cut: Cut, limits: _Limits) -> tuple[dict[str, Source], list[Finding]]:
+def _find(folder: Path, cut: Cut, limits: _TaskLimits) -> tuple[dict[str, Source], list[Finding]]:
     """The record files, and what keeps them from being read."""
     require_folder(folder)
     sources: dict[str, Source] = {}
