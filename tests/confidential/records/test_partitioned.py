@@ -156,6 +156,14 @@ def test_findings_of_very_many_parts_are_summed_up(parts: Place, refused: Refuse
     assert told.count("domain: QAGE") == 21
 
 
+def test_a_users_folder_names_no_records_elsewhere(parts: Place, refused: Refused) -> None:
+    shutil.move(parts.data / "units.parquet", parts.root / "elsewhere")
+    (path,) = (parts.root / "elsewhere" / "TABBLKST=00").iterdir()
+    told = {"paths": [str(path)], "names": ["units"], "beside": [], "rows": [str(path)]}
+    (parts.data / ".units.shard").write_text(json.dumps(told))
+    refused("units.csv or units.parquet: file_present: no such file in")
+
+
 def test_what_is_no_part(parts: Place, refused: Refused) -> None:
     stray = parts.data / "persons.parquet" / "02.csv"
     stray.write_text("SECRETX")

@@ -18,10 +18,19 @@ from yupana.files.database import STOPS, open_database
 from yupana.files.temporary import temporary_folder
 
 
+def _scratch() -> Path:
+    return temporary_folder() / f"yupana-scratch-{os.getuid()}"
+
+
+def is_scratch(folder: Path) -> bool:
+    """Whether a folder is one that `scratch_folder` makes, whose content is ours."""
+    return folder.parent == _scratch()
+
+
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A folder of mode 0700 for confidential spill, emptied at exit; what dead processes left is removed first."""
-    root = temporary_folder() / f"yupana-scratch-{os.getuid()}"
+    root = _scratch()
     try:
         root.mkdir(mode=0o700, exist_ok=True)
         _must_be_private(root)

@@ -13,7 +13,7 @@ from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.database import numbers
+from yupana.confidential.records.database import is_scratch, numbers
 from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, more_files
 from yupana.confidential.records.hive import columns_in_path, in_path
 from yupana.errors import InputError, nearest
@@ -130,7 +130,8 @@ def ascii_header(path: Path, separators: str = "|,") -> Header | None:
 
 def forms(folder: Path, schema: RecordFile) -> list[Path]:
     """Which forms of a record file are there: text, Parquet, or a folder of Parquet files under either name."""
-    if (cut := folder / f".{schema.name}{SHARD}").is_file():
+    # In the folder of a user it would lead to any file of this machine.
+    if is_scratch(folder) and (cut := folder / f".{schema.name}{SHARD}").is_file():
         return [cut]
     paths = [folder / f"{schema.name}.{ending}" for ending in schema.endings]
     there = [path for path in paths if path.is_file() or (path.suffix == PARQUET and path.is_dir())]
