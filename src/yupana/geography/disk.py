@@ -19,6 +19,7 @@ from yupana.geography.spine import Spine, path_sums
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import MANIFEST, read_manifest
+from yupana.release.lines import texts, whole, write_header, write_lines
 from yupana.release.release import open_release
 from yupana.release.tables import checksum
 
@@ -36,50 +37,34 @@ Rows = Iterator[Sequence[str]]
 def write_blocks(folder: Path, spine: Spine) -> int:
     """Write which geounit of each geolevel every block lies in, blocks in order; return the number of rows."""
     order = np.argsort(spine.blocks)
-    upper = [(level, spine.tree.ancestors(i)[order]) for i, level in enumerate(spine.levels[:-1])]
-    names = [level.labels() for level, _ in upper]
-    blocks, codes = spine.blocks[order], spine.levels[-1].names
-
-    def rows(start: int, stop: int) -> Rows:
-        here = blocks[start:stop].tolist()
-        written = [codes[block] for block in here] if codes else [f"{block:016d}" for block in here]
-        units = [
-            list(map(labels.__getitem__, unit[start:stop].tolist()))
-            for labels, (_, unit) in zip(names, upper, strict=True)
-        ]
-        return zip(written, *units, *([written] * repeated), strict=True)
-
+    upper = [(level.texts(), spine.tree.ancestors(i)[order]) for i, level in enumerate(spine.levels[:-1])]
+    blocks = spine.levels[-1].texts()
     # The last column repeats the first, but where both would be called the same.
     repeated = spine.tree.names[-1] != "block"
-    _write(folder / BLOCKS, ("block", *spine.tree.names)[: None if repeated else -1], len(blocks), rows)
-    return len(blocks)
+    with (folder / BLOCKS).open("wb") as file:
+        write_header(file, ("block", *spine.tree.names)[: None if repeated else -1])
+        for start in range(0, len(order), _ROWS_AT_ONCE):
+            here = slice(start, start + _ROWS_AT_ONCE)
+            written = blocks[order[here]]
+            units = [labels[unit[here]] for labels, unit in upper]
+            write_lines(file, [written, *units, *([written] * repeated)])
+    return len(order)
 
 
 def write_geounits(folder: Path, spine: Spine) -> int:
     """Write all geounits with their parents, numbers of children and shares, from the root down; return the rows."""
-    shares = [show_exact(share) for share in spine.shares]
-    with (folder / GEOUNITS).open("w", encoding="utf-8") as file:
-        file.write("|".join(GEOUNIT_COLUMNS) + "\n")
-        above = [""]
+    shares, flags = texts(map(show_exact, spine.shares)), texts(_FLAGS)
+    with (folder / GEOUNITS).open("wb") as file:
+        write_header(file, GEOUNIT_COLUMNS)
+        above = texts([""])
         for i, level in enumerate(spine.levels):
-            parent, children = spine.tree.parents[i], spine.tree.children(i)
-            is_last = i == len(spine.levels) - 1
-            names: list[str] = []
+            parent, children, labels = spine.tree.parents[i], spine.tree.children(i), level.texts()
             for start in range(0, len(parent), _ROWS_AT_ONCE):
-                stop = start + _ROWS_AT_ONCE
-                labels = level.labels(start, stop)
-                rows = zip(
-                    labels,
-                    map(above.__getitem__, parent[start:stop].tolist()),
-                    children[start:stop].tolist(),
-                    map(shares.__getitem__, level.share[start:stop].tolist()),
-                    map(_FLAGS.__getitem__, level.bypassed[start:stop].tolist()),
-                    strict=True,
-                )
-                file.writelines(f"{level.name}|{a}|{b}|{c}|{d}|{e}\n" for a, b, c, d, e in rows)
-                # The names of the blocks, of which there are most, are nobody's parents.
-                names = names if is_last else names + labels
-            above = names
+                here = slice(start, start + _ROWS_AT_ONCE)
+                name = np.broadcast_to(texts([level.name]), (len(parent[here]),))
+                told = [whole(children[here]), shares[level.share[here]], flags[level.bypassed[here].astype(np.int8)]]
+                write_lines(file, [name, labels[here], above[parent[here]], *told])
+            above = labels
     return sum(map(len, spine.tree.parents))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.geography.settings import Mechanism
 from yupana.geography.tree import Tree, nest
+from yupana.release.lines import Texts, digits, texts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +53,12 @@ class Geolevel:
             for i in np.flatnonzero(parts).tolist():
                 names[i] = f"{names[i]}-{parts[i]}"
         return names
+
+    def texts(self, start: int = 0, stop: int | None = None) -> Texts:
+        """The same identifiers as bytes, of shape (units,)."""
+        if self.part[start:stop].any() or not self.width:
+            return texts(self.labels(start, stop))
+        return digits(self.code[start:stop], self.width)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,8 +11,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.geography.published import Areas
-from yupana.geography.spine import Geolevel, Spine
-from yupana.release.lines import Texts, digits, join, texts, without_padding
+from yupana.geography.spine import Spine
+from yupana.release.lines import Texts, join, texts, without_padding
 from yupana.topdown.file_pieces import FilePiece
 from yupana.topdown.histogram import Cells, Histogram
 from yupana.topdown.queries import Schema
@@ -21,18 +21,13 @@ from yupana.topdown.text_rows import NO_NUMBER, Bytes, TextColumn, lay_records, 
 ROWS_AT_ONCE: Final = 1 << 18
 
 
-def unit_labels(level: Geolevel) -> Texts:
-    """The identifiers of a geolevel's units."""
-    return texts(level.labels()) if level.part.any() or not level.width else digits(level.code, level.width)
-
-
 def areas_of_spine(spine: Spine) -> list[Areas]:
     """The units of each geolevel as published areas, from the blocks up."""
     above = [spine.tree.parents[level + 1] for level in range(len(spine.levels) - 1)]
     index = [*(parents.astype(np.int64) for parents in above), np.arange(len(spine.blocks))]
     below = [*(level.name for level in spine.levels[1:]), ""]
     kinds = zip(spine.levels, index, below, strict=True)
-    return [Areas(level.name, unit_labels(level), of, under) for level, of, under in kinds][::-1]
+    return [Areas(level.name, level.texts(), of, under) for level, of, under in kinds][::-1]
 
 
 def header(path: Path, columns: Sequence[str]) -> FilePiece:

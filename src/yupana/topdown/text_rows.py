@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.compiled import compiled, compiled_step
+from yupana.compiled import compiled, compiled_part, compiled_step
 from yupana.release.lines import Texts, texts
 from yupana.topdown.histogram import Cells, Histogram
 from yupana.topdown.queries import Schema
@@ -186,10 +186,36 @@ def _put_number(out: Bytes, end: int, value: int, least: int) -> int:
     return end + size
 
 
+@compiled_step
+def _hash_on(mixed: int, letter: int) -> int:
+    return (mixed ^ letter) * 1099511628211
+
+
+@compiled_part
+def _listed(labels: Bytes, places: Ints) -> Ints:
+    """The labels of all attributes in a table by their hash, -1 where none is; its length is a power of two."""
+    size = 2
+    while size < 4 * len(labels):
+        size *= 2
+    slots = np.full(size, -1, dtype=np.int64)
+    for attribute in range(len(places) - 1):
+        for which in range(places[attribute], places[attribute + 1]):
+            mixed = attribute
+            for place in range(labels.shape[1]):
+                if labels[which, place] == 0:
+                    break
+                mixed = _hash_on(mixed, labels[which, place])
+            slot = mixed & (size - 1)
+            while slots[slot] >= 0:
+                slot = (slot + 1) & (size - 1)
+            slots[slot] = which
+    return slots
+
+
 @compiled
 def _parse_counts(text: Bytes, width: int, labels: Bytes, places: Ints, codes: Ints, cells: Cells, counts: Ints) -> int:
     end = 0
-    before = np.zeros(len(places) - 1, dtype=np.int64)
+    slots = _listed(labels, places)
     for row in range(len(codes)):
         code = 0
         for _ in range(width):
@@ -200,17 +226,21 @@ def _parse_counts(text: Bytes, width: int, labels: Bytes, places: Ints, codes: I
         end = _read_sign(text, end, _BAR)
         cell = 0
         for attribute in range(len(places) - 1):
-            # Cells ascend within an area, so a level is often that of the row before, or comes soon after it.
-            begin, size, level = end, places[attribute + 1] - places[attribute], before[attribute]
-            for _ in range(size):
-                end = _read_sign(text, _read_text(text, begin, labels, places[attribute] + level), _BAR)
-                if end <= len(text):
+            begin, mixed = end, attribute
+            while end < len(text) and text[end] != _BAR:
+                mixed = _hash_on(mixed, text[end])
+                end += 1
+            slot = mixed & (len(slots) - 1)
+            first, last = places[attribute], places[attribute + 1]
+            while slots[slot] >= 0:
+                which = slots[slot]
+                if first <= which < last and _read_text(text, begin, labels, which) == end:
                     break
-                level = level + 1 if level + 1 < size else 0
-            if end > len(text):
+                slot = (slot + 1) & (len(slots) - 1)
+            if slots[slot] < 0:
                 return -1
-            before[attribute] = level
-            cell = cell * size + level
+            end = _read_sign(text, end, _BAR)
+            cell = cell * (last - first) + slots[slot] - first
         count, end = _read_any(text, end)
         end = _read_sign(text, end, _END)
         if end > len(text) or count <= 0:

@@ -35,7 +35,7 @@ from yupana.topdown.count_intervals import Bounds
 from yupana.topdown.count_pieces import CountRows, RecordForm, count_rows, plain_records, records_of
 from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION
 from yupana.topdown.file_pieces import workers
-from yupana.topdown.histogram import Entries, Histogram, count_entries
+from yupana.topdown.histogram import Entries, Histogram
 from yupana.topdown.queries import Schema
 from yupana.topdown.sums_in_parts import PartsByState, Stretch, Summed, sums_in_parts, together
 from yupana.topdown.text_rows import (
@@ -52,6 +52,7 @@ from yupana.topdown.text_rows import (
 _BYTES_AT_ONCE: Final = 1 << 24
 _ROWS_AT_ONCE: Final = 1 << 18
 _LINE_AT_MOST: Final = 1 << 20
+_LEVEL_AT_MOST: Final = 1 << 10
 _LARGER_ENDS: Final = (2, 16)
 """How many digits more than the numbers the ends of intervals are taken to have at most, and if that does not do."""
 
@@ -330,11 +331,14 @@ def _cuts(rows: _TextRows, levels: Sequence[str]) -> list[int]:
     def next_line(at: int) -> int:
         if at == rows.at:
             return at
-        found = os.pread(read, _LINE_AT_MOST, at - 1).find(b"\n")
-        return rows.end if found < 0 else at + found
+        # Rows are short, but for tables of thousands of variables.
+        for size in (_LINE_AT_MOST >> 8, _LINE_AT_MOST):
+            if (found := os.pread(read, size, at - 1).find(b"\n")) >= 0:
+                return at + found
+        return rows.end
 
     def rank_at(line: int) -> int:
-        level, bar, _ = os.pread(read, _LINE_AT_MOST, line).partition(b"|")
+        level, bar, _ = os.pread(read, _LEVEL_AT_MOST, line).partition(b"|")
         if not bar or level not in rank:
             raise _OutOfOrderError
         return rank[level]
@@ -458,5 +462,7 @@ class WrittenBlocks:
 
 
 def _part(entries: Entries, first: int, stop: int) -> Histogram:
+    """Entries in order as counts of the units from the first on."""
     unit, cell, count = entries
-    return count_entries(unit - first, cell, count, stop - first)
+    starts = np.searchsorted(unit, np.arange(first, stop + 1))
+    return Histogram(starts.astype(np.int64), cell.astype(np.int32, copy=False), count.astype(np.int64, copy=False))

@@ -30,10 +30,9 @@ from yupana.topdown.count_pieces import (
     header,
     plain_records,
     records_of,
-    unit_labels,
 )
 from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION, sum_to_areas
-from yupana.topdown.file_pieces import FilePiece, workers, write_in_order
+from yupana.topdown.file_pieces import FilePiece, in_order, workers, write_in_order
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
 from yupana.topdown.sums_in_parts import PartsByState, Summed, sums_in_parts
@@ -311,7 +310,7 @@ def record_form(spine: Spine, schema: Schema) -> RecordForm:
     """How the records of a schema are written."""
     if counts_persons(schema):
         return person_records(spine.blocks, schema)
-    return unit_records(spine.blocks) if counts_units(schema) else plain_records(unit_labels(spine.levels[-1]), schema)
+    return unit_records(spine.blocks) if counts_units(schema) else plain_records(spine.levels[-1].texts(), schema)
 
 
 def check_labels(schema: Schema) -> None:
@@ -339,9 +338,11 @@ def check_labels(schema: Schema) -> None:
 
 def describe_files(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, Any]]:
     """What the manifest says of the files: by path, checksum, rows and columns."""
-    described = {}
-    for name, number in rows.items():
+
+    def told(name: str) -> dict[str, Any]:
         path = folder / name
         table = path.with_suffix("").relative_to(folder).as_posix()
-        described[name] = describe(table, path, number, table_columns(path))
-    return described
+        return describe(table, path, rows[name], table_columns(path))
+
+    # Checksums hold no lock.
+    return dict(zip(rows, in_order((partial(told, name) for name in rows), workers()), strict=True))
