@@ -5,7 +5,6 @@ from typing import Final
 
 from yupana.confidential.records.database import default_memory
 from yupana.errors import ConfigError
-from yupana.geography.tree import Tree
 from yupana.topdown.configuration import Estimator
 
 _ITSELF: Final = 400_000_000
@@ -25,9 +24,6 @@ _ENOUGH: Final = 6_000_000_000
 
 _ALL_CELLS: Final = 600_000
 """For each cell of the schema, what least squares of some thousand units take at a time."""
-
-_PRECISIONS: Final = 16
-"""Numbers beside its cells that the least squares of a unit are made of, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +45,21 @@ class MemoryNeeds:
     least: int
 
     @classmethod
-    def of(cls, listed: int, tree: Tree, cells: int, estimator: Estimator) -> "MemoryNeeds":
+    def of(cls, listed: int, cells: int, estimator: Estimator) -> "MemoryNeeds":
         """Those of a run.
 
         Parameters
         ----------
         listed : int
             Blocks of the reference file.
-        tree : Tree
-            Of the spine.
         cells : int
             Of the schema.
         estimator : "topdown", "full-information" or "posterior"
-            The others keep estimates of all geounits above the blocks.
         """
         held = _ITSELF + _A_BLOCK * listed
         least = held + max(_DATABASE, _ITS_RECORDS * listed)
         if estimator != "topdown":
-            above = sum(tree.units(level) for level in range(len(tree.names) - 1))
-            least = max(least, held + _ALL_CELLS * cells + 8 * above * (cells + _PRECISIONS))
+            least = max(least, held + _ALL_CELLS * cells)
         return cls(held, least)
 
     def check(self, memory: int | None) -> None:

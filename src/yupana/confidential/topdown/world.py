@@ -133,7 +133,7 @@ def open_world(
         facilities = facilities[np.searchsorted(counted.block, spine.blocks)]
         if request.estimator == "posterior":
             _require_listed(data / FACILITIES, reference, spine)
-    memory = _memory_for_records(len(reference.block), spine, configuration, request)
+    memory = _memory_for_records(len(reference.block), configuration, request)
     clock.start("reading and checking the records")
     with open_block_counts(
         data,
@@ -164,7 +164,7 @@ def _of_areas(
     spine = spine_of(areas, configuration.spine.shares)
     if wrong := check_spine(spine, np.arange(len(areas.blocks))):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
-    memory = _memory_for_records(len(areas.blocks), spine, configuration, request)
+    memory = _memory_for_records(len(areas.blocks), configuration, request)
     clock.start("reading and checking the records")
     if isinstance(configuration, DescribedConfiguration):
         opened = open_described_counts(configuration, areas, spine.blocks, data, replace(request, memory=memory))
@@ -179,7 +179,7 @@ def _of_areas(
     return World(None, (), spine, {}, kept, None, counts.files, exact)
 
 
-def _memory_for_records(listed: int, spine: Spine, configuration: Configuration, request: RunRequest) -> int | None:
+def _memory_for_records(listed: int, configuration: Configuration, request: RunRequest) -> int | None:
     """What the database that counts may take; of an engine, what its tasks may.
 
     Raises
@@ -187,7 +187,7 @@ def _memory_for_records(listed: int, spine: Spine, configuration: Configuration,
     ConfigError
         If less may be used than the run needs.
     """
-    needs = MemoryNeeds.of(listed, spine.tree, configuration.schema.cells, request.estimator)
+    needs = MemoryNeeds.of(listed, configuration.schema.cells, request.estimator)
     needs.check(request.memory)
     return request.memory if request.engine is not None else needs.for_database(request.memory)
 

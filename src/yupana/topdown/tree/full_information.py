@@ -16,6 +16,7 @@ from yupana.topdown.histogram import Cells
 from yupana.topdown.queries import Query
 from yupana.topdown.stored import StoredMeasurements
 from yupana.topdown.tree.basis import Basis
+from yupana.topdown.tree.kept_estimates import EstimatesOnDisk
 from yupana.topdown.tree.least_squares import Quadratic, TreeAnswers, TreeEstimate, combined, own, quadratic, summed
 
 _VALUES_AT_ONCE: Final = 1 << 22
@@ -32,7 +33,7 @@ class FullInformation:
     stored : StoredMeasurements
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
-    upward : tuple of TreeEstimate
+    upward : tuple of EstimatesOnDisk
         Of each geolevel but the last.
     """
 
@@ -40,7 +41,7 @@ class FullInformation:
     tree: Tree
     stored: StoredMeasurements
     totals: Mapping[int, Ints]
-    upward: tuple[TreeEstimate, ...]
+    upward: tuple[EstimatesOnDisk, ...]
 
     def up(self, level: int, first: int, last: int) -> TreeEstimate:
         """What the measurements of the units from ``first`` up to ``last`` and of all below them say of them."""
@@ -117,7 +118,7 @@ def full_information(
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
     """
-    upward: list[TreeEstimate] = []
+    upward: list[EstimatesOnDisk] = []
     for level in range(len(tree.names) - 2, -1, -1):
         upward.append(_up(basis, tree, stored, totals, level, upward[-1] if upward else None))
     return FullInformation(basis, tree, stored, totals, tuple(reversed(upward)))
@@ -129,12 +130,12 @@ def _up(
     stored: StoredMeasurements,
     totals: Mapping[int, Ints],
     level: int,
-    below: TreeEstimate | None,
-) -> TreeEstimate:
+    below: EstimatesOnDisk | None,
+) -> EstimatesOnDisk:
     """The estimates of a geolevel, from those of its children; those of blocks are made and dropped in pieces."""
     units, parents = tree.units(level), tree.parents[level + 1]
     starts = np.searchsorted(parents, np.arange(units + 1))
-    coordinates, precision = np.empty((units, basis.cells)), np.empty((units, len(basis.subsets)))
+    found = EstimatesOnDisk(units, basis.cells, len(basis.subsets))
     first = 0
     while first < units:
         reach = starts[first] + _VALUES_AT_ONCE // basis.cells
@@ -142,10 +143,9 @@ def _up(
         begin, end = int(starts[first]), int(starts[last])
         children = below.part(begin, end) if below is not None else _own(basis, stored, totals, level + 1, begin, end)
         of_children = summed(children, parents[begin:end] - np.int32(first), last - first)
-        both = combined(basis, _own(basis, stored, totals, level, first, last), of_children)
-        coordinates[first:last], precision[first:last] = both.coordinates, both.precision
+        found.add(combined(basis, _own(basis, stored, totals, level, first, last), of_children))
         first = last
-    return TreeEstimate(coordinates, precision)
+    return found
 
 
 def _own(
