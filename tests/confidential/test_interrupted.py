@@ -497,3 +497,20 @@ def test_a_charge_that_is_refused_begins_nothing(
     assert main([*line(real, "phsafe", place, "--limit", "1/1000"), "--resume"]) == 2
     assert (place / "out.checkpoint" / "run.json").read_bytes() == before
     assert main([*arguments, "--resume"]) == 0
+
+
+@pytest.mark.parametrize("product", AT_THE_DOOR)
+def test_a_run_may_go_on_in_shards(real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards have the same stretches, so what was drawn in one piece is used, and the release is the same."""
+    arguments = begun(real, product, place)
+    before = {stretch.measurement: found for stretch, found in drawn(sealed(kept(place)["draws"]))}
+    after = go_on([*arguments, "--engine", "local", "--shards", "3"], place, monkeypatch)
+    found = list(drawn(after["draws"]))
+    assert len({(stretch.measurement, stretch.first) for stretch, _ in found}) == len(found)
+    assert all((numbers == before[stretch.measurement]).all() for stretch, numbers in found[: len(before)])
+    assert yupana.check(place / "out").wrong == ()
+    in_shards = contents(place / "out")
+    shutil.rmtree(place / "out")
+    shutil.copytree(place.parent / "kept", place / "out.checkpoint")
+    assert main([*arguments, "--resume"]) == 0
+    assert contents(place / "out") == in_shards
