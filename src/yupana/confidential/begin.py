@@ -4,12 +4,12 @@ A run has a name before it is charged, and is charged under it, so that the ledg
 (docs/interrupted-runs.md).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
 from yupana.confidential.request import RunRequest
-from yupana.errors import BudgetError, ConfigError
+from yupana.errors import BudgetError, ConfigError, OutputError
 from yupana.files.draw_log import DrawLog
 from yupana.plan.account import Due, charge_account, check_account
 from yupana.plan.plan import Plan
@@ -20,6 +20,28 @@ State = Mapping[str, Any]
 
 _OPTIONS_OF: Final = {"path": "--ledger", "data": "--dataset", "limits": "--limit", "unit": "--unit, --household-cap"}
 """The options that an account is given by."""
+
+
+def check_checkpoints(checkpoints: Sequence[Checkpoint], request: RunRequest) -> None:
+    """Refuse what stands where the parts of a run keep their draws, before any record is read.
+
+    Raises
+    ------
+    ConfigError
+        If an interrupted run stands there and is neither to be resumed nor overwritten.
+    OutputError
+        If there is none to be resumed, or something else stands there.
+    """
+    found = [checkpoint for checkpoint in checkpoints if checkpoint.exists]
+    if request.resume and not found:
+        raise OutputError(f"{checkpoints[0].folder}: there is no interrupted run to resume")
+    if found and not request.resume and not request.overwrite:
+        raise ConfigError(
+            f"{found[0].folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw them "
+            "and those of a new run learns more than the plan allows; if nobody did, --overwrite begins anew"
+        )
+    for checkpoint in checkpoints:
+        checkpoint.check_ours()
 
 
 def check_begin(
@@ -44,26 +66,17 @@ def check_begin(
     Raises
     ------
     ConfigError
-        If an interrupted run stands there and is neither to be resumed nor overwritten, or the run to be resumed is
-        charged to another account.
+        If the run to be resumed is charged to another account.
     OutputError
-        If what was kept cannot be gone on with: there is none, it is damaged, or anything else is given now.
+        If what was kept cannot be gone on with: it is damaged, or anything else is given now.
     BudgetError
         If the account does not allow the charge.
     """
-    account = request.account
+    account, begun = request.account, None
     if request.resume:
         begun = checkpoint.resume(state)
         with DrawLog(checkpoint.draws):
             _check_account(checkpoint, begun, _described(request))
-    else:
-        begun = None
-        if checkpoint.exists and not request.overwrite:
-            raise ConfigError(
-                f"{checkpoint.folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw them "
-                "and those of a new run learns more than the plan allows; if nobody did, --overwrite begins anew"
-            )
-        checkpoint.check_ours()
     if account is None or (begun is not None and begun.charged):
         return None
     due = Due(plan, None if begun is None else begun.name)

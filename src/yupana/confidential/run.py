@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 
 import yupana
-from yupana.confidential.begin import begin, check_begin
+from yupana.confidential.begin import begin, check_begin, check_checkpoints
 from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
 from yupana.confidential.records.findings import require_none
 from yupana.confidential.request import (
@@ -233,10 +233,13 @@ def _make(
     with ExitStack() as stack:
         write_log = stack.enter_context(confidential_log([part.data for part in parts.values()], out, request))
         # Where draws are kept, a draft that was not finished may go: it is made of them.
-        kept = any(Checkpoint.beside(_home(out, name)).exists for name in parts)
+        checkpoints = [Checkpoint.beside(_home(out, name)) for name in parts]
+        kept = any(checkpoint.exists for checkpoint in checkpoints)
         draft = stack.enter_context(
             new_folder(out, overwrite=request.overwrite, noisy=noisy and not kept, private=request.internal)
         )
+        if noisy:
+            check_checkpoints(checkpoints, request)
         folders = _noisy_folders(stack, out, request)
         works = {}
         for name, part in parts.items():
@@ -303,13 +306,10 @@ def _open(
 
 
 def _resumed(works: Mapping[str, _Work]) -> dict[str, _Work]:
-    """Parts that no interrupted run had begun when it ended begin now; if none had, each refuses to go on."""
-    begun = {name for name, work in works.items() if work.part.request.resume and work.kept.exists}
-    if not begun:
-        return dict(works)
+    """Parts that no interrupted run had begun when it ended begin now."""
     return {
         name: work
-        if name in begun
+        if work.kept.exists
         else replace(work, part=replace(work.part, request=replace(work.part.request, resume=False)))
         for name, work in works.items()
     }
