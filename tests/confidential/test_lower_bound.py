@@ -19,7 +19,7 @@ from safetab_worlds import Person as PersonRecord
 from yupana.confidential.phsafe import ExactCounts, checked_census, count, measure
 from yupana.confidential.safetab import households as run_h
 from yupana.confidential.safetab import persons as run_p
-from yupana.confidential.safetab.counter import checked_records
+from yupana.confidential.safetab.counter import CheckedDetails
 from yupana.confidential.safetab.measure_persons import measure_persons
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
@@ -172,7 +172,7 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
         parameters, data = write(folder / str(number), world)
         config, iterations = persons.read_config(parameters / "config.json"), read_iterations(parameters)
         plan = PERSONS.plan(Parameters(config, iterations), accounting="tight")
-        with checked_records(data, run_p.KIND, config.settings, iterations, None) as records:
+        with CheckedDetails(run_p.KIND, config.settings, iterations).open(data, None) as records:
             exact = run_p.PersonsCounter().count(records, Parameters(config, iterations), plan, keep=True)
 
         def release(plan: Plan, run: int) -> Floats:
@@ -202,7 +202,7 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
         parameters, data = write(folder / str(number), world)
         config, iterations = households.read_config(parameters / "config.json"), read_iterations(parameters)
         totals = read_totals(data / "pop-group-totals.txt", config.settings, iterations)
-        with checked_records(data, run_h.KIND, config.settings, iterations, None) as records:
+        with CheckedDetails(run_h.KIND, config.settings, iterations).open(data, None) as records:
             counted = run_h.list_groups(records, config, iterations, totals).levels
             run_h.count_levels(records, config, iterations, counted, config.settings.max_race_codes)
 

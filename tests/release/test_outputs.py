@@ -112,7 +112,8 @@ def test_a_log_never_stands_without_its_release(place: Path, monkeypatch: pytest
 
     monkeypatch.setattr(folders, "_publish", refuse)
     assert run(place) == 2
-    assert {path.name for path in place.iterdir()} == {"config.json", "data"}
+    # What was drawn is kept for --resume.
+    assert {path.name for path in place.iterdir()} == {"config.json", "data", "out.checkpoint"}
 
 
 def test_a_failed_run_leaves_the_log_of_the_run_before(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,9 +378,10 @@ def test_a_signal_while_a_charge_is_written_leaves_no_half_of_it(place: Path, mo
 
     def disturbed(descriptor: int) -> None:
         real(descriptor)
-        signal.raise_signal(signal.SIGTERM)
+        if "ledger" in Path(f"/proc/self/fd/{descriptor}").readlink().name:
+            signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(os, "fsync", disturbed)
     assert run(place, "--ledger", str(place / "ledger.json"), "--dataset", "D") == 2
     left = {path.name for path in place.iterdir()}
-    assert left == {"config.json", "data", "ledger.json", "ledger.json.lock"}
+    assert left == {"config.json", "data", "ledger.json", "ledger.json.lock", "out.checkpoint"}

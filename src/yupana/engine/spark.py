@@ -166,6 +166,8 @@ def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
     finally:
         with suppress(Exception):
             session.stop()
+        # pyspark leaves it there, and then could start no session of its own in this process.
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
 def _tried_again(master: str) -> str:

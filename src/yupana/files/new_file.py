@@ -53,6 +53,11 @@ class NewFile:
             raise OutputError(f"{self.what} {self.path} cannot be written: its folder does not exist")
         if not os.access(self.path.parent, os.W_OK | os.X_OK):
             raise OutputError(f"{self.what} {self.path} cannot be written: its folder is not writable")
+        try:
+            os.close(self._create())
+            self.discard()
+        except OSError as error:
+            raise OutputError(f"{self.what} {self.path} cannot be written: {error.strerror}") from None
 
     def write(self, text: str) -> None:
         """Write the file under another name, down to the disk.
