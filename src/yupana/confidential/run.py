@@ -335,9 +335,8 @@ def _measure(
     folder = draft / name
     folder.mkdir(exist_ok=True)
     _begin(clock, counter.stages[1])
-    ledger = Ledger(plan)
-    if noisy:
-        ledger = Ledger(counter.planned(records, config, plan), draws=_draws(work))
+    measured_plan = counter.planned(records, config, plan)
+    ledger = Ledger(measured_plan, draws=_draws(work)) if noisy else Ledger(measured_plan.without_noise())
     measured = (counter.measure if noisy else counter.exact)(work.counts, config, ledger, request, clock)
     told = counter.tell(records, work.counts, measured, config, plan, request)
     if not counter.reads_on:

@@ -69,6 +69,15 @@ def test_without_noise_the_output_is_the_input(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_exact_counts_hold_together(tmp_path: Path, kind: str) -> None:
+    data = write_world(make_world(1, (3, 2)), tmp_path / "data")
+    config = write_configuration(configuration((3, 2), rho="1"), tmp_path / "config.json")
+    out = tmp_path / "out"
+    assert main(["topdown", "exact", str(config), str(data), str(out), "--spine", kind]) == 0
+    assert main(["check", str(out)]) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_invariants_and_constraints_hold_at_every_level(tmp_path: Path, seed: int, kind: str, estimator: str) -> None:
