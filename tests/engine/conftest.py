@@ -1,4 +1,4 @@
-"""The engines: each once for all tests of this folder."""
+"""The engines: each once for the tests of a file, as a process has one session of Spark at a time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, ProcessEngine
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+@pytest.fixture(scope="module", params=ENGINES)
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Engine]]:
     """An engine with its name."""
     with opened(request.param, tmp_path_factory.mktemp("parcels")) as engine:

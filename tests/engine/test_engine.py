@@ -7,7 +7,8 @@ import engine_tasks as tasks
 import pytest
 from census_maker import seeded
 
-from yupana.engine.engine import Engine
+from yupana.engine.engine import Engine, EngineTerms
+from yupana.engine.spark import open_spark
 from yupana.errors import EngineError, InputError
 
 
@@ -75,3 +76,12 @@ def test_a_killed_worker(session: tuple[str, Engine], engine: Engine, tmp_path: 
             list(engine.map(tasks.killed_once, work))
     else:
         assert list(engine.map(tasks.killed_once, work)) == work
+
+
+def test_a_session_of_somebody_else_is_left_alone(session: tuple[str, Engine], engine: Engine) -> None:
+    if session[0] not in {"spark", "sail"}:
+        pytest.skip("it has no session")
+    for master in ("local[1]", "sc://localhost:1"):
+        with pytest.raises(EngineError, match="has a Spark session already"), open_spark(EngineTerms("spark", master)):
+            pass
+    assert list(engine.map(bytes.upper, [b"still"])) == [b"STILL"]

@@ -18,7 +18,7 @@ from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding, failing
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards import Cut, count_in_shards
+from yupana.confidential.shards.in_shards import Cut, count_in_shards
 from yupana.confidential.tabulate.crowds import count_crowds
 from yupana.confidential.tabulate.joined import Counts, Tabulation, merge_counts, tabulate
 from yupana.errors import ConfigError

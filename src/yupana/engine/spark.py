@@ -150,11 +150,12 @@ def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
     ConfigError
         If Spark or Java are missing, or a setting would let records out.
     EngineError
-        If the master does not answer, or the workers are not like this machine.
+        If the master does not answer, the workers are not like this machine, or this process has a session already.
     """
     master = _tried_again(terms.master or "local[*]")
     _check_installed(master)
     settings = _settings(master, terms.settings)
+    _check_no_other()
     _check_master(master)
     warnings.filterwarnings("ignore", module="pyspark")  # of what pandas it would like, which we do not use
     session = _session(master, settings)
@@ -203,6 +204,21 @@ def _check_installed(master: str) -> None:
     if found is None or int(found[1]) < _LEAST_JAVA:
         number = found[1] if found else "of an unknown number"
         raise ConfigError(f"--engine spark needs Java {_LEAST_JAVA} or newer, and this is Java {number}; set JAVA_HOME")
+
+
+def _check_no_other() -> None:
+    """Refuse to take part in a session that somebody else opened: it has settings of its own, and we would end it.
+
+    Raises
+    ------
+    EngineError
+    """
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    connected = sys.modules.get("pyspark.sql.connect.session")
+    there = SparkContext._active_spark_context  # noqa: SLF001 (asking its session would not tell of every thread's)
+    if there or (connected and connected.SparkSession.getActiveSession()):
+        raise EngineError("this process has a Spark session already, with settings of its own; stop it first")
 
 
 def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:

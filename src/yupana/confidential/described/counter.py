@@ -20,7 +20,7 @@ from yupana.confidential.described.records import DescribedRecords, cut_of, open
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest, in_output
-from yupana.confidential.shards import can_be_cut, count_in_shards, within, without_records
+from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
 from yupana.confidential.tabulate.groups import merge_shards
 from yupana.errors import InputError, OutputError
 from yupana.files.column_map import ColumnMap

@@ -22,7 +22,7 @@ from yupana.confidential.records.reader import (
     require_folder,
     trust,
 )
-from yupana.confidential.shards import Cut
+from yupana.confidential.shards.in_shards import Cut
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named

@@ -121,15 +121,18 @@ def merge_findings(parts: Sequence[Sequence[Finding]]) -> list[Finding]:
     A file is empty if no shard has records of it.
     """
     together: dict[Finding, list[Finding]] = {}
+    order: dict[Finding, int] = {}
     for finding in (finding for part in parts for finding in part):
         together.setdefault(replace(finding, count=None, lines=()), []).append(finding)
+        order.setdefault(replace(finding, count=None, lines=(), file=""), len(order))
+    by_rule = sorted(together.items(), key=lambda of: (order[replace(of[0], file="")], of[0].file))
     return [
         replace(
             rule,
             count=sum(one.count or 0 for one in found) if found[0].count is not None else None,
             lines=tuple(islice(merge(*(one.lines for one in found)), MOST_LINES)),
         )
-        for rule, found in together.items()
+        for rule, found in by_rule
         if rule.rule != "not_empty" or len(found) == len(parts)
     ]
 

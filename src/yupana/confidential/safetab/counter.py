@@ -17,7 +17,7 @@ from yupana.confidential.records.database import numbers
 from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards import Cut, can_be_cut, count_in_shards, within, without_records
+from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards, within, without_records
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSING_UNITS, REFERENCE
 from yupana.plan.ledger import Ledger

@@ -1,0 +1,1 @@
+"""Records in shards, counted on any engine."""

@@ -1,0 +1,86 @@
+"""Count records area by area where their files lie so: nothing is sent from one worker to another."""
+
+import pickle
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.confidential.records.database import scratch_folder
+from yupana.confidential.records.findings import Finding, merge_findings
+from yupana.confidential.shards.areas import KeysOfAreas, Parts
+from yupana.confidential.shards.folder import (
+    Counted,
+    Part,
+    Shard,
+    count_folder,
+    hash_of_key,
+    read_part,
+    rows_of,
+    write_columns,
+)
+from yupana.engine.engine import Engine
+from yupana.files.columns import RecordFile
+from yupana.files.database import named, quoted
+from yupana.privacy.sealed import packed
+
+
+def count_by_area(
+    engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], areas: Sequence[Parts], shard: Shard
+) -> Counted | None:
+    """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
+    work = [
+        pickle.dumps(
+            [
+                Part(schema, source, part, keys[schema], 1, shard.limits)
+                for schema, source in shard.sources.items()
+                for part in area[schema.name]
+            ]
+        )
+        for area in areas
+    ]
+    counted = Counted([], [])
+    with scratch_folder() as scratch:
+        apart = KeysOfAreas(scratch)
+        for result in engine.map(partial(_count_area, shard), work):
+            unread, of_area, found = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+            counted.unread.extend(unread)
+            counted.by_shard.append(found)
+            apart.add(of_area)
+        if not counted.unread and not apart.are_apart():
+            return None
+    return Counted(merge_findings([counted.unread]), counted.by_shard)
+
+
+def _count_area(task: Shard, work: bytes) -> bytes:
+    """What cannot be read of an area, the keys that it has, and what is wrong and was counted."""
+    parts: list[Part] = pickle.loads(work)  # noqa: S301 (of our driver)
+    unread: list[Finding] = []
+    keys = [np.empty(0, np.uint64)]
+    with scratch_folder() as folder:
+        for one in parts:
+            with task.limits.database() as db:
+                unread += read_part(db, one, partial(_write_area, db, folder, one, keys))
+        for schema, source in task.sources.items():
+            if not any(rows_of(folder, schema.name).iterdir()) and not unread:
+                with task.limits.database() as db:
+                    first = Part(schema, source, 0, (), 1, task.limits)
+                    unread += read_part(db, first, partial(write_columns, db, first, rows_of(folder, schema.name)))
+        if unread:
+            return packed((unread, keys, ((), None)))
+        with task.limits.kept():
+            return packed((unread, keys, count_folder(task, folder)))
+
+
+def _write_area(
+    db: duckdb.DuckDBPyConnection, folder: Path, one: Part, keys: list[NDArray[np.uint64]], typed: Mapping[str, str]
+) -> None:
+    """Write the records of a part, and tell their keys."""
+    relation = named(one.schema.relation)
+    path = rows_of(folder, one.schema.name) / f"{one.part:06d}.parquet"
+    db.execute(f"COPY (SELECT * FROM {relation}) TO {quoted(str(path))} (FORMAT parquet)")
+    query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {relation}"
+    keys.append(np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64))

@@ -1,0 +1,105 @@
+"""Cut record files by keys, and bring together what belongs to a shard: all parts, whatever lies in them."""
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from yupana.confidential.records.database import scratch_folder
+from yupana.confidential.records.findings import merge_findings
+from yupana.confidential.records.reader import Source
+from yupana.confidential.shards.folder import (
+    EMPTY,
+    Counted,
+    Part,
+    Shard,
+    count_folder,
+    hash_of_key,
+    read_part,
+    rows_of,
+    write_columns,
+)
+from yupana.engine.engine import MOST_BYTES, Engine
+from yupana.files.columns import RecordFile
+from yupana.files.database import named, quoted
+from yupana.privacy.sealed import packed
+
+_SHARD_BYTES: Final = 1 << 28
+"""What a shard has of the record files, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """Some bytes of a Parquet file that holds a part's records of a shard."""
+
+    schema: str
+    file: str
+    content: bytes
+
+
+def count_by_key(engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], most: int | None, shard: Shard) -> Counted:
+    """Cut each part by its keys into so many shards, and count them; by default as many as are best."""
+    number = most or _number(engine, shard.sources.values())
+    work = [
+        pickle.dumps(Part(schema, source, part, keys[schema], number, shard.limits))
+        for schema, source in shard.sources.items()
+        for part in range(len(source.paths))
+    ]
+    task = partial(_gather, shard, number)
+    unread, *counted = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
+    return Counted(merge_findings([unread]), counted)
+
+
+def _number(engine: Engine, sources: Iterable[Source]) -> int:
+    """How many shards keep the engine busy and are not too large."""
+    size = sum(path.stat().st_size for source in sources for path in source.paths)
+    return max(engine.slots, -(-size // _SHARD_BYTES))
+
+
+def _cut(work: bytes) -> Iterator[tuple[int, bytes]]:
+    """The parcels of a part; what cannot be read goes to the shard after the last."""
+    one: Part = pickle.loads(work)  # noqa: S301 (of our driver)
+    with scratch_folder() as scratch, one.limits.database() as db:
+        if findings := read_part(db, one, partial(_write_by_shard, db, scratch, one)):
+            yield one.shards, pickle.dumps(findings)
+            return
+        for shard in range(one.shards):
+            for path in sorted((scratch / f"{_SHARD}={shard}").glob("*")):
+                yield from _parcels(shard, path, f"{one.part:06d}-{path.stem}", one)
+            if one.part == 0:
+                yield from _parcels(shard, scratch / EMPTY, "columns", one)
+
+
+_SHARD: Final = "shard_of_record"
+
+
+def _write_by_shard(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
+    """Write the records of a part by shard."""
+    rows = f"SELECT *, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD} FROM {named(one.schema.relation)}"
+    db.execute(
+        f"COPY ({rows}) TO {quoted(str(scratch))} (FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE)"
+    )
+    if one.part == 0:
+        write_columns(db, one, scratch, typed)
+
+
+def _parcels(shard: int, path: Path, name: str, one: Part) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as file:
+        while content := file.read(MOST_BYTES):
+            yield shard, pickle.dumps(_Parcel(one.schema.name, f"{name}.parquet", content))
+
+
+def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) -> bytes:
+    """Count a shard; that of a number after the last tells what could not be read."""
+    if shard == findings:
+        return pickle.dumps([finding for parcel in parcels for finding in pickle.loads(parcel)])  # noqa: S301
+    with scratch_folder() as folder, task.limits.kept():
+        for parcel in parcels:
+            one: _Parcel = pickle.loads(parcel)  # noqa: S301 (of a worker of ours)
+            with (rows_of(folder, one.schema) / one.file).open("ab") as file:
+                file.write(one.content)
+        return packed(count_folder(task, folder))

@@ -1,0 +1,127 @@
+"""A part of a record file as a worker reads it, and a shard as a folder that looks like any data folder."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import duckdb
+
+from yupana.confidential.records.database import private_database, threads_at_most
+from yupana.confidential.records.findings import BrokenRulesError, Finding
+from yupana.confidential.records.reader import Source, damaged_parts, forms, open_part, write_shard
+from yupana.files.columns import RecordFile
+from yupana.files.database import STOPS, named, quoted
+from yupana.privacy.sealed import Sealed
+
+P = TypeVar("P")
+
+CountFolder = Callable[[Path, int], tuple[Sequence[Finding], P | None]]
+"""Finds what is wrong with the records of a folder, and counts them if they are fit, in so many bytes of memory."""
+
+EMPTY: Final = "columns.parquet"
+"""What a file is called that says which columns there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """What a task may use: bytes of memory, and threads; None for all cores."""
+
+    memory: int
+    threads: int | None
+
+    @contextmanager
+    def database(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A database within the limits."""
+        with self.kept(), private_database(self.memory) as db:
+            yield db
+
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep what is done within it to the threads."""
+        return nullcontext() if self.threads is None else threads_at_most(self.threads)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a record file, to be cut: the first part says in every shard which columns there are."""
+
+    schema: RecordFile
+    source: Source
+    part: int
+    key: tuple[str, ...]
+    shards: int
+    limits: TaskLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """How a shard is counted."""
+
+    folder: Path
+    sources: Mapping[RecordFile, Source]
+    count: CountFolder[Any]
+    limits: TaskLimits
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Counted(Sealed):
+    """What could not be read, and of each shard what is wrong and what was counted."""
+
+    unread: list[Finding]
+    by_shard: list[tuple[Sequence[Finding], Any]]
+
+
+def read_part(db: duckdb.DuckDBPyConnection, one: Part, take: Callable[[Mapping[str, str]], None]) -> list[Finding]:
+    """Open a part and take its records; what keeps them from being read."""
+    try:
+        typed, findings = open_part(db, one.source, one.part, one.schema)
+        if not findings:
+            take(typed)
+    except STOPS:
+        raise
+    except duckdb.Error:
+        part = replace(one.source, paths=(one.source.paths[one.part],), names=(one.source.names[one.part],))
+        return damaged_parts(db, part)
+    return findings
+
+
+def hash_of_key(one: Part, typed: Mapping[str, str]) -> str:
+    """SQL for 64 bits of a record's key, which is compared as the text of its value, whatever its type."""
+    key = ", ".join(f"CAST({typed[name]} AS VARCHAR)" for name in one.key)
+    return f"hash(concat_ws('|', {key}))"
+
+
+def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path, typed: Mapping[str, str]) -> None:
+    """Write which columns there are, for a shard without records."""
+    del typed
+    none = f"SELECT * FROM {named(one.schema.relation)} WHERE false"
+    db.execute(f"COPY ({none}) TO {quoted(str(folder / EMPTY))} (FORMAT parquet)")
+
+
+def count_folder(task: Shard, folder: Path) -> tuple[Sequence[Finding], Any]:
+    """Count a shard whose rows lie in a folder."""
+    lay_out(folder, task.folder, task.sources)
+    try:
+        found, counted = task.count(folder, task.limits.memory)
+    except BrokenRulesError as error:
+        found, counted = error.findings, None
+    ours, theirs = str(folder), str(task.folder)
+    return [replace(finding, text=finding.text.replace(ours, theirs)) for finding in found], counted
+
+
+def rows_of(folder: Path, schema: str) -> Path:
+    """Where the rows of some records of a shard lie."""
+    path = folder / f".{schema}.rows"
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def lay_out(folder: Path, whole: Path, sources: Mapping[RecordFile, Source]) -> None:
+    """Make a data folder of a shard whose rows it has: beside them is whatever else the folder of all records has."""
+    ours = {path.name for schema in sources for path in forms(whole, schema)}
+    for path in whole.iterdir():
+        if path.name not in ours:
+            (folder / path.name).symlink_to(path)
+    for schema, source in sources.items():
+        write_shard(folder, schema, replace(source, rows=tuple(sorted(rows_of(folder, schema.name).iterdir()))))

@@ -1,0 +1,171 @@
+"""Count records in shards, on any engine: they are cut by keys, and each shard is counted as a folder of its own.
+
+A task makes a folder in which its shard looks like any data folder: its records are there, with public files beside.
+So what opens, checks and counts a folder does so unchanged. What it returns is added up by whoever asked.
+
+Files that lie in folders by area are counted area by area, and no record is sent from one worker to another. That each
+key is in one area is seen from what was read; where it is not so, the records are cut by keys as any others are.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Generic
+
+from yupana.confidential.records.database import default_memory, scratch_folder
+from yupana.confidential.records.findings import Finding, merge_findings
+from yupana.confidential.records.reader import (
+    RECORD,
+    Source,
+    check_parts,
+    find_source,
+    forms,
+    require_folder,
+    stored_types,
+)
+from yupana.confidential.shards.areas import areas_of
+from yupana.confidential.shards.by_area import count_by_area
+from yupana.confidential.shards.by_key import count_by_key
+from yupana.confidential.shards.folder import EMPTY, CountFolder, P, Shard, TaskLimits, lay_out, rows_of
+from yupana.engine.engine import Engine
+from yupana.files.columns import RecordFile
+from yupana.files.database import named, quoted
+from yupana.privacy.sealed import Sealed
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How the records of a folder are cut into shards: those with the same key are in the same.
+
+    Attributes
+    ----------
+    keys : mapping of RecordFile to tuple of str
+        By record file the columns of the key; a file may be missing.
+    number : int or None
+        How many shards; by the size of the files if nothing is said.
+    """
+
+    keys: Mapping[RecordFile, tuple[str, ...]]
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class InShards(Sealed, Generic[P]):
+    """What came of shards.
+
+    Attributes
+    ----------
+    files : mapping of str to Source
+        What was cut, by name.
+    findings : tuple of Finding
+        Rules that the records break, and remarks.
+    parts : tuple
+        What was counted, by shard; less than that if a rule is broken that forbids a run.
+    """
+
+    files: Mapping[str, Source]
+    findings: tuple[Finding, ...]
+    parts: tuple[P, ...]
+
+
+def can_be_cut(folder: Path, cut: Cut) -> bool:
+    """Whether a folder holds files that can be cut; others are read in one piece, such as the Census Edited File."""
+    return any(forms(folder, schema) for schema in cut.keys)
+
+
+def count_in_shards(
+    engine: Engine, folder: Path, cut: Cut, count: CountFolder[P], memory: int | None = None
+) -> InShards[P]:
+    """Cut the records of a folder into shards, and count each.
+
+    Parameters
+    ----------
+    engine : Engine
+    folder : Path
+        That every worker can read.
+    cut : Cut
+    count : callable
+        May raise `BrokenRulesError` of records that break rules.
+    memory : int, optional
+        Bytes that a task may use; by default its share of this machine's.
+
+    Raises
+    ------
+    InputError, OutputError, EngineError
+        If the records cannot be read, or the engine fails.
+    """
+    limits = TaskLimits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
+    sources, findings = _find(folder, cut, limits)
+    if findings:
+        return InShards(sources, tuple(findings), ())
+    if not sources:
+        # There is nothing to be cut: records of another form are counted here, and what is missing is told.
+        found_here, part_here = count(folder, limits.memory)
+        return InShards({}, tuple(found_here), () if part_here is None else (part_here,))
+    there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
+    shard = Shard(folder.absolute(), there, count, limits)
+    areas = areas_of(sources, cut.number)
+    counted = count_by_area(engine, cut.keys, areas, shard) if areas else None
+    if counted is None:
+        counted = count_by_key(engine, cut.keys, cut.number, shard)
+    found = merge_findings([of for of, _ in counted.by_shard])
+    # What could not be read is told before what was read without it, and by its lines.
+    told = tuple(counted.unread) or tuple(_placed(finding, sources) for finding in found)
+    return InShards(sources, told, tuple(part for _, part in counted.by_shard if part is not None))
+
+
+@contextmanager
+def without_records(folder: Path, cut: Cut, memory: int | None = None) -> Iterator[Path]:
+    """A folder with all that a data folder has but the records that are cut, of whose files there are the columns.
+
+    What depends on public files alone is found in it.
+    """
+    limits = TaskLimits(memory or default_memory(), None)
+    sources, findings = _find(folder, cut, limits)
+    if findings or not sources:
+        yield folder
+        return
+    there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
+    with scratch_folder() as empty:
+        with limits.database() as db:
+            for schema, source in there.items():
+                columns = (
+                    dict.fromkeys(schema.header, "VARCHAR") if source.header else stored_types(db, source, schema)[0]
+                )
+                none = ", ".join(f"NULL::{kind} AS {named(name)}" for name, kind in columns.items())
+                query = f"SELECT {none}, NULL::BIGINT AS {RECORD} WHERE false"
+                path = rows_of(empty, schema.name) / EMPTY
+                db.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet)")
+        lay_out(empty, folder.absolute(), there)
+        yield empty
+
+
+def within(folder: Path, public: Path, source: Source) -> Source:
+    """A file of a folder `without_records`, as a file of the one that it stands for."""
+    paths = tuple(folder / path.relative_to(public) if path.is_relative_to(public) else path for path in source.paths)
+    return replace(source, paths=paths)
+
+
+def _find(folder: Path, cut: Cut, limits: TaskLimits) -> tuple[dict[str, Source], list[Finding]]:
+    """The record files, and what keeps them from being read."""
+    require_folder(folder)
+    sources: dict[str, Source] = {}
+    findings: list[Finding] = []
+    with limits.database() as db:
+        for schema in cut.keys:
+            # What is missing is told by whoever needs it.
+            source, wrong = find_source(folder, schema) if forms(folder, schema) else (None, [])
+            findings += wrong
+            if source is not None:
+                sources[schema.name] = source
+                findings += check_parts(db, source, schema)
+    return sources, findings
+
+
+def _placed(finding: Finding, sources: Mapping[str, Source]) -> Finding:
+    """A finding with the lines of its file in place of the numbers of records, where these are not the same."""
+    for source in sources.values():
+        if source.header and finding.file in source.names:
+            return replace(finding, lines=source.places(source.names.index(finding.file), finding.lines))
+    return finding
