@@ -3,7 +3,7 @@
 What stands below is imported inside the functions, so that a script loads what it uses.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -38,7 +38,7 @@ from yupana.asked import (
 )
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.products.parts import ALONE, data_of
-from yupana.progress import Listener, Progress, Step, announcing, listening
+from yupana.progress import Listener, Progress, Step, announcing, listening, silent
 from yupana.topdown.interval_terms import IntervalMethod
 
 if TYPE_CHECKING:
@@ -869,6 +869,7 @@ def accuracy(
             internal=internal,
             overwrite=overwrite,
         )
+        request.bring(folder, ())
         observed = observe(asked.product, asked.config, folder, request, trials=trials)
     if out is not None:
         write_accuracy(observed, path_of("out", out), request)
@@ -942,6 +943,7 @@ def compare(
     chosen = read_methods(DEFAULT if methods is None else methods)
     with _alone(asked, data, out, synthetic, memory, progress, "compare") as (folder, common):
         request = replace(common, entropy=entropy(seed), internal=internal, overwrite=overwrite)
+        request.bring(folder, ())
         return write_side_by_side(asked.config, asked.plan(), chosen, folder, path_of("out", out), request)
 
 
@@ -2261,7 +2263,7 @@ def _opened(
     key = next(iter(cases.values())).product.key
     with (
         listening(progress, f"{key} {title}") as tell,
-        _at_hand(data, files, synthetic, memory, tell, terms or EngineTerms()) as (folder, bring),
+        _at_hand(data, files, synthetic, memory, tell) as (folder, bring),
         open_engine(terms or EngineTerms()) as engine,
     ):
         folders = data_of(folder, tuple(cases))
@@ -2299,23 +2301,16 @@ def _at_hand(
     synthetic: bool,  # noqa: FBT001 (as users say it)
     memory: int | None,
     tell: Listener,
-    terms: "EngineTerms",
-) -> Iterator[tuple[Path, Callable[[], None]]]:
+) -> "Iterator[tuple[Path, Callable[[Path, Collection[Path]], None]]]":
     """The folder of the records, and what brings them there if they lie on a store."""
     from yupana.confidential.records.frames import as_folder
     from yupana.confidential.records.stored import stored_records
-    from yupana.engine.spark import is_local
     from yupana.files.store import store_at
 
     store = store_at(data) if isinstance(data, str | Path) else None
-    if store is not None and not is_local(terms.master or "local"):
-        raise ConfigError(
-            f"DATA {store.url}: is copied to this machine, where workers of --master {terms.master} cannot read it; "
-            "give a folder that they all can read, or --master local[*]"
-        )
     if store is None:
         with as_folder(data, files=files, synthetic=synthetic, memory=memory) as folder:
-            yield folder, lambda: None
+            yield folder, silent
         return
     with (
         stored_records(store, _counting(tell)) as records,
@@ -2339,7 +2334,6 @@ def _alone(
     if out is not None:
         path_of("out", out)
     with _opened(AskedParts("", {ALONE: asked}), data, out, synthetic, memory, progress, title, terms) as parts:
-        parts[ALONE].request.bring()
         yield parts[ALONE].data, parts[ALONE].request
 
 

@@ -292,6 +292,35 @@ def test_a_killed_run_goes_on_with_its_draws(
     assert charges(place) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
+@pytest.mark.parametrize("product", ["phsafe", "topdown"])
+@pytest.mark.parametrize("stage", ["after the charge", "between two draws", "after all draws"])
+def test_a_killed_driver_of_spark_goes_on(
+    real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, product: str, stage: str
+) -> None:
+    """On Spark or on none; each session is in a process of its own, as Java does not survive a fork."""
+    arguments = line(real, product, place)
+    spark = (*arguments, "--engine", "spark", "--master", "local[2]")
+    assert killed([*spark], STAGES[stage])
+    assert charges(place) == 1
+    remove = Checkpoint.remove
+
+    def keep(self: Checkpoint) -> None:
+        shutil.copytree(self.folder, place.parent / "kept", dirs_exist_ok=True)
+        remove(self)
+
+    assert not killed([*spark, "--resume"], lambda: setattr(Checkpoint, "remove", keep))
+    first = contents(place / "out")
+    assert charges(place) == 1
+    shutil.rmtree(place / "out")
+    shutil.copytree(place.parent / "kept", place / "out.checkpoint")
+    monkeypatch.setattr(door, "add_noise", no_noise)
+    assert main([*arguments, "--resume"]) == 0
+    assert contents(place / "out") == first
+    assert charges(place) == 1
+
+
 def no_noise(counts: np.ndarray, *_: object) -> np.ndarray:
     assert not len(counts), "drawn again"
     return counts

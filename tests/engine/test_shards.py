@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cef_maker import write_cef
 from census_maker import seeded, write_csv, write_parquet
 from crowded_census import crowded
 from safetab_worlds import random_world, write_data, write_parameters
@@ -65,6 +66,13 @@ def test_the_same_is_found_in_detailed_records(seed: int, product: str, tmp_path
     for shards in SHARDS:
         (tmp_path / str(shards)).mkdir()
         assert refused(case, data, LocalEngine(tmp_path / str(shards)), shards) == whole
+
+
+def test_the_edited_file_is_counted_in_one_piece(tmp_path: Path) -> None:
+    write_cef(tmp_path / "data", crowded(2, 30))
+    case = phsafe(tmp_path, seeded(2))
+    whole = made(case, tmp_path / "data", tmp_path / "whole", None, None)
+    assert made(case, tmp_path / "data", tmp_path / "out", LocalEngine(tmp_path), 3) == whole
 
 
 @pytest.mark.parametrize("file", ["persons", "units", "geo"])

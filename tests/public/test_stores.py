@@ -16,11 +16,14 @@ from cef_maker import write_cef
 from census_maker import random_census, write_csv, write_parquet
 from census_maker import seeded as census_seed
 from object_stores import BUCKET, SECRETS, Fault, ObjectStore, bad_line, environment
+from record_folders import by_area
 from safetab_worlds import random_world, seeded, write_data, write_parameters
 from topdown_worlds import configuration, make_world, write_world
 
 import yupana
 from yupana.cli.main import main
+from yupana.confidential.records import stored
+from yupana.confidential.shards import folder as shard_folder
 from yupana.files import store as store_module
 from yupana.products.phsafe.production import production_config
 
@@ -88,17 +91,22 @@ def log(out: Path) -> dict[str, Any]:
 
 
 def check_same(store: ObjectStore, product: str, config: object, data: Path) -> None:
-    """A run on a folder and on its copy on the store make the same of it, and nothing of it stays behind."""
+    """A run on a folder and on its copy on the store make the same of it, and nothing of it stays behind.
+
+    In shards the records are read where they are counted.
+    """
     temporary = data.parent / "tmp"
     url = store.put(data, f"{data.parent.name}/{data.name}")
-    local, remote = data.parent / "of-folder", data.parent / "of-store"
+    local = data.parent / "of-folder"
     of_folder = yupana.run(product, config, data, local, seed=5)
-    of_store = yupana.run(product, config, url, remote, seed=5)
-    assert tables(of_store) == tables(of_folder) != {}
-    assert told(of_store) == told(of_folder)
-    assert log(remote) == log(local)
-    assert list(temporary.glob("yupana-scratch-*/*")) == []
-    assert str(temporary) not in Path(f"{remote}.confidential.log").read_text()
+    for shards in (None, 2):
+        remote = data.parent / f"of-store-in-{shards}"
+        of_store = yupana.run(product, config, url, remote, seed=5, shards=shards)
+        assert tables(of_store) == tables(of_folder) != {}
+        assert told(of_store) == told(of_folder)
+        assert log(remote) == log(local)
+        assert list(temporary.glob("yupana-scratch-*/*")) == []
+        assert str(temporary) not in Path(f"{remote}.confidential.log").read_text()
 
 
 def lay_out(path: Path, columns: str) -> None:
@@ -125,17 +133,76 @@ def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
     check_same(store, "phsafe", phsafe(), data)
 
 
-def test_an_engine_counts_what_lies_on_a_store(store: ObjectStore, tmp_path: Path) -> None:
+def test_an_engine_counts_what_lies_on_a_store(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = tmp_path / "data"
     write_parquet(data, random_census(census_seed(3), STATES, 60), "text")
     lay_out(data / "geo.parquet", "TABBLKST")
     url = store.put(data, tmp_path.name)
     whole = yupana.exact("phsafe", phsafe(), data, tmp_path / "whole")
+    asked: list[str] = []
+    bring = stored.bring_part
+    monkeypatch.setattr(
+        shard_folder, "bring_part", lambda left, name, path: asked.append(name) or bring(left, name, path)
+    )
     shards = yupana.exact("phsafe", phsafe(), url, tmp_path / "shards", shards=3)
     assert tables(shards) == tables(whole) != {}
-    words = f"DATA {url}: is copied to this machine, where workers of --master spark://host:7077 cannot read it"
-    with pytest.raises(yupana.ConfigError, match=re.escape(words)):
-        yupana.exact("phsafe", phsafe(), url, tmp_path / "out", engine="spark", master="spark://host:7077")
+    assert sorted(asked) == sorted(
+        path.relative_to(data).as_posix() for path in data.rglob("*.parquet") if path.is_file()
+    )
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
+def test_spark_counts_what_lies_on_a_store(store: ObjectStore, tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data", world := random_world(seeded(5), noise="some"))
+    parameters, url = write_parameters(tmp_path / "parameters", world), store.put(data, tmp_path.name)
+    whole = yupana.run("safetab-p", parameters, data, tmp_path / "whole", seed=5)
+    spark = yupana.run("safetab-p", parameters, url, tmp_path / "spark", seed=5, engine="spark", master="local[2]")
+    assert tables(spark) == tables(whole) != {}
+
+
+@pytest.mark.parametrize("areas", [False, True])
+def test_a_worker_on_another_machine_brings_all_it_needs(
+    areas: bool,  # noqa: FBT001
+    store: ObjectStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = write_data(tmp_path / "data", world := random_world(seeded(6), noise="some"))
+    if areas:
+        data = by_area(data, tmp_path / "folders")
+    parameters, url = write_parameters(tmp_path / "parameters", world), store.put(data, tmp_path.name)
+    whole = yupana.run("safetab-p", parameters, data, tmp_path / "whole", seed=5)
+    # The folder of the driver is not there.
+    monkeypatch.setattr(shard_folder.Shard, "whole", lambda self: stored.folder_of_others(self.left))
+    shards = yupana.run("safetab-p", parameters, url, tmp_path / "shards", seed=5, shards=3)
+    assert tables(shards) == tables(whole) != {}
+
+
+def test_a_mark_in_a_folder_of_a_user_is_not_believed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    write_parquet(data, random_census(census_seed(3), STATES, 10), "text")
+    mark = {"store": {"bucket": BUCKET, "prefix": ""}, "files": [{"name": "geo.parquet", "size": 1}]}
+    (data / ".stored.shard").write_text(json.dumps({**mark, "versions": [["geo.parquet", "1"]]}))
+    assert stored.left_on_store(data) is None
+    yupana.exact("phsafe", phsafe(), data, tmp_path / "out", shards=2)
+
+
+@pytest.mark.parametrize("name", ["persons.parquet", "persons.csv"])
+def test_the_ends_of_a_file_tell_its_columns(name: str, store: ObjectStore, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    columns = "i AS MAFID, (i % 7)::UTINYINT AS QAGE, ['a', 'b'][1 + i % 2]::ENUM('a', 'b') AS C"
+    rows = duckdb.sql(f"SELECT {columns} FROM range(900_000) t(i)")
+    (rows.write_parquet if name.endswith("parquet") else rows.write_csv)(str(data / name))
+    reader = store_module.store_at(store.put(data, tmp_path.name)).connect()  # type: ignore[union-attr]
+    (file,) = reader.files()
+    stored._write_ends(tmp_path / name, file.size, reader.ends(file))
+    assert (tmp_path / name).stat().st_size == (data / name).stat().st_size
+    assert (tmp_path / name).stat().st_blocks * 512 < max(1 << 21, file.size)
+    described = [duckdb.sql(f"DESCRIBE FROM '{place / name}'").fetchall() for place in (data, tmp_path)]
+    assert described[0] == described[1]
 
 
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
@@ -242,10 +309,12 @@ REFUSES = "the store refuses; look at the credentials, the region and your right
         ("changed", "/geo.csv", "/geo.csv was changed while it was read; begin again when nobody writes there"),
     ],
 )
+@pytest.mark.parametrize("shards", [(), ("--shards", "2")])
 def test_a_store_that_fails(
     fault: Fault,
     key: str,
     words: str,
+    shards: tuple[str, ...],
     store: ObjectStore,
     url: str,
     tmp_path: Path,
@@ -254,7 +323,7 @@ def test_a_store_that_fails(
 ) -> None:
     with bad_line(store.port, fault, key) as port:
         use(monkeypatch, port)
-        assert refused(url, tmp_path, capfd).startswith(f"yupana: {url}{words}")
+        assert refused(url, tmp_path, capfd, *shards).startswith(f"yupana: {url}{words}")
 
 
 def test_nobody_answers(

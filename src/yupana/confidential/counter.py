@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
@@ -14,6 +15,8 @@ from yupana.confidential.records.frames import FILES
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import Layout, RunRequest
 from yupana.errors import InputError
+from yupana.files.column_map import ColumnMap
+from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed
@@ -200,6 +203,11 @@ class Counter(ABC, Generic[C, R, E, M]):
         del records, config
         return {}
 
+    def cut_files(self, config: C, columns: ColumnMap) -> Sequence[RecordFile]:
+        """Records that an engine cuts into shards, so that they need not be at hand."""
+        del config, columns
+        return ()
+
     def look(self, records: R, config: C, request: RunRequest) -> Validation:
         """What validation tells.
 
@@ -299,9 +307,9 @@ class MeasurementsCounter(Counter[C, R, E, M]):
 def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:
     """SHA-256 of every input file, by its path within the data folder; for the confidential log."""
     return {
-        os.path.relpath(path, folder): checksum(path)
+        os.path.relpath(path, folder): digest or checksum(path)
         for source in sources.values()
-        for path in (*source.paths, *source.beside)
+        for path, digest in zip_longest((*source.paths, *source.beside), source.digests)
     }
 
 

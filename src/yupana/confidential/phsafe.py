@@ -18,11 +18,12 @@ from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding, failing
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.in_shards import Cut, count_in_shards
+from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards
 from yupana.confidential.tabulate.crowds import count_crowds
 from yupana.confidential.tabulate.joined import Counts, Tabulation, merge_counts, tabulate
 from yupana.errors import ConfigError
 from yupana.files.column_map import BUREAU, ColumnMap
+from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -144,11 +145,17 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         """Open the records a configuration speaks of; on an engine they are counted, too."""
         del out
         clock.start("reading and checking the records")
-        if request.engine is not None:
-            yield _counted_in_shards(config, data, request, to_count=to_count)
+        cut = Cut({request.columns.applied(schema): _KEY for schema in FILES}, request.shards)
+        if request.engine is not None and can_be_cut(data, cut):
+            yield _counted_in_shards(config, data, cut, request, to_count=to_count)
             return
         with checked_census(config, data, request.memory, request.columns) as census:
             yield census
+
+    def cut_files(self, config: PhsafeConfig, columns: ColumnMap) -> tuple[RecordFile, ...]:
+        """Persons, units and geography."""
+        del config
+        return tuple(map(columns.applied, FILES))
 
     def inputs(self, records: Census | CountedCensus) -> dict[str, str]:
         """Persons, units and geography."""
@@ -294,11 +301,11 @@ _KEY: Final = ("MAFID",)
 """What holds a unit together."""
 
 
-def _counted_in_shards(config: PhsafeConfig, data: Path, request: RunRequest, *, to_count: bool) -> CountedCensus:
+def _counted_in_shards(
+    config: PhsafeConfig, data: Path, cut: Cut, request: RunRequest, *, to_count: bool
+) -> CountedCensus:
     """Check a census in shards of whole units, and count what the configuration measures."""
-    columns = request.columns
-    cut = Cut({columns.applied(schema): _KEY for schema in FILES}, request.shards)
-    task = partial(_count_shard, config, columns, to_count)
+    task = partial(_count_shard, config, request.columns, to_count)
     found = count_in_shards(request.on_engine, data, cut, task, request.memory)
     parts = found.parts
     records = sum((part.records for part in parts), Numbers[str]())

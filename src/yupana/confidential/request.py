@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -102,7 +102,7 @@ class RunRequest:
     pl : Path, optional
         Where files of P.L. 94-171 will be written of what is made.
     bring : callable
-        Called before the records are opened: copies those that lie on a store.
+        Called with a folder before its records are opened: copies those that lie on a store, but for given paths.
     """
 
     accounting: Accounting = "published"
@@ -133,7 +133,7 @@ class RunRequest:
     intervals: IntervalMethod | None = None
     replicates: int | None = None
     pl: Path | None = None
-    bring: Callable[[], None] = silent
+    bring: Callable[[Path, Collection[Path]], None] = silent
 
     @property
     def on_engine(self) -> Engine:

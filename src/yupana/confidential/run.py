@@ -17,6 +17,7 @@ import yupana
 from yupana.confidential.begin import begin, check_begin, check_checkpoints
 from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
 from yupana.confidential.records.findings import require_none
+from yupana.confidential.records.reader import forms
 from yupana.confidential.request import (
     INTERNAL,
     LAYOUTS,
@@ -120,8 +121,20 @@ def validate(product: Product[C], config: C, data: Path, request: RunRequest = _
         If they cannot be opened at all.
     """
     counter = counter_of(product, request)
+    bring(counter, config, data, request)
     with counter.open(config, data, request, Stopwatch(request.announce), to_count=False) as records:
         return counter.look(records, config, request)
+
+
+def bring(counter: Counter[C, Any, Any, Any], config: C, data: Path, request: RunRequest) -> None:
+    """Copy what lies on a store, but for records that an engine cuts into shards where they lie.
+
+    Raises
+    ------
+    InputError, OutputError
+    """
+    schemas = counter.cut_files(config, request.columns) if request.engine is not None else ()
+    request.bring(data, [path for schema in schemas for path in forms(data, schema)])
 
 
 def product_plan(product: Product[C], config: C, request: RunRequest) -> Plan:
@@ -293,7 +306,7 @@ def _open(
     """Open the records of a part, and require that they can be measured."""
     clock = Stopwatch(part.request.announce)
     opened = stack.enter_context(ExitStack())
-    part.request.bring()
+    bring(counter, part.config, part.data, part.request)
     records = opened.enter_context(counter.open(part.config, part.data, part.request, clock, out=home))
     require_none(records.findings)
     reasons = reasons + counter.doubts(records, part.config)

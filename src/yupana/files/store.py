@@ -21,6 +21,11 @@ ATTEMPTS: Final = 3
 """How often a store is asked."""
 
 _CHUNK: Final = 8 << 20
+_FIRST: Final = 1 << 20
+_LEAST: Final = 12
+"""Bytes of a Parquet file without anything in it."""
+
+_MOST_LAST: Final = 1 << 28
 _OF_CLUSTERS: Final = frozenset({"s3a", "s3n", "hdfs", "abfs", "abfss", "wasb", "wasbs", "gs"})
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
@@ -43,6 +48,23 @@ class StoredFile:
 
     name: str
     size: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FileEnds:
+    """What stands at the ends of a file; may hold records.
+
+    Attributes
+    ----------
+    first, last : bytes
+        From the beginning; and the footer, if the file is Parquet.
+    version : str
+        As `StoreReader.version` tells it.
+    """
+
+    first: bytes
+    last: bytes
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +143,14 @@ class StoreReader:
         with self._opened(file) as stream:
             return _version(stream)
 
-    def chunks(self, file: StoredFile) -> Iterator[bytes]:
+    def chunks(self, file: StoredFile, version: str | None = None) -> Iterator[bytes]:
         """The content of a file, a piece at a time.
+
+        Parameters
+        ----------
+        file : StoredFile
+        version : str, optional
+            That it must have.
 
         Raises
         ------
@@ -131,13 +159,33 @@ class StoreReader:
         """
         read = 0
         with self._opened(file) as stream:
-            version = _version(stream)
+            found = _version(stream)
             while chunk := stream.read(_CHUNK):
                 read += len(chunk)
                 yield chunk
-        if read != file.size or self.version(file) != version:
+        if read != file.size or self.version(file) != found or (version is not None and version != found):
             name = f"{self.store.url}/{file.name}"
             raise InputError(f"{name} was changed while it was read; begin again when nobody writes there")
+
+    def ends(self, file: StoredFile) -> "FileEnds":
+        """The ends of a file, which tell what columns it has: of text the first line, of Parquet the footer.
+
+        Raises
+        ------
+        InputError
+            If the store breaks off.
+        """
+        with (
+            _told(f"{self.store.url}/{file.name}", "read", "it is gone"),
+            self._files.open_input_file(f"{self.store.path}/{file.name}") as whole,
+        ):
+            version = _version(whole)
+            first = whole.read_at(min(file.size, _FIRST), 0)
+            end = whole.read_at(8, file.size - 8) if file.size >= _LEAST else b""
+            length = int.from_bytes(end[:4], "little") + 8
+            is_parquet = end[4:] == b"PAR1" and length <= min(file.size, _MOST_LAST)
+            last = whole.read_at(length, file.size - length) if is_parquet else b""
+        return FileEnds(first, last, version)
 
     @contextmanager
     def _opened(self, file: StoredFile) -> "Iterator[NativeFile]":

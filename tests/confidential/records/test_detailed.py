@@ -96,7 +96,7 @@ def test_blocks_of_15_and_16_digits(tmp_path: Path) -> None:
         assert relations(data, world.kind) == tabulated(world)
 
 
-@pytest.mark.parametrize("pattern", ["{0}.parquet/{1}.parquet", "{0}/TABBLKST=0{1}/part.parquet"])
+@pytest.mark.parametrize("pattern", ["{0}.parquet/{1}.parquet", "{0}/state=0{1}/part.parquet"])
 def test_parquet_in_parts(tmp_path: Path, pattern: str) -> None:
     world = sound_world()
     write_world(tmp_path, world)

@@ -141,6 +141,33 @@ def test_a_part_that_has_the_column_besides(in_folders: Place, refused: Refused)
     refused("geo.parquet/TABBLKST=17/data_0.parquet: columns_present: column TABBLKST is there twice")
 
 
+@pytest.fixture
+def in_both(place: Place) -> Place:
+    """The same with the state in the files, too."""
+    lay_out(place.as_parquet("geo"), ("TABBLKST",), kept=True)
+    return place
+
+
+@pytest.mark.parametrize("shards", [(), ("--shards", "3")])
+@pytest.mark.parametrize("name", ["TABBLKST=36", "TABBLKST=6"])
+def test_a_folder_of_another_state(
+    in_both: Place, capsys: pytest.CaptureFixture[str], name: str, shards: tuple[str, ...]
+) -> None:
+    assert main(in_both.arguments("run", "--overwrite", *shards)) == 0
+    states(in_both)[1].rename(in_both.data / "geo.parquet" / name)
+    in_both.out.rename(in_both.root / "earlier")
+    capsys.readouterr()
+    assert main(in_both.arguments("run", *shards)) == 2
+    told = capsys.readouterr().err
+    file = f"geo.parquet/{name}/data_0.parquet"
+    assert f"{file}: in_folder: TABBLKST is not what its folder says; move the file, or rename the folder; 1 " in told
+
+
+def test_a_folder_whose_name_is_no_code_says_nothing_of_files_that_do(in_both: Place) -> None:
+    states(in_both)[1].rename(in_both.data / "geo.parquet" / "TABBLKST=Illinois")
+    assert main(in_both.arguments("run")) == 0
+
+
 def test_a_part_cut_off_is_all_that_is_told(in_folders: Place, refused: Refused) -> None:
     (path,) = states(in_folders)[0].iterdir()
     path.write_bytes(path.read_bytes()[:100])

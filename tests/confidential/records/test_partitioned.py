@@ -34,8 +34,8 @@ def split(data: Path, name: str, pattern: str, parts: int) -> None:
     ("pattern", "codes"),
     [
         ("{0}.parquet/{{:02}}.parquet", "text"),
-        ("{0}.parquet/TABBLKST={{:02}}/part-0.parquet", "bureau"),
-        ("{0}.parquet/RTYPE=9/QAGE={{}}/part-0.parquet", "text"),
+        ("{0}.parquet/state={{:02}}/part-0.parquet", "bureau"),
+        ("{0}.parquet/RTYPE=9/turn={{}}/part-0.parquet", "text"),
         ("{0}/{{}}.parquet", "integer"),
     ],
 )

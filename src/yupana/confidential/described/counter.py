@@ -24,6 +24,7 @@ from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, wi
 from yupana.confidential.tabulate.groups import merge_shards
 from yupana.errors import InputError, OutputError
 from yupana.files.column_map import ColumnMap
+from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -78,6 +79,10 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
     def is_checked(self, config: Description) -> bool:
         """Unless areas are made of blocks: then tables may have hundreds of millions of rows, as SafeTab's."""
         return config.blocks is None
+
+    def cut_files(self, config: Description, columns: ColumnMap) -> tuple[RecordFile, ...]:
+        """The files of the description, if they can be cut."""
+        return tuple(cut_of(config, columns, None).keys)
 
     def without_noise(self, config: Description) -> Description:
         """Infinite budgets for all that is measured."""

@@ -19,9 +19,9 @@ from yupana.confidential.records.reader import (
     find_source,
     open_records,
     place_finding,
-    require_folder,
     trust,
 )
+from yupana.confidential.records.stored import require_at_hand
 from yupana.confidential.shards.in_shards import Cut
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
@@ -78,7 +78,7 @@ def open_described(
     InputError
         If the folder is missing. Broken rules are findings, not errors.
     """
-    require_folder(folder)
+    require_at_hand(folder)
     synthetic = is_synthetic(folder)
     schemas = {file.name: columns.applied(file.schema) for file in description.record_files}
     with private_database(memory) as db:

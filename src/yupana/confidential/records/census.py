@@ -24,9 +24,9 @@ from yupana.confidential.records.reader import (
     find_source,
     no_names,
     open_records,
-    require_folder,
     tell,
 )
+from yupana.confidential.records.stored import require_at_hand
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
 from yupana.files.database import STOPS
@@ -266,7 +266,7 @@ def open_census(
     InputError
         If the folder is missing. Broken rules are findings of the census, not errors.
     """
-    require_folder(folder)
+    require_at_hand(folder)
     with private_database(memory) as db:
         cef = is_cef(folder)
         if cef and columns.names:

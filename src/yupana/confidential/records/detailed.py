@@ -20,7 +20,8 @@ from yupana.confidential.records.detailed_cef import open_detailed_cef
 from yupana.confidential.records.detailed_files import open_detailed_files
 from yupana.confidential.records.detailed_rules import BLOCK, BLOCK_CODE, count_unknown, find_places, word_places
 from yupana.confidential.records.findings import Finding, require_none
-from yupana.confidential.records.reader import Source, no_names, require_folder
+from yupana.confidential.records.reader import Source, no_names
+from yupana.confidential.records.stored import require_at_hand
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, PERSON_RECORDS, REFERENCE, RecordFile
 from yupana.privacy.sealed import Sealed
@@ -140,7 +141,7 @@ def open_detailed(
     InputError
         If the folder is missing. Broken rules are findings, not errors.
     """
-    require_folder(folder)
+    require_at_hand(folder)
     schema, others = RECORDS[kind], tuple(RECORDS.values())
     households = schema is HOUSEHOLD_RECORDS
     with private_database(memory) as db:

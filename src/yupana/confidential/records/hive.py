@@ -1,7 +1,8 @@
 """Columns that stand in the names of folders alone, as Hive lays out a table: ``geo/TABBLKST=06/part-0.parquet``."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -16,13 +17,24 @@ NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """How Hive writes that a column has no value."""
 
 
-def columns_in_path(
-    paths: Sequence[Path], names: Sequence[str], schema: RecordFile
-) -> dict[str, tuple[str | None, ...]]:
-    """Find the columns that the files of a folder leave to the names of the folders they lie in.
+@dataclass(frozen=True, slots=True)
+class PathColumns:
+    """What the names of folders say of columns: by column the value of each part, as a file would write it.
 
-    A column that stands in the files is read from them, whatever a folder is called. Keys are never in a path: they
-    tell records apart.
+    Attributes
+    ----------
+    alone : mapping of str to tuple of (str or None)
+        Columns that the files leave to the folders.
+    besides : mapping of str to tuple of (str or None)
+        Columns that stand in the files, too, and are read there.
+    """
+
+    alone: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    besides: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+
+
+def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordFile) -> PathColumns:
+    """Find the columns that every part has in its path. Keys are never there: they tell records apart.
 
     Parameters
     ----------
@@ -31,23 +43,19 @@ def columns_in_path(
     names : sequence of str
         Their names from the folder of the records on.
     schema : RecordFile
-
-    Returns
-    -------
-    dict of str to tuple of str or None
-        By column the value of each part, as a file would write it, for columns that every part has in its path.
     """
     told = [_told(name) for name in names]
     columns = [(column, schema.written[column.name].lower()) for column in schema.columns if not column.key]
     found = {column: [values[name] for values in told] for column, name in columns if all(name in of for of in told)}
     if not found:
-        return {}
+        return PathColumns()
     there = _columns_of_first(paths)
-    return {
-        column.name: tuple(_written(column, value) for value in values)
-        for column, values in found.items()
-        if schema.written[column.name].lower() not in there
-    }
+    told_by_name = {column.name: tuple(_written(column, value) for value in of) for column, of in found.items()}
+    besides = {name for name in told_by_name if schema.written[name].lower() in there}
+    return PathColumns(
+        {name: values for name, values in told_by_name.items() if name not in besides},
+        {name: values for name, values in told_by_name.items() if name in besides},
+    )
 
 
 def _told(name: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ import duckdb
 
 from yupana.confidential.records.database import is_scratch, numbers
 from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, more_files
-from yupana.confidential.records.hive import columns_in_path, in_path
+from yupana.confidential.records.hive import PathColumns, columns_in_path, in_path
 from yupana.errors import InputError, nearest
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named, quoted, source_of
@@ -64,8 +64,10 @@ class Source:
     rows : tuple of Path
         Of a shard: Parquet files that hold its records of all parts, by our names of the columns, and their numbers.
         They are read in place of the parts.
-    in_path : mapping of str to tuple of (str or None)
-        By column the value of each part, for columns that stand in the names of folders alone (`columns_in_path`).
+    in_path : PathColumns
+        What the names of folders say.
+    digests : tuple of str
+        SHA-256 of each part, where others than this process have read them.
     """
 
     paths: tuple[Path, ...]
@@ -73,7 +75,8 @@ class Source:
     header: bool = False
     beside: tuple[Path, ...] = ()
     rows: tuple[Path, ...] = ()
-    in_path: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    in_path: PathColumns = field(default_factory=PathColumns)
+    digests: tuple[str, ...] = ()
 
     def places(self, part: int, records: Iterable[int]) -> tuple[int, ...]:
         """Where records of a part stand in it: rows of Parquet, lines of text, of which blank ones are no records."""
@@ -359,8 +362,8 @@ def open_part(
         Rows that are none.
     """
     here = slice(part, part + 1)
-    told = {column: values[here] for column, values in source.in_path.items()}
-    one = Source(source.paths[here], source.names[here], source.header, in_path=told)
+    alone = {column: values[here] for column, values in source.in_path.alone.items()}
+    one = Source(source.paths[here], source.names[here], source.header, in_path=PathColumns(alone))
     record = f"record + {part << PART_SHIFT} AS {RECORD}"
     raw = replace(schema, alias="as_written")
     if one.header:
@@ -376,6 +379,9 @@ def open_part(
     if not findings:
         columns = ", ".join(named(column.name) for column in schema.columns)
         db.execute(f"CREATE VIEW {named(schema.relation)} AS SELECT {columns}, {record} FROM as_written")
+        values = ", ".join(f"{typed[name]} AS {named(name)}" for name in source.in_path.besides)
+        rows = f"(SELECT {values}, {RECORD} AS record FROM {named(schema.relation)})"
+        findings = _in_wrong_folder(db, source, schema, rows)
     return typed, findings
 
 
@@ -388,6 +394,30 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
     types, findings = stored_types(db, source, schema)
     if not findings:
         _make_view(db, source, schema, {c.name: from_stored(c, types[c.name]) for c in schema.columns})
+        findings = _in_wrong_folder(db, source, schema, schema.relation)
+    return findings
+
+
+def _in_wrong_folder(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, relation: str) -> list[Finding]:
+    """Find records that have another code than the folder says that they lie in, as far as the folder tells a code."""
+    findings = []
+    for column in (column for column in schema.columns if column.name in source.in_path.besides):
+        told = source.in_path.besides[column.name]
+        value = from_stored(column, "VARCHAR")
+        (codes,) = db.execute(
+            f"SELECT list({value} ORDER BY place) FROM (SELECT unnest($1::VARCHAR[]) AS {named(column.name)}, "
+            "generate_subscripts($1::VARCHAR[], 1) AS place)",
+            [list(told)],
+        ).fetchone() or ([],)
+        of_part = ", ".join("NULL" if code is None else str(code) for code in codes)
+        wrong = f"{named(column.name)} <> ([{of_part}])[(record >> {PART_SHIFT}) + 1]"
+        text = f"{schema.written[column.name]} is not what its folder says; move the file, or rename the folder"
+        try:
+            findings += place_finding(db, source, Finding("in_folder", "", text), relation, wrong)
+        except STOPS:
+            raise
+        except duckdb.Error:
+            return damaged_parts(db, source)
     return findings
 
 
@@ -449,10 +479,11 @@ def stored_rows(source: Source, schema: RecordFile) -> str:
     if source.rows:
         return parquet_rows(source.rows)
     rows = parquet_rows(source.paths)
-    if not (schema.called or source.in_path):
+    if not (schema.called or source.in_path.alone):
         return rows
+    alone = source.in_path.alone
     columns = ", ".join(
-        f"{in_path(source.in_path[column]) if column in source.in_path else f'f.{named(name)}'} AS {named(column)}"
+        f"{in_path(alone[column]) if column in alone else f'f.{named(name)}'} AS {named(column)}"
         for column, name in schema.written.items()
     )
     index = ", f.file_index" if len(source.paths) > 1 else ""
@@ -470,7 +501,7 @@ def stored_types(
         # What was cut into shards has been looked at before.
         return column_types(db, stored_rows(source, schema)), []
     ours = {name.lower(): column for column, name in schema.written.items()}
-    in_folders = [schema.written[column] for column in source.in_path]
+    in_folders = [schema.written[column] for column in source.in_path.alone]
     for path, name in zip(source.paths, source.names, strict=True):
         try:
             found = column_types(db, parquet_rows([path]))
@@ -481,7 +512,7 @@ def stored_types(
             findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
             continue
         kinds = {ours[column.lower()]: kind for column, kind in found.items() if column.lower() in ours}
-        kinds = dict.fromkeys(source.in_path, "VARCHAR") | kinds
+        kinds = dict.fromkeys(source.in_path.alone, "VARCHAR") | kinds
         wrong = check_header(name, [*header, *in_folders], schema) or _check_types(name, kinds, schema)
         wrong += [
             Finding("columns_present", name, f"column {column} has a name that rows are numbered by; rename or drop it")

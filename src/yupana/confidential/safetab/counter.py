@@ -19,7 +19,7 @@ from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards, within, without_records
 from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import HOUSING_UNITS, REFERENCE
+from yupana.files.columns import HOUSING_UNITS, REFERENCE, RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -60,11 +60,18 @@ class SafetabCounter(Counter[Parameters[K], R, E, list[RowTable]]):
     stages = ("counting and adding noise", "", "")
     choosing: str = ""
     """How the names of measurements begin that are not published, if there are any."""
+    kind: Kind
+    """What is counted."""
 
     def is_checked(self, config: Parameters[K]) -> bool:
         """Tables may have hundreds of millions of rows."""
         del config
         return False
+
+    def cut_files(self, config: Parameters[K], columns: ColumnMap) -> tuple[RecordFile, ...]:
+        """The records; what tells of areas is public."""
+        del config
+        return (columns.applied(RECORDS[self.kind]),)
 
     def without_noise(self, config: Parameters[K]) -> Parameters[K]:
         """Infinite budgets for all that is measured."""

@@ -133,6 +133,7 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
     """Counts the groups that the totals list, each in the cells of the table that its total gives it."""
 
     takes = frozenset({"totals"})
+    kind = KIND
 
     @contextmanager
     def open(

@@ -53,6 +53,7 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
     """Counts slice by slice of the country, measured as they are counted."""
 
     choosing = f"{STAGE_1}/"
+    kind = KIND
 
     @contextmanager
     def open(

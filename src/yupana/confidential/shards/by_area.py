@@ -35,44 +35,48 @@ def count_by_area(
     work = [
         pickle.dumps(
             [
-                Part(schema, source, part, keys[schema], 1, shard.limits)
+                Part(schema, source, part, keys[schema], 1, shard.limits, shard.left)
                 for schema, source in shard.sources.items()
                 for part in area[schema.name]
             ]
         )
         for area in areas
     ]
-    counted = Counted([], [])
+    counted = Counted([], {}, [])
     with scratch_folder() as scratch:
         apart = KeysOfAreas(scratch)
         for result in engine.map(partial(_count_area, shard), work):
-            unread, of_area, found = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+            unread, digests, of_area, found = pickle.loads(result)  # noqa: S301 (of a worker of ours)
             counted.unread.extend(unread)
+            counted.digests.update(digests)
             counted.by_shard.append(found)
             apart.add(of_area)
         if not counted.unread and not apart.are_apart():
             return None
-    return Counted(merge_findings([counted.unread]), counted.by_shard)
+    return Counted(merge_findings([counted.unread]), counted.digests, counted.by_shard)
 
 
 def _count_area(task: Shard, work: bytes) -> bytes:
-    """What cannot be read of an area, the keys that it has, and what is wrong and was counted."""
+    """What cannot be read of an area, what was brought, the keys that it has, and what is wrong and was counted."""
     parts: list[Part] = pickle.loads(work)  # noqa: S301 (of our driver)
     unread: list[Finding] = []
+    digests: dict[str, str] = {}
     keys = [np.empty(0, np.uint64)]
     with scratch_folder() as folder:
         for one in parts:
             with task.limits.database() as db:
-                unread += read_part(db, one, partial(_write_area, db, folder, one, keys))
+                wrong, digest = read_part(db, one, partial(_write_area, db, folder, one, keys))
+                unread += wrong
+                digests |= digest
         for schema, source in task.sources.items():
             if not any(rows_of(folder, schema.name).iterdir()) and not unread:
                 with task.limits.database() as db:
-                    first = Part(schema, source, 0, (), 1, task.limits)
-                    unread += read_part(db, first, partial(write_columns, db, first, rows_of(folder, schema.name)))
+                    first = Part(schema, source, 0, (), 1, task.limits, task.left)
+                    unread += read_part(db, first, partial(write_columns, db, first, rows_of(folder, schema.name)))[0]
         if unread:
-            return packed((unread, keys, ((), None)))
+            return packed((unread, digests, keys, ((), None)))
         with task.limits.kept():
-            return packed((unread, keys, count_folder(task, folder)))
+            return packed((unread, digests, keys, count_folder(task, folder)))
 
 
 def _write_area(

@@ -45,13 +45,14 @@ def count_by_key(engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], mos
     """Cut each part by its keys into so many shards, and count them; by default as many as are best."""
     number = most or _number(engine, shard.sources.values())
     work = [
-        pickle.dumps(Part(schema, source, part, keys[schema], number, shard.limits))
+        pickle.dumps(Part(schema, source, part, keys[schema], number, shard.limits, shard.left))
         for schema, source in shard.sources.items()
         for part in range(len(source.paths))
     ]
     task = partial(_gather, shard, number)
-    unread, *counted = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
-    return Counted(merge_findings([unread]), counted)
+    of_parts, *counted = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
+    unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
+    return Counted(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
 
 
 def _number(engine: Engine, sources: Iterable[Source]) -> int:
@@ -64,8 +65,10 @@ def _cut(work: bytes) -> Iterator[tuple[int, bytes]]:
     """The parcels of a part; what cannot be read goes to the shard after the last."""
     one: Part = pickle.loads(work)  # noqa: S301 (of our driver)
     with scratch_folder() as scratch, one.limits.database() as db:
-        if findings := read_part(db, one, partial(_write_by_shard, db, scratch, one)):
-            yield one.shards, pickle.dumps(findings)
+        findings, digest = read_part(db, one, partial(_write_by_shard, db, scratch, one))
+        if findings or digest:
+            yield one.shards, pickle.dumps((findings, digest))
+        if findings:
             return
         for shard in range(one.shards):
             for path in sorted((scratch / f"{_SHARD}={shard}").glob("*")):
@@ -96,7 +99,7 @@ def _parcels(shard: int, path: Path, name: str, one: Part) -> Iterator[tuple[int
 def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) -> bytes:
     """Count a shard; that of a number after the last tells what could not be read."""
     if shard == findings:
-        return pickle.dumps([finding for parcel in parcels for finding in pickle.loads(parcel)])  # noqa: S301
+        return pickle.dumps([pickle.loads(parcel) for parcel in parcels])  # noqa: S301 (of a worker of ours)
     with scratch_folder() as folder, task.limits.kept():
         for parcel in parcels:
             one: _Parcel = pickle.loads(parcel)  # noqa: S301 (of a worker of ours)

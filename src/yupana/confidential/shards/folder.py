@@ -8,9 +8,10 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
-from yupana.confidential.records.database import private_database, threads_at_most
+from yupana.confidential.records.database import private_database, scratch_folder, threads_at_most
 from yupana.confidential.records.findings import BrokenRulesError, Finding
-from yupana.confidential.records.reader import Source, damaged_parts, forms, open_part, write_shard
+from yupana.confidential.records.reader import SHARD, Source, damaged_parts, forms, open_part, write_shard
+from yupana.confidential.records.stored import LeftOnStore, bring_part, folder_of_others
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
 from yupana.privacy.sealed import Sealed
@@ -52,6 +53,20 @@ class Part:
     key: tuple[str, ...]
     shards: int
     limits: TaskLimits
+    left: LeftOnStore | None
+
+    @contextmanager
+    def at_hand(self) -> Iterator[tuple[Source, dict[str, str]]]:
+        """The file as this machine can read it; by its name its SHA-256, if it was brought from a store."""
+        name = self.source.names[self.part]
+        if self.left is None or name not in self.left.of_name:
+            yield self.source, {}
+            return
+        with scratch_folder() as folder:
+            path = folder / Path(name).name
+            digest = bring_part(self.left, name, path)
+            paths = tuple(path if part == self.part else other for part, other in enumerate(self.source.paths))
+            yield replace(self.source, paths=paths), {name: digest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +77,37 @@ class Shard:
     sources: Mapping[RecordFile, Source]
     count: CountFolder[Any]
     limits: TaskLimits
+    left: LeftOnStore | None
+
+    def whole(self) -> Path:
+        """The folder of all records, with its public files; on another machine one that has these alone."""
+        return self.folder if self.left is None or self.folder.is_dir() else folder_of_others(self.left)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Counted(Sealed):
-    """What could not be read, and of each shard what is wrong and what was counted."""
+    """What could not be read, SHA-256 of what was brought from a store, and what was found and counted by shard."""
 
     unread: list[Finding]
+    digests: dict[str, str]
     by_shard: list[tuple[Sequence[Finding], Any]]
 
 
-def read_part(db: duckdb.DuckDBPyConnection, one: Part, take: Callable[[Mapping[str, str]], None]) -> list[Finding]:
-    """Open a part and take its records; what keeps them from being read."""
-    try:
-        typed, findings = open_part(db, one.source, one.part, one.schema)
-        if not findings:
-            take(typed)
-    except STOPS:
-        raise
-    except duckdb.Error:
-        part = replace(one.source, paths=(one.source.paths[one.part],), names=(one.source.names[one.part],))
-        return damaged_parts(db, part)
-    return findings
+def read_part(
+    db: duckdb.DuckDBPyConnection, one: Part, take: Callable[[Mapping[str, str]], None]
+) -> tuple[list[Finding], dict[str, str]]:
+    """Open a part and take its records; what keeps them from being read, and SHA-256 of what was brought."""
+    with one.at_hand() as (source, digest):
+        try:
+            typed, findings = open_part(db, source, one.part, one.schema)
+            if not findings:
+                take(typed)
+        except STOPS:
+            raise
+        except duckdb.Error:
+            part = replace(source, paths=(source.paths[one.part],), names=(source.names[one.part],))
+            findings = damaged_parts(db, part)
+        return findings, digest
 
 
 def hash_of_key(one: Part, typed: Mapping[str, str]) -> str:
@@ -101,7 +125,7 @@ def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path, typed:
 
 def count_folder(task: Shard, folder: Path) -> tuple[Sequence[Finding], Any]:
     """Count a shard whose rows lie in a folder."""
-    lay_out(folder, task.folder, task.sources)
+    lay_out(folder, task.whole(), task.sources)
     try:
         found, counted = task.count(folder, task.limits.memory)
     except BrokenRulesError as error:
@@ -121,7 +145,7 @@ def lay_out(folder: Path, whole: Path, sources: Mapping[RecordFile, Source]) -> 
     """Make a data folder of a shard whose rows it has: beside them is whatever else the folder of all records has."""
     ours = {path.name for schema in sources for path in forms(whole, schema)}
     for path in whole.iterdir():
-        if path.name not in ours:
+        if path.name not in ours and not path.name.endswith(SHARD):
             (folder / path.name).symlink_to(path)
     for schema, source in sources.items():
         write_shard(folder, schema, replace(source, rows=tuple(sorted(rows_of(folder, schema.name).iterdir()))))

@@ -24,6 +24,7 @@ from yupana.confidential.records.reader import (
     require_folder,
     stored_types,
 )
+from yupana.confidential.records.stored import left_on_store, require_at_hand
 from yupana.confidential.shards.areas import areas_of
 from yupana.confidential.shards.by_area import count_by_area
 from yupana.confidential.shards.by_key import count_by_key
@@ -83,7 +84,7 @@ def count_in_shards(
     ----------
     engine : Engine
     folder : Path
-        That every worker can read.
+        That every worker can read, with files that can be cut (`can_be_cut`).
     cut : Cut
     count : callable
         May raise `BrokenRulesError` of records that break rules.
@@ -99,20 +100,24 @@ def count_in_shards(
     sources, findings = _find(folder, cut, limits)
     if findings:
         return InShards(sources, tuple(findings), ())
-    if not sources:
-        # There is nothing to be cut: records of another form are counted here, and what is missing is told.
-        found_here, part_here = count(folder, limits.memory)
-        return InShards({}, tuple(found_here), () if part_here is None else (part_here,))
     there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
-    shard = Shard(folder.absolute(), there, count, limits)
+    shard = Shard(folder.absolute(), there, count, limits, left_on_store(folder))
     areas = areas_of(sources, cut.number)
     counted = count_by_area(engine, cut.keys, areas, shard) if areas else None
     if counted is None:
         counted = count_by_key(engine, cut.keys, cut.number, shard)
     found = merge_findings([of for of, _ in counted.by_shard])
+    if found and shard.left is not None:
+        require_at_hand(folder)  # lines of text are counted in the whole file
     # What could not be read is told before what was read without it, and by its lines.
     told = tuple(counted.unread) or tuple(_placed(finding, sources) for finding in found)
-    return InShards(sources, told, tuple(part for _, part in counted.by_shard if part is not None))
+    files = {name: _with_digests(source, counted.digests) for name, source in sources.items()}
+    return InShards(files, told, tuple(part for _, part in counted.by_shard if part is not None))
+
+
+def _with_digests(source: Source, digests: Mapping[str, str]) -> Source:
+    known = tuple(digests[name] for name in source.names if name in digests)
+    return replace(source, digests=known) if len(known) == len(source.names) else source
 
 
 @contextmanager

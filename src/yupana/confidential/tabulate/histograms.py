@@ -26,10 +26,12 @@ from yupana.confidential.records.histogram_file import (
 )
 from yupana.confidential.records.quarters import QUARTERS, type_quarters
 from yupana.confidential.records.reader import Source, find_source, forms, no_names, place_finding, require_folder
-from yupana.confidential.shards.in_shards import Cut, count_in_shards
+from yupana.confidential.records.stored import require_at_hand
+from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards
 from yupana.engine.engine import Engine
 from yupana.errors import InputError
 from yupana.files.column_map import BUREAU, ColumnMap
+from yupana.files.columns import RecordFile
 from yupana.privacy.sealed import Sealed
 from yupana.topdown.block_parts import BlockParts
 from yupana.topdown.constraints import MOST_PERSONS
@@ -178,12 +180,14 @@ def open_block_counts(
     require_folder(folder)
     if not forms(folder, HISTOGRAM) and not codes:
         count = _CountMicrodata(schema, blocks, facilities, columns)
-        if engine is not None:
-            yield count.in_shards(engine, folder, shards, memory)
+        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), shards)
+        if engine is not None and can_be_cut(folder, cut):
+            yield count.in_shards(engine, folder, cut, memory)
             return
         with count.whole(folder, memory) as counts:
             yield counts
         return
+    require_at_hand(folder)
     if columns.names:
         raise no_names(folder)
     if is_cef(folder, (HISTOGRAM,)) or any(forms(folder, schema) for schema in FILES):
@@ -333,12 +337,10 @@ class _CountMicrodata:
                 files |= {QUARTERS.name: source} if source else {}
             yield BlockCounts(self.blocks, files, records, part)
 
-    def in_shards(self, engine: Engine, folder: Path, shards: int | None, memory: int | None) -> BlockCounts:
+    def in_shards(self, engine: Engine, folder: Path, cut: Cut, memory: int | None) -> BlockCounts:
         """Count them in shards of whole units."""
         _what_is_counted(self.schema)  # before the records are read
-        typed = [QUARTERS] if QUARTERS_ATTRIBUTE in self.schema.names else []
-        kinds = (*map(self.columns.applied, FILES), *typed)
-        found = count_in_shards(engine, folder, Cut(dict.fromkeys(kinds, ("MAFID",)), shards), self.shard, memory)
+        found = count_in_shards(engine, folder, cut, self.shard, memory)
         require_none(found.findings)
         histogram = merge_entries(found.parts).histogram(len(self.blocks))
         return BlockCounts(self.blocks, found.files, int(histogram.counts.sum()), histogram.part)
@@ -356,6 +358,11 @@ class _CountMicrodata:
         ) as census:
             census.require_valid()
             yield census
+
+
+def files_of_microdata(schema: Schema, columns: ColumnMap) -> tuple[RecordFile, ...]:
+    """The files of records that a histogram of a schema is counted from."""
+    return (*map(columns.applied, FILES), *([QUARTERS] if QUARTERS_ATTRIBUTE in schema.names else []))
 
 
 def count_keys(

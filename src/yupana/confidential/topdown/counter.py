@@ -12,9 +12,12 @@ from yupana.confidential.counter import MeasurementsCounter, Observed, Told
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
+from yupana.confidential.tabulate.histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
+from yupana.files.column_map import ColumnMap
+from yupana.files.columns import RecordFile
 from yupana.geography.attributes import FACILITIES, write_facilities
 from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.geography.names import AreaNames, read_names
@@ -131,6 +134,10 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         if isinstance(config, DescribedConfiguration):
             return dict.fromkeys((file.name for file in config.description.record_files), "parquet")
         return super().frames(config)
+
+    def cut_files(self, config: Configuration, columns: ColumnMap) -> tuple[RecordFile, ...]:
+        """Microdata, if there is any and no histogram."""
+        return () if isinstance(config, DescribedConfiguration) else files_of_microdata(config.schema, columns)
 
     def without_noise(self, config: Configuration) -> Configuration:
         """An infinite budget."""
