@@ -13,7 +13,7 @@ from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.findings import Finding, merge_findings
 from yupana.confidential.shards.areas import KeysOfAreas, Parts
 from yupana.confidential.shards.folder import (
-    Counted,
+    CountedShards,
     Part,
     Shard,
     count_folder,
@@ -30,7 +30,7 @@ from yupana.privacy.sealed import packed
 
 def count_by_area(
     engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], areas: Sequence[Parts], shard: Shard
-) -> Counted | None:
+) -> CountedShards | None:
     """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
     work = [
         pickle.dumps(
@@ -42,7 +42,7 @@ def count_by_area(
         )
         for area in areas
     ]
-    counted = Counted([], {}, [])
+    counted = CountedShards([], {}, [])
     with scratch_folder() as scratch:
         apart = KeysOfAreas(scratch)
         for result in engine.map(partial(_count_area, shard), work):
@@ -53,7 +53,7 @@ def count_by_area(
             apart.add(of_area)
         if not counted.unread and not apart.are_apart():
             return None
-    return Counted(merge_findings([counted.unread]), counted.digests, counted.by_shard)
+    return CountedShards(merge_findings([counted.unread]), counted.digests, counted.by_shard)
 
 
 def _count_area(task: Shard, work: bytes) -> bytes:

@@ -14,7 +14,7 @@ from yupana.confidential.records.findings import merge_findings
 from yupana.confidential.records.reader import Source
 from yupana.confidential.shards.folder import (
     EMPTY,
-    Counted,
+    CountedShards,
     Part,
     Shard,
     count_folder,
@@ -41,7 +41,9 @@ class _Parcel:
     content: bytes
 
 
-def count_by_key(engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], most: int | None, shard: Shard) -> Counted:
+def count_by_key(
+    engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], most: int | None, shard: Shard
+) -> CountedShards:
     """Cut each part by its keys into so many shards, and count them; by default as many as are best."""
     number = most or _number(engine, shard.sources.values())
     work = [
@@ -52,7 +54,7 @@ def count_by_key(engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], mos
     task = partial(_gather, shard, number)
     of_parts, *counted = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
     unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
-    return Counted(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
+    return CountedShards(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
 
 
 def _number(engine: Engine, sources: Iterable[Source]) -> int:

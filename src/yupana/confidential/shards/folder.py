@@ -85,7 +85,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Counted(Sealed):
+class CountedShards(Sealed):
     """What could not be read, SHA-256 of what was brought from a store, and what was found and counted by shard."""
 
     unread: list[Finding]
