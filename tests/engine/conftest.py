@@ -1,6 +1,7 @@
 """The engines: each once for the tests of a file, as a process has one session of Spark at a time."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,4 +24,4 @@ def engine(session: tuple[str, Engine], tmp_path: Path) -> Engine:
     _, engine = session
     if isinstance(engine, LocalEngine):
         return LocalEngine(tmp_path)
-    return ProcessEngine(tmp_path, engine.slots) if isinstance(engine, ProcessEngine) else engine
+    return replace(engine, folder=tmp_path) if isinstance(engine, ProcessEngine) else engine

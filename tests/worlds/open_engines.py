@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from yupana.engine.engine import Engine, EngineTerms
-from yupana.engine.local import LocalEngine, ProcessEngine
+from yupana.engine.local import LocalEngine, open_processes
 from yupana.engine.spark import open_spark
 
 ENGINES = ("local", "processes", "spark", "sail")
@@ -34,7 +34,8 @@ def _opened(name: str, folder: Path) -> Iterator[Engine]:
     if name == "local":
         yield LocalEngine(folder)
     elif name == "processes":
-        yield ProcessEngine(folder, 2)
+        with open_processes(folder, 2) as engine:
+            yield engine
     elif name == "sail":
         server = pytest.importorskip("pysail.spark").SparkConnectServer(port=0)
         server.start(background=True)

@@ -1,6 +1,9 @@
 """The engine of one machine: tasks one after the other in this process, or side by side in others."""
 
 import multiprocessing
+import os
+import signal
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
+from types import ModuleType
 from typing import Final
 
 from yupana.engine.engine import Cut, Gather, Task
@@ -50,7 +56,7 @@ class LocalEngine:
 
 @dataclass(frozen=True, slots=True)
 class ProcessEngine:
-    """Does work in processes of this machine.
+    """Does work in processes of this machine. Made by `open_processes`.
 
     Attributes
     ----------
@@ -58,42 +64,91 @@ class ProcessEngine:
         As `LocalEngine` has it.
     slots : int
         How many processes.
+    pool : ProcessPoolExecutor
+        They.
     """
 
     folder: Path
     slots: int
+    pool: ProcessPoolExecutor
 
     def map(self, task: Task, work: Iterable[bytes]) -> Iterator[bytes]:
         """See `Engine`. A little more work is taken than there are processes."""
-        with _processes(self.slots) as pool:
+        with _told_if_killed():
             pending = iter(work)
-            running = deque(pool.submit(_run, task, one) for one in islice(pending, 2 * self.slots))
+            running = deque(self.pool.submit(_run, task, one) for one in islice(pending, 2 * self.slots))
             while running:
                 message = running.popleft().result()
-                running.extend(pool.submit(_run, task, one) for one in islice(pending, 1))
+                running.extend(self.pool.submit(_run, task, one) for one in islice(pending, 1))
                 yield result_of(message)
 
     def regroup(self, cut: Cut, work: Sequence[bytes], gather: Gather, shards: Sequence[int]) -> Iterator[bytes]:
         """See `Engine`. Parcels wait in the folder."""
-        with _processes(self.slots) as pool:
-            for message in pool.map(
+        with _told_if_killed():
+            for message in self.pool.map(
                 _cut, *zip(*((self.folder, cut, n, one) for n, one in enumerate(work)), strict=True)
             ):
                 result_of(message)
-            for message in pool.map(partial(_gather, self.folder, gather), shards):
+            for message in self.pool.map(partial(_gather, self.folder, gather), shards):
                 yield result_of(message)
 
 
 @contextmanager
-def _processes(number: int) -> Iterator[ProcessPoolExecutor]:
+def open_processes(folder: Path, slots: int) -> Iterator[ProcessEngine]:
+    """Start processes, which end with the context, or with this process.
+
+    Parameters
+    ----------
+    folder : Path
+        As `LocalEngine` has it.
+    slots : int
+        How many.
+    """
     # A process that is forked from one with threads may wait for a lock that nobody holds.
-    pool = ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(slots, multiprocessing.get_context("spawn"), _begin)
+    with _without_main():
+        for _ in pool.map(_nothing, range(slots)):
+            pass
     try:
-        yield pool
-    except BrokenProcessPool:
-        raise EngineError("a process that worked for this one was killed; memory may have run out") from None
+        yield ProcessEngine(folder, slots, pool)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep new processes from running the script that this one runs, which would do there all that it does here."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _begin() -> None:
+    """Leave interruptions to the process that started this one, and end when that has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _nothing(_: int) -> None:
+    """What starts a process."""
+
+
+@contextmanager
+def _told_if_killed() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool:
+        raise EngineError("a process that worked for this one was killed; memory may have run out") from None
 
 
 def _run(task: Task, work: bytes) -> bytes:

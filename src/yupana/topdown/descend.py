@@ -335,7 +335,7 @@ def _rules_of(level: DividedLevel, first: int, last: int) -> tuple[Rules, dict[i
     return rules, joint
 
 
-def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map) -> Piece:
+def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map, part: range | None = None) -> Piece:
     """Estimate and round the children of a batch: a function of public values and of what was drawn, and no more.
 
     Parameters
@@ -345,6 +345,8 @@ def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map) -> Pi
         Of the batch's families.
     divide_runs : callable
         Divides runs of parents, one after the other or side by side; the piece is the same.
+    part : range, optional
+        Of which parents of the batch; of all by default.
     """
     families = batch.families
     rows: list[NDArray[np.int64]] = []
@@ -352,19 +354,20 @@ def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map) -> Pi
     counts: list[Ints] = []
     odd: list[tuple[int, int]] = []
     solvers: Counter[str] = Counter()
-    parents = batch.parents.units
-    run = min(_PARENTS_AT_ONCE, max(1, parents // _RUNS))
-    runs = [range(first, min(first + run, parents)) for first in range(0, parents, run)]
+    part = part or range(batch.parents.units)
+    first = families.children[part.start]
+    run = min(_PARENTS_AT_ONCE, max(1, len(part) // _RUNS))
+    runs = [part[begin : begin + run] for begin in range(0, len(part), run)]
     divide_run = partial(_divide_run, batch, batch.labels(), gathered)
-    for position, divided in enumerate(chain.from_iterable(divide_runs(divide_run, runs))):
+    for position, divided in zip(part, chain.from_iterable(divide_runs(divide_run, runs)), strict=True):
         solvers.update(divided.solvers)
         unit, cell = np.nonzero(divided.counts)
-        rows.append(unit + (families.children[position] - families.first))
+        rows.append(unit + (families.children[position] - first))
         cells.append(families.live[families.starts[position] : families.starts[position + 1]][cell])
         counts.append(divided.counts[unit, cell])
         if divided.missed is not None:
             odd.append((batch.first + position, divided.missed))
-    number = families.last - families.first
+    number = int(families.children[part.stop] - first)
     found = count_entries(np.concatenate(rows), np.concatenate(cells), np.concatenate(counts), number)
     return Piece(found, tuple(odd), solvers)
 

@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 from topdown_worlds import write_configuration, write_world
 
 from yupana.confidential.request import RunRequest
+from yupana.confidential.topdown import estimate as where
 from yupana.confidential.topdown.estimate import estimate
+from yupana.confidential.topdown.memory import MemoryNeeds
 from yupana.confidential.topdown.world import World, open_world
+from yupana.engine.local import LocalEngine
 from yupana.geography.tree import Tree
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
@@ -31,6 +34,7 @@ from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Batch, Descent, Evidence, Gathered, Rules, Solver, prepare, prepare_level, solve
 from yupana.topdown.draws import DrawsInMemory, KeepsDraws, KeepsNothing, unkept
+from yupana.topdown.engine_solver import EngineSolver
 from yupana.topdown.histogram import joined
 from yupana.topdown.kept_level import Keeper, KeptLevel, Piece
 from yupana.topdown.reading.configuration import read_configuration
@@ -93,7 +97,8 @@ def greedy(work: Work) -> Iterator[Piece]:
 def test_a_descent_does_not_depend_on_who_solves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     of = opened(tmp_path, name)
     expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
-    for solver in (ThreadSolver(3), one_by_one, greedy):
+    here = LocalEngine(tmp_path)
+    for solver in (ThreadSolver(3), one_by_one, greedy, EngineSolver(here), EngineSolver(here, parts=3)):
         assert told(estimated(of, monkeypatch, solver)) == expected
 
 
@@ -150,6 +155,21 @@ def test_another_process_makes_the_same_of_what_is_sent(tmp_path: Path, monkeypa
             of = opened(tmp_path / name, name)
             expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
             assert told(estimated(of, monkeypatch, lambda work: pool.map(solve, *zip(*work, strict=True)))) == expected
+
+
+def test_much_work_is_done_in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = opened(tmp_path, "tracts")
+    expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
+    monkeypatch.setattr(where, "_MANY_BLOCKS", 0)
+    assert told(estimated(of, monkeypatch, no_threads)) == expected
+    configuration, world, request = of
+    little = replace(request, memory=MemoryNeeds.of(1, configuration.schema.cells, request.estimator).least)
+    with pytest.raises(AssertionError, match="in threads"):
+        estimated((configuration, world, little), monkeypatch, no_threads)
+
+
+def no_threads(_: Work) -> Iterator[Piece]:
+    raise AssertionError("in threads")
 
 
 def test_what_is_sent_grows_with_the_batch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,16 @@
 """From a world to estimates of all its geounits: the door, the evidence, the descent."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
+from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.request import RunRequest
+from yupana.confidential.topdown.memory import A_WORKER, MemoryNeeds
 from yupana.confidential.topdown.world import World
+from yupana.engine.local import open_processes
 from yupana.errors import ConfigError
 from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
@@ -11,7 +18,7 @@ from yupana.privacy.exact import INFINITE
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import Descent, Evidence
+from yupana.topdown.descend import Descent, Evidence, Solver
 from yupana.topdown.door import Door
 from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.engine_solver import EngineSolver
@@ -76,9 +83,35 @@ def estimate(
         premises, door, keeper, request.estimator, clock, request.progress, in_full=in_full or bool(request.layouts)
     )
     coins = coins_for(request.estimator, request.entropy)
-    solver = None if request.engine is None or request.engine.slots == 1 else EngineSolver(request.engine)
-    descent = estimate_counts(premises, evidence, keeper, clock, request.progress, coins, solver)
+    with _open_solver(configuration, world, request) as solver:
+        descent = estimate_counts(premises, evidence, keeper, clock, request.progress, coins, solver)
     return Estimated(premises, evidence, descent)
+
+
+@contextmanager
+def _open_solver(configuration: Configuration, world: World, request: RunRequest) -> Iterator[Solver | None]:
+    """Where batches are solved: on the engine asked for, in processes where there is much to do, or else in threads.
+
+    Threads wait for each other half of the time, as what is between compiled loops is Python. Processes take a second
+    or two to start, and the memory that the database had. Full information is divided in threads: what it knows of a
+    batch is as large as all its cells.
+    """
+    engine, blocks = request.engine, world.spine.tree.units(len(world.spine.levels) - 1)
+    if engine is not None and engine.slots > 1:
+        yield EngineSolver(engine)
+        return
+    needs = MemoryNeeds.of(blocks, configuration.schema.cells, request.estimator)
+    slots = min(os.cpu_count() or 1, needs.for_database(request.memory) // A_WORKER)
+    if blocks < _MANY_BLOCKS or slots < _LEAST_PROCESSES or request.estimator != "topdown":
+        yield None
+        return
+    with scratch_folder() as folder, open_processes(folder, slots) as processes:
+        yield EngineSolver(processes, parts=min(slots, _PARTS))
+
+
+_MANY_BLOCKS: Final = 200_000
+_LEAST_PROCESSES: Final = 2
+_PARTS: Final = 4
 
 
 def check_run(configuration: Configuration, world: World, request: RunRequest) -> None:

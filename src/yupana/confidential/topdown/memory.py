@@ -19,6 +19,9 @@ _ITS_RECORDS: Final = 250
 _DATABASE: Final = 100_000_000
 """What it needs for itself."""
 
+A_WORKER: Final = 350_000_000
+"""What a process takes that solves batches."""
+
 _ENOUGH: Final = 6_000_000_000
 """More does not make a run quicker."""
 
