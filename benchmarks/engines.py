@@ -58,9 +58,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, nargs="*", default=[], help="records that are there")
     parser.add_argument("--products", nargs="+", default=["phsafe", "topdown"], choices=PRODUCTS)
     parser.add_argument("--engines", nargs="+", default=[*ENGINES], choices=[*ENGINES])
-    parser.add_argument(
-        "--safetab", type=Path, help="configuration folder of safetab-p; that of safetab-h is `_h` for `_p`"
-    )
+    parser.add_argument("--safetab", type=Path, nargs=2, help="configuration folders of safetab-p and safetab-h")
     parser.add_argument("--keep", type=Path, help="where censuses are made and left")
     parser.add_argument("more", nargs="*", help="options of every run")
     options = parser.parse_args()
