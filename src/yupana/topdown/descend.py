@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -33,6 +33,8 @@ _PARENTS_AT_ONCE: Final = 32
 
 _RUNS: Final = 64
 """Into as many runs a batch is cut at least, where it has as many parents, so that no thread waits for the last."""
+
+_END: Final = object()
 
 DivideRuns: TypeAlias = Callable[
     [Callable[[range], list[Divided]], Sequence[range]],
@@ -198,6 +200,7 @@ def descend(
     keeper: Keeper,
     solver: Solver,
     progress: Callable[[str, int, int], None],
+    at_once: int = 1,
 ) -> Descent:
     """Estimate all geolevels below the root.
 
@@ -215,6 +218,9 @@ def descend(
     solver : Solver
     progress : callable
         Called with a geolevel, how many of its units are done, and how many there are.
+    at_once : int
+        How many trees below the geolevel that follows the root are under way at a time. All are held; where the solver
+        works elsewhere, it does one tree while it waits for the end of a geolevel of another.
     """
     levels = [prepare_level(tree, number, rules[number], possible) for number in range(1, len(tree.names))]
     kept = [KeptLevel(number, keeper) for number in range(len(tree.names))]
@@ -230,18 +236,28 @@ def descend(
             progress(tree.names[below], done[below], tree.units(below))
             yield piece.counts
 
-    # Below the geolevel that follows the root each unit is a tree of its own: the counts of one are held at a time.
-    top = joined(list(divided(0, 0, root.counts))) if levels else root.counts
-    for unit in range(top.units) if len(levels) > 1 else ():
+    def descended(unit: int) -> Iterator[None]:
+        """Divide a unit down to the last geolevel; it goes on from batch to batch."""
         first, counts = unit, top.part(unit, unit + 1)
         for number in range(1, len(levels)):
-            pieces = divided(number, first, counts)
+            below = []
+            for piece in divided(number, first, counts):
+                if number < len(levels) - 1:
+                    below.append(piece)
+                yield
             first = int(levels[number].starts[first])
-            if number == len(levels) - 1:
-                deque(pieces, maxlen=0)
-            else:
-                counts = joined(list(pieces))
-    failsafe = {name: tuple(one.failsafe) for name, one in zip(tree.names[1:], kept[1:], strict=True) if one.failsafe}
+            counts = joined(below) if below else counts
+
+    # Below the geolevel that follows the root each unit is a tree of its own: the counts of few are held at a time.
+    top = joined(list(divided(0, 0, root.counts))) if levels else root.counts
+    trees = (descended(unit) for unit in range(top.units))
+    under_way = deque(islice(trees, at_once))
+    while under_way:
+        one = under_way.popleft()
+        under_way.extend([one] if next(one, _END) is not _END else islice(trees, 1))
+    failsafe = {
+        name: tuple(sorted(one.failsafe)) for name, one in zip(tree.names[1:], kept[1:], strict=True) if one.failsafe
+    }
     solvers = {name: one.solvers for name, one in zip(tree.names, kept, strict=True)}
     return Descent(tuple(kept), failsafe, solvers)
 

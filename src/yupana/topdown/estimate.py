@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,10 @@ class MeasuresTree(MeasuresAsked, MeasuresInFull, Protocol):
     """Measures geounits, what is asked of them or in full."""
 
     spending: Spending
+
+
+_TREES_ELSEWHERE: Final = 2
+"""Trees under way at a time, mostly states, where batches are solved elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +188,9 @@ def estimate_counts(
         keeper.save(0, 0, root)
     workers = os.cpu_count() or 1
     tree = premises.spine.tree
-    found = descend(tree, root, rules, possible, evidence, keeper, solver or ThreadSolver(workers), progress)
+    at_once = 1 if solver is None else _TREES_ELSEWHERE
+    solver = solver or ThreadSolver(workers)
+    found = descend(tree, root, rules, possible, evidence, keeper, solver, progress, at_once)
     if coins is None or len(rules) == 1 or not isinstance(evidence, FullInformation):
         return found
     compile_chain(clock.start)

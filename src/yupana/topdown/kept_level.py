@@ -1,5 +1,6 @@
 """Finished children of consecutive parents, what keeps them, and a geolevel that is made of them. Public."""
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -72,8 +73,8 @@ class KeptLevel:
     _held: dict[int, Histogram] = field(default_factory=dict)
 
     def add(self, first: int, piece: Piece) -> None:
-        """Add the next piece: that of the children of the parents from ``first`` on, saved before."""
-        self._firsts.append(first)
+        """Add a piece: that of the children of the parents from ``first`` on, saved before; in any order."""
+        insort(self._firsts, first)
         if not self.keeper.has(self.level, first):
             self._held[first] = piece.counts
         self.units += piece.counts.units

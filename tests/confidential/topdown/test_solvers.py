@@ -111,9 +111,10 @@ def level_by_level(
     keeper: Keeper,
     solver: Solver,
     progress: object,
+    at_once: int,
 ) -> Descent:
     """The descent as it is said on paper: all units of a geolevel are divided, then all of the next."""
-    del solver, progress
+    del solver, progress, at_once
     found = [KeptLevel(0, keeper)]
     found[0].add(0, root)
     for number in range(1, len(tree.names)):
@@ -138,6 +139,19 @@ def test_a_descent_does_not_depend_on_the_order_of_states(
     assert world.spine.tree.units(1) > 1
     monkeypatch.setattr(estimating, "descend", level_by_level)
     assert told(in_memory(DrawsInMemory())) == by_state
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_descent_does_not_depend_on_how_many_trees_are_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    of = opened(tmp_path, name)
+    expected = told(estimated(of, monkeypatch, one_by_one))
+    whole_descent = estimating.descend
+    for number in (2, 3, 100):
+        monkeypatch.setattr(estimating, "descend", lambda *of, number=number: whole_descent(*of[:8], number))
+        for solver in (one_by_one, greedy):
+            assert told(estimated(of, monkeypatch, solver)) == expected
 
 
 def test_a_descent_does_not_depend_on_the_size_of_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
