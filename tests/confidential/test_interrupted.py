@@ -294,8 +294,7 @@ def test_a_killed_run_goes_on_with_its_draws(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
-@pytest.mark.parametrize("product", ["phsafe", "topdown"])
-@pytest.mark.parametrize("stage", ["after the charge", "between two draws", "after all draws"])
+@pytest.mark.parametrize(("product", "stage"), [("phsafe", "after all draws"), ("topdown", "between two draws")])
 def test_a_killed_driver_of_spark_goes_on(
     real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, product: str, stage: str
 ) -> None:
