@@ -3,9 +3,10 @@
 DATA of Cook County is what `examples/topdown_cook.py` makes: both estimators on the conventional and the optimized
 spine are timed from outside, with start-up, reading, checking and writing; then the errors of both estimators on the
 same noise are compared over replicates, by geolevel and query, and those of places between spines. DATA of a state is
-what `yupana synth` makes in Parquet: one run of `pl94-2020-us` each, with its stages. `--nation MILLIONS` makes such
-data of so many persons in all states, unless the folder of `--keep` has them already, and runs it. Runs of states and
-nations are watched from outside: the peak is that of the process with all that it starts (`watched.py`).
+what `yupana synth` makes in Parquet: one run each of `pl94-2020-us`, or of what `--configuration` names, with its
+stages. `--nation MILLIONS` makes such data of so many persons in all states, unless the folder of `--keep` has them
+already, and runs it. Runs of states and nations are watched from outside: the peak is that of the process with all
+that it starts (`watched.py`).
 """
 
 import argparse
@@ -73,10 +74,10 @@ def compare(data: Path, replicates: int) -> None:
         print(f"| {key[0]} | {key[1]} | {before:.2f} | {after:.2f} | {before / after:.2f} | {bar} |")
 
 
-def time_state(data: Path, folder: Path, options: list[str]) -> None:
-    """Print a line for one run at the schema of the 2020 redistricting data, then each stage with its peak."""
+def time_state(configuration: str, data: Path, folder: Path, options: list[str]) -> None:
+    """Print a line for one run, then each stage with its peak."""
     log = folder / "log"
-    run = ("topdown", "run", "pl94-2020-us", data, folder / "out", "--overwrite", "--seed", "1", "--log", log, *options)
+    run = ("topdown", "run", configuration, data, folder / "out", "--overwrite", "--seed", "1", "--log", log, *options)
     found = watch([str(COMMAND), *map(str, run)])
     if found.status:
         raise SystemExit(found.error)
@@ -108,6 +109,7 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=4)
     parser.add_argument("--state", type=Path, nargs="*", default=[], help="what yupana synth made")
     parser.add_argument("--nation", type=float, nargs="*", default=[], metavar="MILLIONS", help="331 is that of 2020")
+    parser.add_argument("--configuration", default="pl94-2020-us", help="of runs of states and nations")
     parser.add_argument("--keep", type=Path, help="where data of a nation are made and left, and releases are made")
     parser.add_argument("more", nargs="*", help="after --, options of the runs of states and nations")
     options = parser.parse_args()
@@ -118,10 +120,10 @@ def main() -> None:
             compare(options.cook, options.replicates)
         nations = [nation(millions, options.keep or folder) for millions in options.nation]
         if options.state or nations:
-            columns = ("persons", "blocks", "seconds", "CPU s", "GB", "stages, s", "nodes by solver")
+            columns = ("records", "blocks", "seconds", "CPU s", "GB", "stages, s", "nodes by solver")
             print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
         for data in (*options.state, *nations):
-            time_state(data, folder, options.more)
+            time_state(options.configuration, data, folder, options.more)
 
 
 if __name__ == "__main__":
