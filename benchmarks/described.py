@@ -9,14 +9,12 @@ counts must be equal. Memory is the most that all processes of a program shared 
 import argparse
 import csv
 import json
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import duckdb
+from watched import watch
 
 COMMAND = Path(sys.executable).with_name("yupana")
 COUNTIES = [f"{state:02}{county:03}" for state in range(1, 51) for county in range(1, 64)]
@@ -102,30 +100,6 @@ def describe(path: Path) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
-def shared_out(pid: int) -> int:
-    """Bytes of memory of a process and all below it; 0 of what has ended."""
-    try:
-        rolled = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-        told = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
-        own = next(int(line.split()[1]) for line in rolled.splitlines() if line.startswith("Pss:"))
-    except (OSError, StopIteration):
-        return 0
-    return own * 1024 + sum(shared_out(int(child)) for text in told for child in text.split())
-
-
-def timed(command: list[str]) -> tuple[float, float, float]:
-    """Seconds, seconds of CPU, and the most memory (GB) of a program."""
-    before, began, most = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(), 0
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        while process.poll() is None:
-            most = max(most, shared_out(process.pid))
-            time.sleep(0.1)
-    seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if process.returncode:
-        raise SystemExit(f"failed: {command[:3]}")
-    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, most / 1e9
-
-
 def counts(path: Path, separator: str, by: list[str]) -> dict[tuple[str, ...], int]:
     """The counts of a table that are not zero, by area and cell."""
     with path.open(encoding="utf-8", newline="") as file:
@@ -147,20 +121,19 @@ def measure(folder: Path, millions: int, memory: str) -> None:
     if not data.exists():
         data.mkdir()
         make(data / "persons.parquet", millions * 1_000_000)
-    hand = timed([sys.executable, "-c", SQL, str(data / "persons.parquet"), str(sql), memory, json.dumps(TABLES)])
+    hand = watch([sys.executable, "-c", SQL, str(data / "persons.parquet"), str(sql), memory, json.dumps(TABLES)]).whole
     told = [*(str(description), str(data), str(out)), "--overwrite", "--log", str(log), "--memory", memory]
-    ours = timed([str(COMMAND), "tables", "exact", *told])
+    ours = watch([str(COMMAND), "tables", "exact", *told]).whole
     for place, by in enumerate(TABLES):
         if counts(out / f"t{place}.csv", "|", by) != counts(sql / f"{place}.csv", ",", by):
             raise SystemExit(f"table {place} differs")
     stages = json.loads(log.read_text(encoding="utf-8"))["seconds"]
     reading, counting = (stages[stage] for stage in ("reading and checking the records", "counting"))
-    for what, (seconds, cpu, peak) in (("SQL by hand", hand), ("yupana tables exact", ours)):
-        print(
-            f"| {millions} M | {what} | {seconds:.1f} | {cpu:.1f} | {peak:.2f} | {seconds / hand[0]:.2f} |", flush=True
-        )
+    for what, took in (("SQL by hand", hand), ("yupana tables exact", ours)):
+        told_of = f"{took.seconds:.1f} | {took.cpu:.1f} | {took.peak / 1e9:.2f} | {took.seconds / hand.seconds:.2f}"
+        print(f"| {millions} M | {what} | {told_of} |", flush=True)
     of_it = f"of that reading and checking {reading:.1f} s, counting {counting:.1f} s"
-    print(f"| | {of_it} | {reading + counting:.1f} | | | {(reading + counting) / hand[0]:.2f} |", flush=True)
+    print(f"| | {of_it} | {reading + counting:.1f} | | | {(reading + counting) / hand.seconds:.2f} |", flush=True)
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from described import timed
 from run import COMMAND
+from watched import Took, watch
 
 _PERSONS_PER_HOUSEHOLD = 2.622
 
@@ -20,7 +20,7 @@ def measure(folder: Path, millions: float, parameters: dict[str, Path], times: i
     """Print a line for each product at one size."""
     data = folder / "census"
     households = str(round(millions * 1e6 / _PERSONS_PER_HOUSEHOLD))
-    timed([str(COMMAND), "synth", str(data), "--households", households, "--seed", "1", "--format", "parquet"])
+    watch([str(COMMAND), "synth", str(data), "--households", households, "--seed", "1", "--format", "parquet"])
     totals = ["--totals", str(folder / "safetab-p" / "T01001.csv")]
     for product, config, description, more in (
         ("phsafe", "s-dhc-2020-us", "s-dhc-2020-us", []),
@@ -29,16 +29,19 @@ def measure(folder: Path, millions: float, parameters: dict[str, Path], times: i
     ):
         codes = ["--codes", config] if product in parameters else []
         ways = {product: [product, "run", config], description: ["tables", "run", description, *codes]}
-        found: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}
+        found: dict[str, list[Took]] = {way: [] for way in ways}
         for _ in range(times):
             for (way, command), out in zip(ways.items(), (product, f"{product}-described"), strict=True):
                 terms = [str(data), str(folder / out), *more, "--seed", "3", "--overwrite"]
-                found[way].append(timed([str(COMMAND), *command, *terms]))
+                found[way].append(watch([str(COMMAND), *command, *terms]).whole)
         for table in sorted((folder / product).glob("*.csv")):
             if table.read_bytes() != (folder / f"{product}-described" / table.name).read_bytes():
                 raise SystemExit(f"{table.name} of {description} is not that of {product}")
-        own, again = ([statistics.median(of) for of in zip(*found[way], strict=True)] for way in ways)
-        figures = (own[0], again[0], again[0] / own[0], own[1], again[1], again[1] / own[1], own[2], again[2])
+        took = [found[way] for way in ways]
+        seconds = [statistics.median(one.seconds for one in of) for of in took]
+        cpu = [statistics.median(one.cpu for one in of) for of in took]
+        peak = [statistics.median(one.peak for one in of) / 1e9 for of in took]
+        figures = (*seconds, seconds[1] / seconds[0], *cpu, cpu[1] / cpu[0], *peak)
         print(f"| {product} | {description} | {' | '.join(f'{value:.2f}' for value in figures)} |", flush=True)
 
 

@@ -7,7 +7,6 @@ what stands behind `--` goes to every run, such as `--memory 4GB`.
 """
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
@@ -40,9 +39,7 @@ def measure(data: Path, product: str, config: str, out: Path, engines: list[str]
     for engine in engines:
         command = [str(COMMAND), product, "run", config, str(data), str(out / product), "--overwrite", *ENGINES[engine]]
         totals = ["--totals", str(out / "safetab-p" / "T01001.csv")] if product == "safetab-h" else []
-        found = watch([*command, *totals, *more])
-        if found.status:
-            sys.exit(found.error)
+        found = watch([*command, *totals, *more]).whole
         alone = alone or found.cpu
         print(
             f"| {product} | {NAMES[engine]} | {found.seconds:.0f} | {found.cpu:.1f} | {found.cpu / alone:.1f} "
