@@ -53,12 +53,25 @@ class IntervalTerms:
 NO_INTERVALS: Final = "counts have no intervals"
 
 
-def no_intervals(answers: int) -> str:
-    """What is remarked of a release of a plan that is too large for them to be the default."""
-    return (
-        f"{NO_INTERVALS}: the plan has {answers:,} noisy answers, and above {MOST_ANSWERS:,} they are made on demand; "
-        "`yupana topdown intervals RELEASE OUT` makes them"
-    )
+def no_intervals(answers: int, takes: int = 0, memory: int | None = None) -> str | None:
+    """Why a run that names no method makes none, as it is remarked of its release; None if it makes them.
+
+    Parameters
+    ----------
+    answers : int
+        Noisy answers that the plan has.
+    takes : int
+        Bytes that least squares takes.
+    memory : int, optional
+        Bytes that the run may take.
+    """
+    on_demand = "they are made on demand; `yupana topdown intervals RELEASE OUT` makes them"
+    if answers > MOST_ANSWERS:
+        return f"{NO_INTERVALS}: the plan has {answers:,} noisy answers, and above {MOST_ANSWERS:,} {on_demand}"
+    if memory is not None and memory < takes:
+        have = f"they take {-(-takes // 10**6):,} MB, and with {memory // 10**6:,} MB"
+        return f"{NO_INTERVALS}: {have} {on_demand}"
+    return None
 
 
 def check_terms(method: IntervalMethod | None, replicates: int | None) -> None:
@@ -83,5 +96,5 @@ def check_terms(method: IntervalMethod | None, replicates: int | None) -> None:
 
 
 def default_method(answers: int) -> IntervalMethod:
-    """The method of a run that names none, by how many noisy answers its plan has (docs/topdown-intervals.md)."""
-    return "least-squares" if answers <= MOST_ANSWERS else "none"
+    """The method where none is named, by how many noisy answers there are (docs/topdown-intervals.md)."""
+    return "least-squares" if no_intervals(answers) is None else "none"

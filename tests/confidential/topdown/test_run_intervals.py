@@ -13,10 +13,12 @@ from topdown_worlds import configuration, make_world, write_configuration, write
 import yupana
 from yupana.cli.main import main
 from yupana.confidential.topdown import counter as run_module
+from yupana.confidential.topdown import memory
 from yupana.estimate.release_intervals import IntervalRequest, publish_intervals
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.verify import verify_release
 from yupana.progress import Stopwatch, silent
+from yupana.topdown import interval_terms
 from yupana.topdown.interval_terms import MOST_ANSWERS, default_method
 from yupana.topdown.queries import Attribute, Schema
 
@@ -144,7 +146,7 @@ def test_other_products_have_no_intervals(tmp_path: Path) -> None:
 
 def test_above_a_size_they_are_made_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (default_method(MOST_ANSWERS), default_method(MOST_ANSWERS + 1)) == ("least-squares", "none")
-    monkeypatch.setattr(run_module, "default_method", lambda _: "none")
+    monkeypatch.setattr(interval_terms, "MOST_ANSWERS", 1)
     out = go(begin(tmp_path), tmp_path / "out")
     (remark,) = json.loads((out / "manifest.json").read_text())["parameters"]["remarks"]
     assert "yupana topdown intervals RELEASE OUT" in remark
@@ -152,6 +154,24 @@ def test_above_a_size_they_are_made_on_demand(tmp_path: Path, monkeypatch: pytes
     made = yupana.topdown_intervals(out, tmp_path / "made", replicates=2)
     assert "remarks" not in made.manifest["parameters"]
     assert main(["check", str(tmp_path / "made")]) == 0
+
+
+def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_AN_INTERVAL_OF_A_BLOCK", 10**9)
+    arguments = begin(tmp_path)
+    out = go(arguments, tmp_path / "out", "--memory", "1GB")
+    (remark,) = json.loads((out / "manifest.json").read_text())["parameters"]["remarks"]
+    assert "with 1,000 MB they are made on demand" in remark
+    assert told(out) == {"method": "none"}
+    # Where no memory is named, what is published does not hang on the machine.
+    assert told(go(arguments, tmp_path / "any"))["method"] == "least-squares"
+    capsys.readouterr()
+    named = [*arguments, str(tmp_path / "named"), "--intervals", "least-squares", "--memory", "1GB"]
+    assert main(["topdown", "run", *named]) == 2
+    assert "too little for intervals by least squares" in capsys.readouterr().err
+    assert not list(tmp_path.glob("named*"))
 
 
 def test_measurements_afterwards_give_the_intervals_of_the_run(tmp_path: Path) -> None:

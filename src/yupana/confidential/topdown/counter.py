@@ -15,7 +15,9 @@ from yupana.confidential.request import LAYOUTS, Layout, RunRequest
 from yupana.confidential.tabulate.histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
+from yupana.confidential.topdown.memory import memory_for_intervals
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
+from yupana.errors import ConfigError
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.geography.attributes import FACILITIES, write_facilities
@@ -40,7 +42,7 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
 from yupana.topdown.exact_intervals import ExactIntervals
-from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_terms, default_method, no_intervals
+from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_terms, no_intervals
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
@@ -88,8 +90,23 @@ class CountedBlocks:
 
     def intervals(self, confidence: Fraction) -> IntervalTerms:
         """How those of its counts are found."""
-        method = self.request.intervals or default_method(self.spending.answers)
+        method = self.request.intervals or ("least-squares" if self.no_intervals is None else "none")
         return IntervalTerms(method, confidence, self.request.replicates or REPLICATES)
+
+    @cached_property
+    def no_intervals(self) -> str | None:
+        """Why there are none where none were named; None if there are."""
+        return no_intervals(self.spending.answers, self.takes_for_intervals, self.request.memory)
+
+    @property
+    def takes_for_intervals(self) -> int:
+        """Bytes of memory that a run with intervals by least squares takes."""
+        spine, published = self.world.spine, self.world.published
+        areas = {level.name: spine.tree.units(number) for number, level in enumerate(spine.levels)}
+        if published is not None:
+            areas |= {f"published {kind}": len(labels.labels) for kind, labels in published.kinds.items()}
+            areas[spine.levels[-1].name] = len(published.block)
+        return memory_for_intervals(areas, self.config.schema.cells)
 
     @property
     def in_full(self) -> bool:
@@ -204,6 +221,12 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             If the configuration does not go with the spine, or the files asked for cannot be made of it.
         """
         check_run(config, records.world, request)
+        needed = records.takes_for_intervals
+        if request.intervals == "least-squares" and request.memory is not None and request.memory < needed:
+            raise ConfigError(
+                f"--memory: {request.memory // 10**6:,} MB are too little for intervals by least squares, which need "
+                f"{-(-needed // 10**6):,} MB; ask for --intervals none: `yupana topdown intervals` makes them later"
+            )
         if "nmf" in request.layouts:
             check_writable(config, records.world.spine)
         if request.pl is not None:
@@ -250,8 +273,8 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             "areas": {one.kind: {"file": one.file, "areas": one.areas} for one in world.assignments},
         }
         remarks = list(world.remarks)
-        if measured.estimated is not None and request.intervals is None and terms.method == "none":
-            remarks.append(no_intervals(records.spending.answers))
+        if measured.estimated is not None and request.intervals is None and records.no_intervals is not None:
+            remarks.append(records.no_intervals)
         if measured.estimated is not None and measured.estimated.descent.posterior is not None:
             remarks.append(UNUSUAL_BLOCKS)
         if remarks:

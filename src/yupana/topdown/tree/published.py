@@ -167,17 +167,20 @@ class LeastSquaresIntervals:
 
     def _hold(self, margin: MarginEstimate) -> dict[str, Floats]:
         """Sums of the kinds with few areas, all made in one pass over the blocks."""
-        cells, room = margin.measured.basis.cells, _VALUES_HELD
-        held: dict[str, Floats] = {}
-        for kind, areas in sorted(self.areas.items(), key=lambda item: item[1]):
-            room -= areas * cells
-            if room >= 0:
-                held[kind] = np.zeros((areas, cells))
+        cells = margin.measured.basis.cells
+        held = {kind: np.zeros((self.areas[kind], cells)) for kind in held_kinds(self.areas, cells)}
         for begin, coordinates in margin.blocks():
             for kind, sums in held.items():
                 mine, part = _summed(self.of_block[kind][begin : begin + len(coordinates)], coordinates)
                 sums[mine] += part
         return held
+
+
+def held_kinds(areas: Mapping[str, int], cells: int) -> list[str]:
+    """The kinds whose sums are held: those of the fewest areas, as long as there is room."""
+    by_size = sorted(areas, key=areas.__getitem__)
+    room = np.cumsum([areas[kind] * cells for kind in by_size])
+    return by_size[: int(np.searchsorted(room, _VALUES_HELD, side="right"))]
 
 
 def _summed(area: Ints, coordinates: Floats) -> tuple[Ints, Floats]:
