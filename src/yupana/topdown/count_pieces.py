@@ -102,7 +102,9 @@ def stretches(counts: Histogram) -> Iterator[tuple[slice, Ints]]:
     """Stretches of entries, with the unit of each entry."""
     for start in range(0, len(counts.cells), ROWS_AT_ONCE):
         part = slice(start, min(start + ROWS_AT_ONCE, len(counts.cells)))
-        yield part, np.searchsorted(counts.starts, np.arange(part.start, part.stop), side="right") - 1
+        first, last = (np.searchsorted(counts.starts, (part.start, part.stop - 1), side="right") - 1).tolist()
+        lengths = np.diff(counts.starts[first : last + 2].clip(part.start, part.stop))
+        yield part, np.repeat(np.arange(first, last + 1), lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -13,8 +14,6 @@ from typing import Any, BinaryIO, TypeVar
 from yupana.topdown.text_rows import Bytes
 
 T = TypeVar("T")
-
-_COPIED_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,19 +80,34 @@ def write_in_order(pieces: Iterable[FilePiece], threads: int) -> dict[Path, int]
         for piece in pieces:
             yield lambda piece=piece: (piece, piece.make())  # type: ignore[misc]
 
-    with ExitStack() as stack:
+    def written() -> Iterator[Callable[[], int]]:
         for piece, text in in_order(texts(), threads):
             key = piece.path, piece.section
             if key not in sections:
                 # The first section of a file is the file; others stand beside it until all are there.
                 name = f"{piece.path.name}.{piece.section}" if piece.section else piece.path.name
                 sections[key] = stack.enter_context(piece.path.with_name(name).open("w+b"))
-            sections[key].write(text)
+            yield partial(sections[key].write, text)
             rows[piece.path] = rows.get(piece.path, 0) + piece.rows
+
+    with ExitStack() as stack:
+        # One thread writes while this one goes on to the next pieces.
+        deque(in_order(written(), 1), 0)
+        behind: dict[Path, list[BinaryIO]] = {}
         for (path, section), file in sorted(sections.items()):
+            file.flush()
             if section:
-                file.seek(0)
-                while block := file.read(_COPIED_AT_ONCE):
-                    sections[path, 0].write(block)
-                Path(file.name).unlink()
+                behind.setdefault(path, []).append(file)
+        appended = (partial(_append, sections[path, 0], others) for path, others in behind.items())
+        deque(in_order(appended, threads), 0)
     return rows
+
+
+def _append(file: BinaryIO, others: Iterable[BinaryIO]) -> None:
+    """Put other files behind a file and remove them; the system copies, and holds no lock."""
+    for other in others:
+        begin, left = 0, os.fstat(other.fileno()).st_size
+        while left:
+            copied = os.copy_file_range(other.fileno(), file.fileno(), left, begin)
+            begin, left = begin + copied, left - copied
+        Path(other.name).unlink()
