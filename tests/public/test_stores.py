@@ -24,7 +24,9 @@ import yupana
 from yupana.cli.main import main
 from yupana.confidential.records import stored
 from yupana.confidential.shards import folder as shard_folder
+from yupana.errors import InputError
 from yupana.files import store as store_module
+from yupana.files.store import Store
 from yupana.products.phsafe.production import production_config
 
 pytest.importorskip("moto.server", reason="moto is not installed, so there is no object store to ask")
@@ -131,6 +133,43 @@ def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
         lay_out(data / "geo.parquet", "TABBLKST, TABBLKCOU")
         lay_out(data / "persons.parquet", "RTYPE")
     check_same(store, "phsafe", phsafe(), data)
+
+
+@pytest.mark.parametrize("address", ["hdfs://namenode:8020{}", "hdfs://{}", "s3a://bucket{}"])
+def test_a_connector_of_a_cluster(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cluster is here: the files of this machine stand for those that its connector would open."""
+    from pyarrow.fs import LocalFileSystem  # noqa: PLC0415
+
+    asked = []
+    monkeypatch.setattr(store_module, "open_hadoop", lambda *named: asked.append(named) or LocalFileSystem())
+    data, url = tmp_path / "data", address.format(tmp_path / "data")
+    write_csv(data, random_census(census_seed(3), STATES, 60))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    of_folder = yupana.run("phsafe", phsafe(), data, tmp_path / "of-folder", seed=5)
+    for shards in (None, 2):
+        of_store = yupana.run("phsafe", phsafe(), url, tmp_path / f"in-{shards}", seed=5, shards=shards)
+        assert tables(of_store) == tables(of_folder) != {}
+        assert log(of_store.folder) == log(of_folder.folder)
+    assert set(asked) == {(url.split(":")[0], url.split("/")[2])}
+    assert list((tmp_path / "tmp").glob("yupana-scratch-*/*")) == []
+
+
+def test_what_a_connector_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyarrow.fs import LocalFileSystem  # noqa: PLC0415
+
+    monkeypatch.setattr(store_module, "open_hadoop", lambda *_: LocalFileSystem())
+    store = Store("hdfs", "", str(tmp_path / "data").lstrip("/"))
+    with pytest.raises(InputError, match=f"^hdfs://{store.path}: no file lies below it"):
+        store.connect().files()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "persons.csv").write_text("RTYPE\n")
+    (file,) = store.connect().files()
+    version = store.connect().version(file)
+    assert b"".join(store.connect().chunks(file, version)) == b"RTYPE\n"
+    (tmp_path / "data" / "persons.csv").write_text("Rtype\n")
+    with pytest.raises(InputError, match=r"persons\.csv was changed while it was read"):
+        list(store.connect().chunks(file, version))
 
 
 def test_an_engine_counts_what_lies_on_a_store(
@@ -340,17 +379,20 @@ def test_nobody_answers(
     [
         ("s3://nowhere/2020", "s3://nowhere/2020 cannot be listed: there is no such bucket"),
         ("s3://census/none", "s3://census/none: no file lies below it; name the folder of the records"),
-        ("s3://", "DATA s3://: names no bucket and prefix; write s3://BUCKET/PREFIX"),
-        ("s3://Census/2020", "DATA s3://Census/2020: names no bucket and prefix"),
-        ("s3://census/a//b", "DATA s3://census/a//b: names no bucket and prefix"),
-        ("s3://census/../b", "DATA s3://census/../b: names no bucket and prefix"),
+        ("s3://", "DATA s3://: is no whole address; write s3://BUCKET/PREFIX"),
+        ("s3://Census/2020", "DATA s3://Census/2020: is no whole address"),
+        ("s3://census/a//b", "DATA s3://census/a//b: is no whole address"),
+        ("s3://census/../b", "DATA s3://census/../b: is no whole address"),
         ("s3://KEYCANARY:SECRETCANARY@census/2020", "DATA s3://...: a URL holds no @ and no ?"),
         ("s3://census/2020?secret_key=SECRETCANARY", "DATA s3://...: a URL holds no @ and no ?"),
         ("s3://census/\x1b[31m", "DATA s3://...: a URL holds no @ and no ?"),
         ("s3a://census/2020", "DATA s3a://...: only a connector of a cluster reads this, and there is none"),
-        ("hdfs://KEYCANARY@host/2020", "DATA hdfs://...: only a connector of a cluster reads this"),
-        ("abfs://census/2020", "DATA abfs://...: only a connector of a cluster reads this"),
-        ("gs://census/2020", "DATA gs://...: only a connector of a cluster reads this"),
+        ("hdfs://census/2020", "DATA hdfs://...: only a connector of a cluster reads this, and there is none"),
+        ("hdfs://KEYCANARY@host/2020", "DATA hdfs://...: a URL holds no @ and no ?, and neither credentials"),
+        ("hdfs://host:8020", "DATA hdfs://host:8020: is no whole address; write hdfs://NAMENODE/FOLDER"),
+        ("hdfs:/census/2020", "DATA hdfs:/census/2020: is no whole address"),
+        ("s3a://census/../b", "DATA s3a://census/../b: is no whole address; write s3a://BUCKET/PREFIX"),
+        ("abfs://census/2020", "DATA abfs://...: no such store can be read; give a local folder, or s3://"),
         ("ftp://u:SECRETCANARY@host/2020", "DATA ftp://...: no such store can be read; give a local folder, or s3://"),
         ("file:///tmp/census", "DATA file://...: no such store can be read; give a local folder, or s3://"),
     ],
@@ -492,5 +534,5 @@ def test_a_run_without_a_store_needs_no_pyarrow() -> None:
 
 def test_no_secret_is_in_what_is_sent_to_workers() -> None:
     found = store_module.store_at(f"s3://{BUCKET}/2020/")
-    assert found == store_module.Store(BUCKET, "2020")
+    assert found == Store("s3", BUCKET, "2020")
     assert not any(secret in repr(found) for secret in SECRETS.values())

@@ -1,4 +1,7 @@
-"""Files on an object store, read by pyarrow with credentials of the environment, which are neither kept nor told."""
+"""Files on a store, read by pyarrow with credentials of the environment, which are neither kept nor told.
+
+An object store (``s3``) is asked by pyarrow itself; all other kinds by the connector of a cluster (`open_hadoop`).
+"""
 
 import os
 import re
@@ -9,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from yupana.errors import ConfigError, InputError
+from yupana.files.hadoop import open_hadoop
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
-    from pyarrow.fs import S3FileSystem
+    from pyarrow.fs import FileSystem, S3FileSystem
 
 PATIENCE: Final = 30.0
 """Seconds after which a store that sends nothing is asked once more, or given up."""
@@ -26,10 +30,19 @@ _LEAST: Final = 12
 """Bytes of a Parquet file without anything in it."""
 
 _MOST_LAST: Final = 1 << 28
-_OF_CLUSTERS: Final = frozenset({"s3a", "s3n", "hdfs", "abfs", "abfss", "wasb", "wasbs", "gs"})
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/+.*)", re.DOTALL)
+_NAME: Final = "[A-Za-z0-9._-]+"
+_PREFIX: Final = "(?:/(?P<prefix>.*))?"
+_OF_BUCKET: Final = re.compile(f"//(?P<bucket>{_NAME}){_PREFIX}"), "BUCKET/PREFIX"
+_OF_NODE: Final = re.compile(f"//(?P<bucket>{_NAME}(:[0-9]{{1,5}})?|)/+(?P<prefix>[^/].*)"), "NAMENODE/FOLDER"
+_OF_CLUSTERS: Final = {"gs": _OF_BUCKET, "hdfs": _OF_NODE, "s3a": _OF_BUCKET, "viewfs": _OF_NODE}
+"""What the connector of a cluster opens: what follows the scheme, and how to write it. A cluster has a default node."""
 
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
-_BUCKET: Final = re.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_KINDS: Final = {
+    # A path that is made of a URL loses a slash.
+    "s3": (re.compile(f"/+(?P<bucket>[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9]){_PREFIX}"), "BUCKET/PREFIX"),
+    **_OF_CLUSTERS,
+}
 _ENDPOINT: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?/?")
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -73,22 +86,26 @@ class Store:
 
     Attributes
     ----------
+    scheme : str
+        ``s3``, or one that the connector of a cluster opens.
     bucket, prefix : str
-        The prefix without ``/`` at its ends; empty for the whole bucket.
+        The bucket, or the name node, or nothing for the cluster's default; the prefix without ``/`` at its ends, empty
+        for all of it.
     """
 
+    scheme: str
     bucket: str
     prefix: str
 
     @property
     def url(self) -> str:
         """As a user writes it."""
-        return f"s3://{self.path}"
+        return f"{self.scheme}://{self.bucket}/{self.prefix}".removesuffix("/")
 
     @property
     def path(self) -> str:
-        """Bucket and prefix."""
-        return "/".join(filter(None, (self.bucket, self.prefix)))
+        """As its file system names the prefix."""
+        return f"{self.bucket}/{self.prefix}".removesuffix("/") if self.scheme == "s3" else f"/{self.prefix}"
 
     def connect(self) -> "StoreReader":
         """Make ready to read, with what the environment says now.
@@ -96,9 +113,11 @@ class Store:
         Raises
         ------
         ConfigError
-            If pyarrow is missing, or the environment names no endpoint that may be asked.
+            If pyarrow or the connector is missing, or the environment names no endpoint that may be asked.
+        InputError
+            If the connector cannot open it.
         """
-        return StoreReader(self, _file_system())
+        return StoreReader(self, _s3() if self.scheme == "s3" else open_hadoop(self.scheme, self.bucket))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +125,7 @@ class StoreReader:
     """Reads the files of a store. Made by `Store.connect`."""
 
     store: Store
-    _files: "S3FileSystem"
+    _files: "FileSystem"
 
     def files(self) -> tuple[StoredFile, ...]:
         """All files below the prefix, in order of their names.
@@ -121,7 +140,8 @@ class StoreReader:
         whole, url = self.store.path, self.store.url
         with _told(url, "listed", "no file lies below it; name the folder of the records"):
             found = self._files.get_file_info(FileSelector(whole, recursive=True))
-        files = [StoredFile(one.path.removeprefix(whole + "/"), one.size) for one in found if one.type == FileType.File]
+        below = f"{whole.removesuffix('/')}/"
+        files = [StoredFile(one.path.removeprefix(below), one.size) for one in found if one.type == FileType.File]
         if not files:
             raise InputError(f"{url}: no file lies below it; name the folder of the records")
         names = {file.name for file in files}
@@ -133,7 +153,7 @@ class StoreReader:
         return tuple(sorted(files, key=lambda file: file.name))
 
     def version(self, file: StoredFile) -> str:
-        """What the store calls the content that a file has now: its version, or else its entity tag.
+        """What the store calls the content that a file has now: its version, else its entity tag, else when it changed.
 
         Raises
         ------
@@ -141,7 +161,7 @@ class StoreReader:
             If the store does not tell.
         """
         with self._opened(file) as stream:
-            return _version(stream)
+            return self._version(file, stream)
 
     def chunks(self, file: StoredFile, version: str | None = None) -> Iterator[bytes]:
         """The content of a file, a piece at a time.
@@ -159,7 +179,7 @@ class StoreReader:
         """
         read = 0
         with self._opened(file) as stream:
-            found = _version(stream)
+            found = self._version(file, stream)
             while chunk := stream.read(_CHUNK):
                 read += len(chunk)
                 yield chunk
@@ -177,9 +197,9 @@ class StoreReader:
         """
         with (
             _told(f"{self.store.url}/{file.name}", "read", "it is gone"),
-            self._files.open_input_file(f"{self.store.path}/{file.name}") as whole,
+            self._files.open_input_file(self._path(file)) as whole,
         ):
-            version = _version(whole)
+            version = self._version(file, whole)
             first = whole.read_at(min(file.size, _FIRST), 0)
             end = whole.read_at(8, file.size - 8) if file.size >= _LEAST else b""
             length = int.from_bytes(end[:4], "little") + 8
@@ -191,14 +211,17 @@ class StoreReader:
     def _opened(self, file: StoredFile) -> "Iterator[NativeFile]":
         with (
             _told(f"{self.store.url}/{file.name}", "read", "it is gone"),
-            self._files.open_input_stream(f"{self.store.path}/{file.name}") as stream,
+            self._files.open_input_stream(self._path(file)) as stream,
         ):
             yield stream
 
+    def _path(self, file: StoredFile) -> str:
+        return f"{self.store.path.removesuffix('/')}/{file.name}"
 
-def _version(stream: "NativeFile") -> str:
-    told = stream.metadata()
-    return next((told[key].decode() for key in ("VersionId", "ETag") if key in told), "")
+    def _version(self, file: StoredFile, stream: "NativeFile") -> str:
+        told = stream.metadata()
+        tag = next((told[key].decode() for key in ("VersionId", "ETag") if key in told), "")
+        return tag or str(self._files.get_file_info(self._path(file)).mtime_ns)
 
 
 def scheme_of(place: str | Path) -> str:
@@ -220,24 +243,25 @@ def store_at(place: str | Path) -> Store | None:
     if found is None:
         return None
     scheme, rest = found[1].lower(), found[2]
-    known = "give a local folder, or s3://BUCKET/PREFIX"
-    if scheme in _OF_CLUSTERS:
-        raise ConfigError(f"DATA {scheme}://...: only a connector of a cluster reads this, and there is none; {known}")
-    if scheme != "s3":
-        raise ConfigError(f"DATA {scheme}://...: no such store can be read; {known}")
+    if scheme not in _KINDS:
+        raise ConfigError(
+            f"DATA {scheme}://...: no such store can be read; give a local folder, or s3://BUCKET/PREFIX, or what a "
+            f"cluster's connector opens: {', '.join(f'{known}://' for known in _OF_CLUSTERS)}"
+        )
     if "@" in rest or "?" in rest or not rest.isprintable():
         raise ConfigError(
-            "DATA s3://...: a URL holds no @ and no ?, and neither credentials nor options; set AWS_ACCESS_KEY_ID and "
-            "the like"
+            f"DATA {scheme}://...: a URL holds no @ and no ?, and neither credentials nor options; "
+            + ("they are those of the connector" if scheme in _OF_CLUSTERS else "set AWS_ACCESS_KEY_ID and the like")
         )
-    bucket, _, prefix = rest.partition("/")
-    prefix = prefix.strip("/")
-    if not _BUCKET.fullmatch(bucket) or {"", ".", ".."} & set(prefix.split("/") if prefix else ()):
-        raise ConfigError(f"DATA s3://{rest}: names no bucket and prefix; write s3://BUCKET/PREFIX")
-    return Store(bucket, prefix)
+    pattern, form = _KINDS[scheme]
+    named = pattern.fullmatch(rest)
+    prefix = (named["prefix"] or "").strip("/") if named else ""
+    if named is None or (prefix and {"", ".", ".."} & set(prefix.split("/"))):
+        raise ConfigError(f"DATA {scheme}:{rest}: is no whole address; write {scheme}://{form}")
+    return Store(scheme, named["bucket"], prefix)
 
 
-def _file_system() -> "S3FileSystem":
+def _s3() -> "S3FileSystem":
     try:
         from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # noqa: PLC0415
     except ImportError:
@@ -272,6 +296,8 @@ def _told(name: str, done: str, gone: str = "") -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise InputError(f"{name}: {gone}") from None
+    except PermissionError:
+        raise InputError(f"{name} cannot be {done}: the store refuses; look at your ticket and your rights") from None
     except OSError as error:
         raise InputError(f"{name} cannot be {done}: {_reason(str(error))}") from None
 
