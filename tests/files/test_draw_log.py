@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yupana.errors import OutputError
+from yupana.files import draw_log
 from yupana.files.draw_log import DrawLog, DrawnStretch
+from yupana.files.regular import take_room
 
 NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), max_size=9)
 
@@ -79,8 +81,17 @@ def test_a_death_at_any_byte_keeps_what_was_sealed(
             raise Dead
         write(self, start, content)
 
+    def dying_of_room(descriptor: int, start: int, size: int) -> None:
+        nonlocal writes
+        writes += 1
+        dies = writes == death
+        take_room(descriptor, start, data.draw(st.integers(1, size), "room") if dies else size)
+        if dies:
+            raise Dead
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DrawLog, "_write", dying)
+        patch.setattr(draw_log, "take_room", dying_of_room)
         with pytest.raises(Dead):
             take_all(path, drawn)
     with DrawLog(path) as log:

@@ -1,11 +1,12 @@
 """A file takes its place in one step, or what stood there stays."""
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from yupana.files.regular import replacing
+from yupana.files.regular import replacing, take_room
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -44,3 +45,20 @@ def test_what_a_killed_run_left_is_written_over_and_a_link_is_not_followed(tmp_p
         file.write(b"new")
     assert (path.read_bytes(), elsewhere.read_bytes()) == (b"new", b"untouched")
     assert not partial.exists()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_room_is_taken_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool) -> None:
+    """With the system's help and without: the file is longer by zeros that take blocks of the disk."""
+    if not whole:
+        monkeypatch.delattr(os, "posix_fallocate")
+    size = (3 << 20) + 5
+    with (tmp_path / "file").open("w+b") as file:
+        file.write(b"first")
+        file.flush()
+        take_room(file.fileno(), 5, size)
+        file.seek(0)
+        assert file.read() == b"first" + bytes(size)
+        assert os.fstat(file.fileno()).st_blocks * 512 >= size
+    with (tmp_path / "file").open("rb") as file, pytest.raises(OSError, match="Bad file descriptor"):
+        take_room(file.fileno(), 0, 1)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints, narrow
 from yupana.errors import OutputError
-from yupana.files.regular import regular, replacing
+from yupana.files.regular import regular, replacing, take_room
 
 _MAGIC: Final = b"noisy values of one run: yupana 1\n".ljust(64, b"\0")
 _SEAL: Final = hashlib.sha256().digest_size
@@ -147,7 +147,7 @@ class DrawLog(AbstractContextManager["DrawLog"]):
     def _keep(self, stretch: DrawnStretch, draw: Callable[[], Ints]) -> Ints:
         name, start = stretch.measurement.encode(), self._end + _SEAL
         try:
-            self._write(self._end, bytes(_HEAD.size + len(name) + _WIDEST * stretch.values + 3 * _SEAL))
+            take_room(self._file, self._end, _HEAD.size + len(name) + _WIDEST * stretch.values + 3 * _SEAL)
             values = draw()
             kept = narrow(values)
             head = _HEAD.pack(len(name), kept.itemsize, *stretch[1:]) + name

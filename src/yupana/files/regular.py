@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 
 def regular(path: str | Path, flags: int) -> int:
@@ -105,6 +105,25 @@ def replacing(path: Path, partial: Path | None = None, *, mode: int = 0o666) -> 
     except BaseException:
         other.unlink(missing_ok=True)
         raise
+
+
+def take_room(descriptor: int, begin: int, size: int) -> None:
+    """Take room on the disk for a part of a file, which is zeros where it is new: what is written there later finds it.
+
+    Raises
+    ------
+    OSError
+        If there is not so much.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, begin, size)
+        return
+    # Not every system takes room without writing.
+    for part in range(begin, begin + size, len(_ZEROS)):
+        os.pwrite(descriptor, _ZEROS[: begin + size - part], part)
+
+
+_ZEROS: Final = memoryview(bytes(1 << 20))
 
 
 def put(written: BinaryIO, place: Path) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints, narrow
 from yupana.files.draw_log import damaged
-from yupana.files.regular import put, read_regular, replacing
+from yupana.files.regular import put, read_regular, replacing, take_room
 from yupana.release.checkpoint import Checkpoint
 from yupana.topdown.draws import Drawn, Shape
 from yupana.topdown.histogram import Histogram
@@ -108,11 +108,8 @@ class BatchCheckpoint(Checkpoint):
         """
         path = self.folder / _draws(level, first)
         partial = path.with_suffix(".partial")
-        with self._writing():
-            room = bytes(_WIDEST * sum(map(prod, shapes)) + _HEAD * (1 + len(shapes)))
-            with partial.open("wb") as file:
-                file.write(room)
-        del room
+        with self._writing(), partial.open("wb") as file:
+            take_room(file.fileno(), 0, _WIDEST * sum(map(prod, shapes)) + _HEAD * (1 + len(shapes)))
         values = tuple(narrow(one) for one in draw())
         with self._writing(), partial.open("r+b") as file:
             file.writelines(_sealed({str(query): one for query, one in enumerate(values)}))

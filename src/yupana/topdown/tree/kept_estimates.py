@@ -8,6 +8,7 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import OutputError
+from yupana.files.regular import take_room
 from yupana.files.temporary import temporary_folder
 from yupana.topdown.tree.least_squares import TreeEstimate
 
@@ -34,7 +35,7 @@ class EstimatesOnDisk:
         self._added = 0
         try:
             with tempfile.TemporaryFile(dir=temporary_folder()) as file:
-                os.posix_fallocate(file.fileno(), 0, 8 * units * (cells + subsets))
+                take_room(file.fileno(), 0, 8 * units * (cells + subsets))
                 self._file = os.dup(file.fileno())
         except OSError as error:
             text = f"{temporary_folder()} cannot hold the estimates of a geolevel: {error.strerror}; set TMPDIR"
