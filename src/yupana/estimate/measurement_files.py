@@ -46,7 +46,7 @@ from yupana.topdown.descend import Descent
 from yupana.topdown.draws import KeepsNothing
 from yupana.topdown.estimate import coins_for, estimate_counts, failsafe_told, informed
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method
+from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method, tells_measured
 from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.nmf.water import published_in, tabulated
@@ -156,10 +156,11 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         spine, counts, moved = tabulated(measured.premises.spine, whole(descent.counts[-1]))
         published, told = _published(request, spine)
         plan = _plan(request, config, measured)
-        terms = _terms(request, plan, measured)
+        answers = Spending(plan, measured.once.levels).answers
+        terms = IntervalTerms(request.intervals or default_method(answers), plan.confidence)
         finds = None if terms.method == "none" else partial(_intervals, measured, published, terms)
         rows = _write(draft, request, spine, published, counts, names, config, finds)
-        if isinstance(evidence, FullInformation):
+        if isinstance(evidence, FullInformation) and tells_measured(terms.method, answers):
             rows |= write_intervals(draft, measured.premises.spine, config.schema, config.recodes, evidence)
         tables = describe_files(draft, rows)
         manifest = _manifest(request, files, source, measured, plan, told, terms, descent)
@@ -271,12 +272,6 @@ def _write(
         fmt=request.fmt,
         intervals=intervals,
     )
-
-
-def _terms(request: MeasurementRequest, plan: Plan, measured: FileMeasurements) -> IntervalTerms:
-    """Which intervals published counts get."""
-    answers = Spending(plan, measured.once.levels).answers
-    return IntervalTerms(request.intervals or default_method(answers), plan.confidence)
 
 
 def _intervals(

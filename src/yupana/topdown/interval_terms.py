@@ -74,6 +74,11 @@ def no_intervals(answers: int, takes: int = 0, memory: int | None = None) -> str
     return None
 
 
+def tells_measured(method: IntervalMethod, answers: int) -> bool:
+    """Whether full information tells intervals of what it measured, too, in files that grow with its answers."""
+    return method != "none" or answers <= MOST_ANSWERS
+
+
 def check_terms(method: IntervalMethod | None, replicates: int | None) -> None:
     """Refuse methods that there are not, and numbers of replicates that mean nothing.
 

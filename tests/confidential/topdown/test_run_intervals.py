@@ -21,6 +21,7 @@ from yupana.progress import Stopwatch, silent
 from yupana.topdown import interval_terms
 from yupana.topdown.interval_terms import MOST_ANSWERS, default_method
 from yupana.topdown.queries import Attribute, Schema
+from yupana.topdown.tree import intervals as tree_intervals
 
 SHAPE = (3, 2)
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
@@ -101,6 +102,30 @@ def test_least_squares_intervals_are_those_of_one_dense_system(
             assert (int(row["LOWER"]), int(row["UPPER"])) == (lower, upper)
             compared += 1
     assert compared > 20
+
+
+def test_intervals_of_full_information_are_the_same_in_parts_and_left_out_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = begin(tmp_path)
+    asked = ("--estimator", "full-information", "--spine", "optimized")
+    whole = go(arguments, tmp_path / "whole", *asked)
+    monkeypatch.setattr(tree_intervals, "_VALUES_AT_ONCE", 1)
+    parts = go(arguments, tmp_path / "parts", *asked)
+    files = [path.relative_to(whole) for path in sorted((whole / "intervals").rglob("*.csv"))]
+    assert len(files) > 4
+    for file in files:
+        one, other = (
+            np.loadtxt(out / file, delimiter="|", skiprows=1, dtype=np.str_, ndmin=2) for out in (whole, parts)
+        )
+        np.testing.assert_array_equal(one[:, :-4], other[:, :-4])
+        # Parts of sums are added up in another order, and written with four decimals.
+        np.testing.assert_allclose(one[:, -4:].astype(float), other[:, -4:].astype(float), rtol=1e-9, atol=1.01e-4)
+    monkeypatch.setattr(interval_terms, "MOST_ANSWERS", 10)
+    for method in ("", "none", "least-squares"):
+        out = go(arguments, tmp_path / f"large-{method}", *asked, *(("--intervals", method) if method else ()))
+        assert (out / "intervals").exists() == (method == "least-squares")
+        assert main(["check", str(out)]) == 0
 
 
 def test_replicates_are_named_and_a_seed_repeats_them(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
 from yupana.topdown.exact_intervals import ExactIntervals
-from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_terms, no_intervals
+from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_terms, no_intervals, tells_measured
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
@@ -301,8 +301,8 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         """The spine, counts, tabulation, records and published tables, with intervals."""
         del request
         rows = _write_counts(folder, config, records, measured, plan.confidence)
-        if measured.estimated is not None and isinstance(measured.estimated.evidence, FullInformation):
-            evidence = measured.estimated.evidence
+        evidence, method = measured.estimated and measured.estimated.evidence, records.intervals(plan.confidence).method
+        if isinstance(evidence, FullInformation) and tells_measured(method, records.spending.answers):
             rows |= write_intervals(folder, records.world.spine, config.schema, config.recodes, evidence)
         return describe_files(folder, rows)
 

@@ -10,6 +10,7 @@ from yupana.geography.spine import Spine
 from yupana.topdown.answers_file import AnswerFile, kept_columns, write_answers
 from yupana.topdown.queries import TOTAL, Query, Recode, Schema, margin
 from yupana.topdown.tree.full_information import FullInformation
+from yupana.topdown.tree.kept_estimates import EstimatesOnDisk
 from yupana.topdown.tree.least_squares import TreeEstimate, down, intervals
 
 INTERVALS: Final = "intervals"
@@ -37,12 +38,12 @@ def write_intervals(
     """
     rows: dict[str, int] = {}
     total = margin(TOTAL, schema.shape, [False] * len(schema.shape))
-    known: TreeEstimate | None = None
+    known: EstimatesOnDisk | None = None
     last = len(spine.levels) - 1
     for number, level in enumerate(spine.levels):
         measured = evidence.stored.spending.levels[number].queries
         queries = [total, *(q for q in measured if q.keeps_or_sums and q.name != TOTAL)]
-        above, known = known, None if number == last else _level(spine, evidence, number, known)
+        above, known = known, None if number == last else _known(spine, evidence, number, known)
         labels = level.labels()
         for query in queries[:1] if number == last else queries:
             pieces = _pieces(spine, evidence, number, query, above, known)
@@ -52,10 +53,12 @@ def write_intervals(
     return rows
 
 
-def _level(spine: Spine, evidence: FullInformation, number: int, above: TreeEstimate | None) -> TreeEstimate:
+def _known(spine: Spine, evidence: FullInformation, number: int, above: EstimatesOnDisk | None) -> EstimatesOnDisk:
     """What all measurements of the tree say of the units of a geolevel."""
-    here = evidence.up(number, 0, spine.tree.units(number))
-    return here if above is None else down(evidence.basis, here, spine.tree.parents[number], above)
+    found = EstimatesOnDisk(spine.tree.units(number), evidence.basis.cells, len(evidence.basis.subsets))
+    for first, last in _parts(spine, number, evidence.basis.cells):
+        found.add(_children(spine, evidence, number, first, last, above))
+    return found
 
 
 def _pieces(
@@ -63,10 +66,9 @@ def _pieces(
     evidence: FullInformation,
     number: int,
     query: Query,
-    above: TreeEstimate | None,
-    known: TreeEstimate | None,
+    above: EstimatesOnDisk | None,
+    known: EstimatesOnDisk | None,
 ) -> Iterator[AnswerFile]:
-    units = spine.tree.units(number)
     for first, last in _parts(spine, number, evidence.basis.cells):
         if known is not None:
             estimate = known.part(first, last)
@@ -79,13 +81,13 @@ def _pieces(
             "lower": found.lower,
             "upper": found.upper,
         }
-        yield AnswerFile(np.arange(first, min(last, units)), numbers)
+        yield AnswerFile(np.arange(first, last), numbers)
 
 
 def _children(
-    spine: Spine, evidence: FullInformation, number: int, first: int, last: int, above: TreeEstimate | None
+    spine: Spine, evidence: FullInformation, number: int, first: int, last: int, above: EstimatesOnDisk | None
 ) -> TreeEstimate:
-    """The last geolevel, which is never held whole: all children of some parents."""
+    """All children of some parents; the last geolevel is held in no other way."""
     here = evidence.up(number, first, last)
     if above is None:
         return here
