@@ -301,7 +301,7 @@ def test_a_killed_driver_of_spark_goes_on(
     """On Spark or on none; each session is in a process of its own."""
     arguments = line(real, product, place)
     spark = (*arguments, "--engine", "spark", "--master", "local[2]")
-    assert killed([*spark], in_turn(forget_java, STAGES[stage]))
+    assert killed([*spark], STAGES[stage])
     assert charges(place) == 1
     remove = Checkpoint.remove
 
@@ -309,7 +309,7 @@ def test_a_killed_driver_of_spark_goes_on(
         shutil.copytree(self.folder, place.parent / "kept", dirs_exist_ok=True)
         remove(self)
 
-    assert not killed([*spark, "--resume"], in_turn(forget_java, lambda: setattr(Checkpoint, "remove", keep)))
+    assert not killed([*spark, "--resume"], lambda: setattr(Checkpoint, "remove", keep))
     first = contents(place / "out")
     assert charges(place) == 1
     shutil.rmtree(place / "out")
@@ -318,21 +318,6 @@ def test_a_killed_driver_of_spark_goes_on(
     assert main([*arguments, "--resume"]) == 0
     assert contents(place / "out") == first
     assert charges(place) == 1
-
-
-def in_turn(*patches: Callable[[], None]) -> Callable[[], None]:
-    def every() -> None:
-        for patch in patches:
-            patch()
-
-    return every
-
-
-def forget_java() -> None:
-    """A fork has no part in the Java machine that an earlier test of this process started."""
-    from pyspark import SparkContext  # noqa: PLC0415
-
-    SparkContext._gateway = SparkContext._jvm = None
 
 
 def no_noise(counts: np.ndarray, *_: object) -> np.ndarray:

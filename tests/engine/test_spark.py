@@ -1,5 +1,6 @@
 """What a session of Spark must have, and in which words it is refused."""
 
+import shutil
 import socket
 from collections.abc import Mapping
 from importlib import util
@@ -53,12 +54,24 @@ def test_a_cluster_needs_authentication_and_encryption() -> None:
         ("spark.log.level", "INFO"),
         ("spark.extraListeners", "x.Y"),
         ("spark.plugins", "x.Y"),
+        ("spark.sql.queryExecutionListeners", "x.Y"),
         ("spark.driver.extraJavaOptions", "-Xlog"),
     ],
 )
 def test_settings_that_would_let_records_out(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         settings("spark://far.example:7077", {name: value})
+
+
+def test_defaults_of_a_cluster_add_no_listeners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class that is none would end the session when it begins."""
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed")
+    names = ("spark.extraListeners", "spark.plugins", "spark.sql.queryExecutionListeners")
+    (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} no.such.Class\n" for name in names))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with spark.open_spark(EngineTerms("spark", "local[1]")) as engine:
+        assert list(engine.map(bytes.upper, [b"a"])) == [b"A"]
 
 
 def test_a_master_that_does_not_answer() -> None:

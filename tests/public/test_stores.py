@@ -199,6 +199,9 @@ def test_spark_counts_what_lies_on_a_store(store: ObjectStore, tmp_path: Path) -
     whole = yupana.run("safetab-p", parameters, data, tmp_path / "whole", seed=5)
     spark = yupana.run("safetab-p", parameters, url, tmp_path / "spark", seed=5, engine="spark", master="local[2]")
     assert tables(spark) == tables(whole) != {}
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    assert SparkContext._gateway is None  # the next session has a Java machine without the settings of this one
 
 
 @pytest.mark.parametrize("areas", [False, True])

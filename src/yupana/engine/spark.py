@@ -37,12 +37,16 @@ _LEAST_JAVA: Final = 17
 
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.eventLog.enabled": "false",
+    "spark.extraListeners": "",
     "spark.io.encryption.enabled": "true",
     "spark.log.level": "OFF",
+    "spark.plugins": "",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+    "spark.sql.queryExecutionListeners": "",
     "spark.ui.enabled": "false",
 }
-"""What every session must have: spilled parcels are encrypted, and no log or page tells of a run."""
+"""What every session must have, whatever the defaults of its cluster: spilled parcels are encrypted, and no log, page or
+listener tells of a run."""
 
 _OF_CLUSTERS: Final[Mapping[str, str]] = {
     "spark.authenticate": "true",
@@ -158,17 +162,47 @@ def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
     _check_no_other()
     _check_master(master)
     warnings.filterwarnings("ignore", module="pyspark")  # of what pandas it would like, which we do not use
-    session = _session(master, settings)
+    with _java_of_its_own():
+        session = _session(master, settings)
+        try:
+            slots = session.sparkContext.defaultParallelism if not _is_connect(master) else os.cpu_count() or 1
+            engine = SparkEngine(session, slots, sorts=not _is_connect(master))
+            _check_alike(engine)
+            yield engine
+        finally:
+            with suppress(Exception):
+                session.stop()
+            # pyspark leaves it there, and then could start no session of its own in this process.
+            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+
+@contextmanager
+def _java_of_its_own() -> Iterator[None]:
+    """Let pyspark start a Java machine, and end it.
+
+    One that an earlier session left behind has the settings and the environment of that session, and holds memory.
+    """
+    _end_java()
     try:
-        slots = session.sparkContext.defaultParallelism if not _is_connect(master) else os.cpu_count() or 1
-        engine = SparkEngine(session, slots, sorts=not _is_connect(master))
-        _check_alike(engine)
-        yield engine
+        yield
     finally:
-        with suppress(Exception):
-            session.stop()
-        # pyspark leaves it there, and then could start no session of its own in this process.
-        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+        _end_java()
+
+
+def _end_java() -> None:
+    """End the Java machine that pyspark has started in this process, if it has."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    gateway = SparkContext._gateway  # noqa: SLF001 (there is no other way to it)
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    with suppress(Exception):
+        gateway.shutdown()
+    with suppress(Exception):
+        process.stdin.close()  # it ends with this
+        process.wait(_NETWORK_TIMEOUT)
 
 
 def _tried_again(master: str) -> str:
@@ -232,10 +266,9 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
     needed = {**_SETTINGS, **({} if is_local(master) else _OF_CLUSTERS)}
     for name, value in given.items():
         if name in needed and value.strip().lower() != needed[name].lower():
-            raise ConfigError(
-                f"--spark-conf {name}={value}: must be {needed[name]}, as Spark holds confidential records"
-            )
-        if "extraJavaOptions" in name or name.startswith(("spark.eventLog.", "spark.plugins", "spark.extraListeners")):
+            must = needed[name] or "empty"
+            raise ConfigError(f"--spark-conf {name}={value}: must be {must}, as Spark holds confidential records")
+        if "extraJavaOptions" in name or name.startswith("spark.eventLog."):
             raise ConfigError(f"--spark-conf {name}: may tell others of a run, and is refused")
     return {**_DEFAULTS, **given, **needed}
 
@@ -303,10 +336,11 @@ def _require_set(session: "SparkSession", master: str, settings: Mapping[str, st
                 session.conf.set(name, value)
             continue
         found = session.conf.get(name, None)
-        if found is None and is_local(master):
+        if found is None and (is_local(master) or not value):
             continue
         if found != value:
-            raise EngineError(f"--master {master}: the server must have {name} {value}, as Spark holds records")
+            must = value or "empty"
+            raise EngineError(f"--master {master}: the server must have {name} {must}, as Spark holds records")
 
 
 @contextmanager
