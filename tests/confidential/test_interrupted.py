@@ -7,6 +7,8 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -350,6 +352,77 @@ def test_a_release_that_stands_is_not_made_again(
     go_on([*arguments, "--overwrite"], place, monkeypatch)
     assert contents(place / "out") == first
     assert charges(place) == 1
+
+
+def at_unlink(number: int) -> None:
+    """Die at the n-th removal of a file of what was kept, once the release stands."""
+    remove = Checkpoint.remove
+
+    def dying(self: Checkpoint) -> None:
+        at_call(os, "unlink", number)
+        remove(self)
+
+    Checkpoint.remove = dying  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("product", ["phsafe", "topdown"])
+def test_what_is_being_removed_is_not_gone_on_with(
+    real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is left of it when a run is killed then would be drawn again in part, and not charged again."""
+    arguments = line(real, product, place)
+    for number in (1, 2, 3):
+        assert killed([*arguments, "--overwrite"], partial(at_unlink, number))
+        first, charged = contents(place / "out"), charges(place)
+        assert main([*arguments, "--overwrite", "--resume"]) == 2
+        assert "there is no interrupted run to resume" in capsys.readouterr().err
+        assert contents(place / "out") == first
+        assert charges(place) == charged == number
+        shutil.rmtree(place / "out.checkpoint.removed", ignore_errors=number < 3)
+    (place / "out.checkpoint.removed").mkdir()
+    assert main([*arguments, "--overwrite"]) == 0
+    assert {path.name for path in place.iterdir()} == {"out", "out.confidential.log"}
+
+
+def test_draws_of_a_batch_that_are_gone_are_not_drawn_again(
+    real: Named, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = line(real, "topdown", place)
+    assert killed(arguments, STAGES["after all draws"])
+    files = sorted((place / "out.checkpoint").glob("*.measured"))
+    assert len(files) > 1
+    for file, other in pairwise(files):
+        content = file.read_bytes()
+        for damage in (None, other.read_bytes()):  # what is whole, and of another batch, is not what was drawn
+            file.unlink() if damage is None else file.write_bytes(damage)
+            assert main([*arguments, "--resume"]) == 2
+            assert f"{file} is damaged" in capsys.readouterr().err.replace("\n", " ")
+            file.write_bytes(content)
+    listed = place / "out.checkpoint" / "drawn"
+    notes = listed.read_bytes()
+    listed.unlink()
+    assert main([*arguments, "--resume"]) == 2
+    # A run that died in the midst of a note had the draws on disk.
+    listed.write_bytes(notes[:-20])
+    assert main([*arguments, "--resume"]) == 0
+    assert charges(place) == 1
+
+
+@pytest.mark.parametrize("product", ["phsafe", "topdown"])
+def test_a_copy_of_what_was_kept_is_no_other_run(
+    real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = begun(real, product, place)
+    shutil.copytree(place / "out.checkpoint", place / "other.checkpoint")
+    (place / "other.checkpoint").chmod(0o755)
+    other = [str(place / "other") if word == str(place / "out") else word for word in arguments]
+    assert main([*other, "--resume"]) == 2
+    assert "changed: output folder" in capsys.readouterr().err.replace("\n", " ")
+    assert (place / "other.checkpoint").stat().st_mode & 0o777 == 0o700
+    with Checkpoint.beside(place / "out").held():
+        assert main([*arguments, "--resume"]) == 2
+    assert "another run is using" in capsys.readouterr().err
+    assert main([*arguments, "--resume"]) == 0
 
 
 @pytest.mark.slow

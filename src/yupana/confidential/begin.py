@@ -22,8 +22,8 @@ _OPTIONS_OF: Final = {"path": "--ledger", "data": "--dataset", "limits": "--limi
 """The options that an account is given by."""
 
 
-def check_checkpoints(checkpoints: Sequence[Checkpoint], request: RunRequest) -> None:
-    """Refuse what stands where the parts of a run keep their draws, before any record is read.
+def check_checkpoints(whole: Checkpoint, parts: Sequence[Checkpoint], request: RunRequest) -> None:
+    """Refuse what stands where a run and its parts keep their draws, before any record is read.
 
     Raises
     ------
@@ -32,16 +32,17 @@ def check_checkpoints(checkpoints: Sequence[Checkpoint], request: RunRequest) ->
     OutputError
         If there is none to be resumed, or something else stands there.
     """
-    found = [checkpoint for checkpoint in checkpoints if checkpoint.exists]
-    if request.resume and not found:
-        raise OutputError(f"{checkpoints[0].folder}: there is no interrupted run to resume")
-    if found and not request.resume and not request.overwrite:
+    if request.resume and not any(part.exists for part in parts):
+        raise OutputError(f"{whole.folder}: there is no interrupted run to resume")
+    if whole.is_begun and not request.resume and not request.overwrite:
         raise ConfigError(
-            f"{found[0].folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw them "
+            f"{whole.folder} holds noisy counts of an interrupted run. Go on with --resume. Whoever saw them "
             "and those of a new run learns more than the plan allows; if nobody did, --overwrite begins anew"
         )
-    for checkpoint in checkpoints:
-        checkpoint.check_ours()
+    whole.check_ours()
+    if whole.folder.exists():
+        with whole.held():
+            pass  # a run whose release has just appeared may be about to remove it
 
 
 def check_begin(

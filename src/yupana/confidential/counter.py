@@ -166,6 +166,7 @@ class Counter(ABC, Generic[C, R, E, M]):
         clock: Stopwatch,
         *,
         out: Path | None = None,
+        kept: Path | None = None,
         to_count: bool = True,
     ) -> AbstractContextManager[R]:
         """Open and check records.
@@ -178,6 +179,8 @@ class Counter(ABC, Generic[C, R, E, M]):
         clock : Stopwatch
         out : Path, optional
             Where a release of them will stand, if one is made.
+        kept : Path, optional
+            The folder where its draws are kept then.
         to_count : bool
             Whether they will be counted; for validation they may lack what lies beside them.
 

@@ -140,10 +140,11 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         clock: Stopwatch,
         *,
         out: Path | None = None,
+        kept: Path | None = None,
         to_count: bool = True,
     ) -> Iterator[Census | CountedCensus]:
         """Open the records a configuration speaks of; on an engine they are counted, too."""
-        del out
+        del out, kept
         clock.start("reading and checking the records")
         cut = Cut({request.columns.applied(schema): _KEY for schema in FILES}, request.shards)
         if request.engine is not None and can_be_cut(data, cut):

@@ -279,8 +279,8 @@ def in_output(path: Path, out: Path) -> bool:
     )
 
 
-_BESIDE: Final = re.compile(r"|\.partial|(\.[a-z0-9_]+)?\.checkpoint")
-"""How the names of an output folder, of its draft, and of what a run or its parts have drawn go on."""
+_BESIDE: Final = re.compile(r"|\.partial|\.checkpoint(\.removed)?")
+"""How the names of an output folder, of its draft, and of what a run has drawn go on."""
 
 
 _LOG_HEAD: Final = {"confidential": "This file depends on the records without noise. It must not be published."}

@@ -215,6 +215,7 @@ class _Work:
     public: dict[str, str]
     inputs: dict[str, str]
     counts: Any
+    out: Path
     kept: Checkpoint
 
     @cached_property
@@ -227,6 +228,8 @@ class _Work:
             **options_of(self.plan, request, {}),
             "seed": "none" if request.entropy.for_release else repr(request.entropy),
             "version": yupana.__version__,
+            # A copy of what was kept, beside another output folder, would be another run, which nobody charged.
+            "output folder": str(real(self.out)),
             **self.counter.terms(self.records),
             **{f"input {name}": digest for name, digest in {**self.inputs, **self.public}.items()},
         }
@@ -241,29 +244,49 @@ def _make(
     then: Callable[[Path], object] | None = None,
 ) -> dict[str, Any]:
     """Make a release of parts, or of one whose name is empty, which lies in ``out`` itself."""
+    kept = Checkpoint.beside(out)
+    with ExitStack() as holding:
+        manifest = _release(title, parts, out, kept, holding, noisy=noisy, then=then)
+        if noisy:
+            kept.remove()
+    return manifest
+
+
+def _release(
+    title: str,
+    parts: Mapping[str, PartRun[Any]],
+    out: Path,
+    kept: Checkpoint,
+    holding: ExitStack,
+    *,
+    noisy: bool,
+    then: Callable[[Path], object] | None,
+) -> dict[str, Any]:
+    """Make the release; what was drawn is kept, and held by ``holding``, until it has appeared and longer."""
     begun = {name: _planned(part, noisy=noisy) for name, part in parts.items()}
     request = next(iter(parts.values())).request
     with ExitStack() as stack:
         write_log = stack.enter_context(confidential_log([part.data for part in parts.values()], out, request))
         # Where draws are kept, a draft that was not finished may go: it is made of them.
-        checkpoints = [Checkpoint.beside(_home(out, name)) for name in parts]
-        kept = any(checkpoint.exists for checkpoint in checkpoints)
         draft = stack.enter_context(
-            new_folder(out, overwrite=request.overwrite, noisy=noisy and not kept, private=request.internal)
+            new_folder(out, overwrite=request.overwrite, noisy=noisy and not kept.is_begun, private=request.internal)
         )
         if noisy:
-            check_checkpoints(checkpoints, request)
+            check_checkpoints(kept, [kept.part(name) for name in parts], request)
         folders = _noisy_folders(stack, out, request)
         works = {}
         for name, part in parts.items():
-            works[name] = _open(stack, part, *begun[name], _home(out, name))
+            works[name] = _open(stack, part, *begun[name], out, kept.part(name))
             if name != ALONE:
                 works[name].clock.stop()  # other parts come before it goes on
         if noisy:
             works = _resumed(works)
             _check_charges(list(works.values()))
+            if kept.is_begun and not request.resume:
+                kept.remove()
             for work in works.values():
                 begin(work.kept, work.state, work.plan, work.part.request)
+            holding.enter_context(kept.held())
         made = {name: _measure(work, name, draft, folders, noisy=noisy) for name, work in works.items()}
         manifest = made[ALONE][0] if ALONE in made else {}
         if ALONE not in made:
@@ -273,8 +296,6 @@ def _make(
             then(draft)
         logs = {name: log for name, (_, log) in made.items()}
         write_log(logs.get(ALONE, {"parts": logs}))
-    for work in works.values() if noisy else ():
-        work.kept.remove()
     return manifest
 
 
@@ -288,12 +309,6 @@ def _planned(part: PartRun[Any], *, noisy: bool) -> tuple[Counter[Any, Any, Any,
     return counter, plan, document, reasons_against_release(plan, part.data, part.request)
 
 
-def _home(out: Path, name: str) -> Path:
-    """The name beside which a part keeps what it has drawn: ``OUT.persons``."""
-    home = real(out)
-    return home.parent / f"{home.name}.{name}" if name else out
-
-
 def _open(
     stack: ExitStack,
     part: PartRun[Any],
@@ -301,28 +316,28 @@ def _open(
     plan: Plan,
     document: dict[str, Any],
     reasons: list[str],
-    home: Path,
+    out: Path,
+    kept: Checkpoint,
 ) -> _Work:
     """Open the records of a part, and require that they can be measured."""
     clock = Stopwatch(part.request.announce)
     opened = stack.enter_context(ExitStack())
     bring(counter, part.config, part.data, part.request)
-    records = opened.enter_context(counter.open(part.config, part.data, part.request, clock, out=home))
+    records = opened.enter_context(counter.open(part.config, part.data, part.request, clock, out=out, kept=kept.folder))
     require_none(records.findings)
     reasons = reasons + counter.doubts(records, part.config)
     inputs, public = counter.inputs(records), counter.public_inputs(records, part.config)
     check_public_inputs(part.request.repeats, public)
     _begin(clock, counter.stages[0])
     counts = counter.count(records, part.config, plan)
-    kept = Checkpoint.beside(home)
-    return _Work(part, counter, plan, document, reasons, clock, opened, records, public, inputs, counts, kept)
+    return _Work(part, counter, plan, document, reasons, clock, opened, records, public, inputs, counts, out, kept)
 
 
 def _resumed(works: Mapping[str, _Work]) -> dict[str, _Work]:
     """Parts that no interrupted run had begun when it ended begin now."""
     return {
         name: work
-        if work.kept.exists
+        if work.kept.exists or name == ALONE
         else replace(work, part=replace(work.part, request=replace(work.part.request, resume=False)))
         for name, work in works.items()
     }

@@ -45,8 +45,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.queryExecutionListeners": "",
     "spark.ui.enabled": "false",
 }
-"""What every session must have, whatever the defaults of its cluster: spilled parcels are encrypted, and no log, page or
-listener tells of a run."""
+"""What every session must have, whatever the defaults of its cluster: spilled parcels are encrypted, and no log, page
+or listener tells of a run."""
 
 _OF_CLUSTERS: Final[Mapping[str, str]] = {
     "spark.authenticate": "true",

@@ -3,26 +3,29 @@
 It holds noisy values, and checksums of the records, so it is for its owner alone.
 """
 
+import fcntl
 import json
 import os
 import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from yupana.errors import OutputError
 from yupana.files.draw_log import DrawLog, damaged
-from yupana.files.regular import read_json, real, replacing
+from yupana.files.regular import read_json, read_regular, real, replacing, sync
 
 _ENDING: Final = ".checkpoint"
 _STATE: Final = "run.json"
 _DRAWS: Final = "draws"
+_DRAWN: Final = "drawn"
 _BEGUN: Final = "begun"
-_OURS: Final = re.compile(r"(run|[0-9]{2}-[0-9]+)\.(json|counts|measured|partial)|draws(\.partial)?")
+_REMOVED: Final = ".removed"
+_OURS: Final = re.compile(r"(run|[0-9]{2}-[0-9]+)\.(json|counts|measured|partial)|draws(\.partial)?|drawn")
 
 
 class Begun(NamedTuple):
@@ -55,10 +58,40 @@ class Checkpoint:
         home = real(out)
         return cls(home.parent / f"{home.name}{_ENDING}")
 
+    def part(self, name: str) -> Self:
+        """That of a part of a release of several, within this one; this one of a part without a name."""
+        return type(self)(self.folder / name) if name else self
+
     @property
     def exists(self) -> bool:
-        """Whether a run has begun here."""
+        """Whether a run, or a part of one, has begun here."""
         return (self.folder / _STATE).exists()
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a run has begun here, or a part of one within."""
+        return self.exists or any(self.folder.glob(f"*/{_STATE}"))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs from a folder that is there; this goes with the process, however it ends.
+
+        Raises
+        ------
+        OutputError
+            If another run holds it.
+        """
+        try:
+            descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise OutputError(f"{self.folder} cannot be read: {error.strerror}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise OutputError(f"another run is using {self.folder}; wait for it, or name another folder") from None
+        finally:
+            os.close(descriptor)
 
     @property
     def draws(self) -> Path:
@@ -82,14 +115,15 @@ class Checkpoint:
         """
         self.check_ours()
         begun = Begun(secrets.token_hex(16), None if account is None else dict(account))
+        if os.path.lexists(self.folder):
+            self.remove()
         try:
             with self._writing():
-                # Without its state a folder is none that a run goes on with, so that goes first and comes last.
-                (self.folder / _STATE).unlink(missing_ok=True)
-                shutil.rmtree(self.folder, ignore_errors=True)
-                self.folder.mkdir(mode=0o700, parents=True)
+                self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.folder.mkdir(mode=0o700)
                 DrawLog.create(self.draws)
-            self.note(state, begun)
+                (self.folder / _DRAWN).touch(mode=0o600)
+            self.note(state, begun)  # without its state a folder is none that a run goes on with, so that comes last
         except OutputError:
             self.remove()
             raise
@@ -104,12 +138,13 @@ class Checkpoint:
         """
         if not os.path.lexists(self.folder):
             return
-        is_folder = self.folder.is_dir() and not self.folder.is_symlink()
         try:
-            if is_folder and all(_OURS.fullmatch(path.name) for path in self.folder.iterdir()):
+            if _is_ours(self.folder):
+                # Copied or restored, it may have become readable to others.
+                self.folder.chmod(0o700)
                 return
         except OSError as error:
-            raise OutputError(f"{self.folder} cannot be read: {error.strerror}") from None
+            raise OutputError(f"{self.folder} cannot be used: {error.strerror}") from None
         raise OutputError(
             f"{self.folder}, where draws are kept, holds what no run has left there; "
             "move it, or name another output folder"
@@ -155,11 +190,68 @@ class Checkpoint:
                 f"{self.folder} was begun with other input; changed: {', '.join(changed)}. Put it back, or run anew "
                 "with --overwrite if nobody has seen what is there"
             )
+        self._check_drawn()
         return begun
 
+    def told(self, name: str) -> Any:  # noqa: ANN401 (of JSON)
+        """What the state of the run that began here says under a name; None if nothing."""
+        with suppress(OSError, ValueError, AttributeError):
+            return read_json(self.folder / _STATE).get(name)
+        return None
+
+    def list_drawn(self, name: str, seal: bytes) -> None:
+        """Note that a file of draws is there, which begins with its seal; the note is on disk when this returns.
+
+        Without the note a file that somebody removed would be drawn again, uncharged.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written.
+        """
+        with self._writing(), (self.folder / _DRAWN).open("ab", buffering=0) as file:
+            file.write(f"{name} {seal.hex()}\n".encode())
+            os.fsync(file.fileno())
+
+    def _check_drawn(self) -> None:
+        """Refuse to go on where a file of draws is gone, or is another one.
+
+        Raises
+        ------
+        OutputError
+        """
+        path = self.folder / _DRAWN
+        try:
+            notes, end, torn = read_regular(path).rpartition(b"\n")
+            for note in notes.decode().splitlines():
+                name, seal = note.split()
+                with (self.folder / name).open("rb") as file:
+                    if not _OURS.fullmatch(name) or file.read(len(seal) // 2).hex() != seal:
+                        raise damaged(self.folder / name)
+            if torn:  # by a death in the midst of a note
+                os.truncate(path, len(notes) + len(end))
+        except FileNotFoundError as error:
+            raise damaged(Path(error.filename)) from None
+        except (OSError, ValueError):
+            raise damaged(path) from None
+
     def remove(self) -> None:
-        """Remove everything: the run is complete."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove everything: the run is complete.
+
+        The folder loses its name in one step, with all its parts, and then what is in it is removed. So nobody goes on
+        with a part of what was kept.
+        """
+        gone = self.folder.with_name(f"{self.folder.name}{_REMOVED}")
+        with suppress(OSError):
+            if os.path.lexists(gone) and _is_ours(gone):
+                shutil.rmtree(gone, ignore_errors=True)  # by a run that was killed here
+            self.folder.rename(gone)
+            sync(gone.parent)
+            shutil.rmtree(gone, ignore_errors=True)
+            return
+        if self.folder.is_dir() and not self.folder.is_symlink():
+            (self.folder / _STATE).unlink(missing_ok=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -171,9 +263,11 @@ class Checkpoint:
 
 def is_interrupted(out: Path) -> bool:
     """Whether a run with this output folder, or a part of one, has left a checkpoint."""
-    home = real(out)
-    beside = home.parent.iterdir() if home.parent.is_dir() else ()
-    return any(
-        path.name.startswith(f"{home.name}.") and path.name.endswith(_ENDING) and Checkpoint(path).exists
-        for path in beside
-    )
+    return Checkpoint.beside(out).is_begun
+
+
+def _is_ours(folder: Path, *, within: bool = True) -> bool:
+    """Whether a folder of this user's holds nothing but what runs leave, and folders of parts that do so."""
+    if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
+        return False
+    return all(_OURS.fullmatch(path.name) or (within and _is_ours(path, within=False)) for path in folder.iterdir())

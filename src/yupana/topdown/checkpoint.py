@@ -112,9 +112,11 @@ class BatchCheckpoint(Checkpoint):
             take_room(file.fileno(), 0, _WIDEST * sum(map(prod, shapes)) + _HEAD * (1 + len(shapes)))
         values = tuple(narrow(one) for one in draw())
         with self._writing(), partial.open("r+b") as file:
-            file.writelines(_sealed({str(query): one for query, one in enumerate(values)}))
+            seal, content = _sealed({str(query): one for query, one in enumerate(values)})
+            file.writelines((seal, content))
             file.truncate()
             put(file, path)
+        self.list_drawn(path.name, seal)
         return values
 
     def load_arrays(self, name: str) -> dict[str, NDArray[Any]] | None:

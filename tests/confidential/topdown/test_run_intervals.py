@@ -181,6 +181,22 @@ def test_above_a_size_they_are_made_on_demand(tmp_path: Path, monkeypatch: pytes
     assert main(["check", str(tmp_path / "made")]) == 0
 
 
+def test_a_run_goes_on_with_less_memory_or_more_than_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever's run died for want of memory names other memory; what is drawn does not follow from that."""
+    monkeypatch.setattr(memory, "_AN_INTERVAL_OF_A_BLOCK", 10**9)
+    arguments = begin(tmp_path)
+    for before, after in (([], ["--memory", "1GB"]), (["--memory", "1GB"], [])):
+        out = tmp_path / f"out{len(before)}"
+        with monkeypatch.context() as patch:
+            patch.setattr(run_module, "write_outputs", lambda *_, **__: 1 / 0)
+            assert main(["topdown", "run", *arguments, str(out), "--seed", "5", *before]) == 1
+        go(arguments, out, "--resume", *after)
+        assert told(out)["method"] == "none"
+        assert yupana.check(out).wrong == ()
+
+
 def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,8 +191,8 @@ def test_a_part_may_stand_in_the_document(here: Path) -> None:
         (["--pl", "pl"], "no part 'persons' with the schema of P.L. 94-171"),
         (["--resume"], "there is no interrupted run to resume"),
         (["--nmf", "out/nmf"], "name a folder of its own"),
-        (["--log", "out.units.checkpoint/log"], "would lie in the release"),
-        (["--ledger", "out.units.checkpoint/ledger", "--dataset", "D"], "would lie in the output folder"),
+        (["--log", "out.checkpoint/units/log"], "would lie in the release"),
+        (["--ledger", "out.checkpoint/units/ledger", "--dataset", "D"], "would lie in the output folder"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_drawn(
@@ -260,7 +260,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, where: str, part: str, *options: str
         method = getattr(owner, where)
 
         def die(self: Checkpoint, *more: Any, **named: Any) -> Any:  # noqa: ANN401
-            if self.folder.name == f"out.{part}.checkpoint":
+            if self.folder.name == part:
                 os.kill(os.getpid(), signal.SIGKILL)
             return method(self, *more, **named)
 
@@ -283,10 +283,10 @@ def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
     killed(monkeypatch, where, "units", *account)
     assert not (here / "out").exists()
     assert charges() == {"D/persons": ["1/2"], "D/units": ["1/3"]}
-    before = drawn(here / "out.persons.checkpoint")
+    before = drawn(here / "out.checkpoint" / "persons")
     assert len(before) == 6
     # Measurements are loaded when all of a part have been drawn.
-    begun = drawn(here / "out.units.checkpoint")
+    begun = drawn(here / "out.checkpoint" / "units")
     assert bool(begun) == (where == "load_draws")
     assert run(*account) == 2
     assert "holds noisy counts of an interrupted run" in capsys.readouterr().err
@@ -299,14 +299,13 @@ def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
         return draw(self, *more)
 
     def keep(self: Checkpoint) -> None:
-        if "persons" in self.folder.name:
-            after.update(drawn(self.folder))
+        after.update(drawn(self.folder / "persons"))
         remove(self)
 
     monkeypatch.setattr(BatchCheckpoint, "save_draws", note)
     monkeypatch.setattr(Checkpoint, "remove", keep)
     assert run(*account, "--resume") == 0
-    assert set(again) == (set() if begun else {"out.units.checkpoint"})
+    assert set(again) == (set() if begun else {"units"})
     assert after == before
     assert charges() == {"D/persons": ["1/2"], "D/units": ["1/3"]}
     assert yupana.check("out").wrong == ()
@@ -316,8 +315,8 @@ def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
 def test_a_part_that_was_not_begun_begins_when_the_run_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     account = ("--ledger", "ledger.json", "--dataset", "D")
     killed(monkeypatch, "begin", "units", *account)
-    assert (here / "out.persons.checkpoint").is_dir()
-    assert not (here / "out.units.checkpoint").exists()
+    assert (here / "out.checkpoint" / "persons").is_dir()
+    assert not (here / "out.checkpoint" / "units").exists()
     assert run(*account, "--resume") == 0
     assert charges() == {"D/persons": ["1/2"], "D/units": ["1/3"]}
 
@@ -335,7 +334,7 @@ def test_a_part_that_fails_leaves_the_first_to_be_gone_on_with(
     monkeypatch.setattr(counter_module, "write_outputs", fail)
     assert run() == 2
     assert "the disk is full" in capsys.readouterr().err
-    assert sorted(path.name for path in here.glob("out*")) == ["out.persons.checkpoint", "out.units.checkpoint"]
+    assert sorted(path.name for path in here.glob("out*")) == ["out.checkpoint"]
     monkeypatch.setattr(counter_module, "write_outputs", write)
     monkeypatch.setattr(BatchCheckpoint, "save_draws", None)
     assert run("--resume") == 0

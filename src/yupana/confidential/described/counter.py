@@ -97,9 +97,11 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         clock: Stopwatch,
         *,
         out: Path | None = None,
+        kept: Path | None = None,
         to_count: bool = True,
     ) -> Iterator[DescribedRecords]:
         """Open and check the files of the description, and the totals that decide the detail of tables."""
+        del kept
         clock.start("reading and checking the records")
         source = _published(config, request.totals, out) if to_count or request.totals else None
         with _open(config, data, request, to_count=to_count) as records:

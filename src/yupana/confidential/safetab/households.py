@@ -144,13 +144,14 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
         clock: Stopwatch,
         *,
         out: Path | None = None,
+        kept: Path | None = None,
         to_count: bool = True,
     ) -> Iterator[Households]:
         """Open totals, households, the reference file, and the list of housing units if there is one.
 
         On records that are not synthetic, totals that may not be public are refused.
         """
-        del out
+        del out, kept
         clock.start("reading and checking the records")
         there = to_count or request.totals is not None or (data / FILE).exists()
         published = read_published(find_totals(data, request.totals), config, data) if there else None

@@ -64,10 +64,11 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         clock: Stopwatch,
         *,
         out: Path | None = None,
+        kept: Path | None = None,
         to_count: bool = True,
     ) -> Iterator[DetailedRecords]:
         """Open persons, the reference file, and the list of housing units if there is one."""
-        del out
+        del out, kept
         clock.start("reading and checking the records")
         checked = CheckedDetails(KIND, config.config.settings, config.iterations, request.columns)
         with checked.open_as_asked(

@@ -42,7 +42,14 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
 from yupana.topdown.exact_intervals import ExactIntervals
-from yupana.topdown.interval_terms import REPLICATES, IntervalTerms, check_terms, no_intervals, tells_measured
+from yupana.topdown.interval_terms import (
+    NO_INTERVALS,
+    REPLICATES,
+    IntervalTerms,
+    check_terms,
+    no_intervals,
+    tells_measured,
+)
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
@@ -54,6 +61,7 @@ from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals
 
 SPINE: Final = "spine"
+_IN_FULL: Final = "noisy measurements"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +104,20 @@ class CountedBlocks:
     @cached_property
     def no_intervals(self) -> str | None:
         """Why there are none where none were named; None if there are."""
+        if self.begun_in_full is False and self.config.budget != INFINITE:
+            return f"{NO_INTERVALS}: the run was begun without them, and does not draw all that they are made of"
         return no_intervals(self.spending.answers, self.takes_for_intervals, self.request.memory)
+
+    @cached_property
+    def begun_in_full(self) -> bool | None:
+        """Whether the run that goes on was to draw everything when it began; None of a run that begins.
+
+        By default that follows from ``memory``, which may be another when a run goes on.
+        """
+        if not self.request.resume or self.checkpoint is None:
+            return None
+        found = self.checkpoint.told(_IN_FULL)
+        return found if isinstance(found, bool) else None
 
     @property
     def takes_for_intervals(self) -> int:
@@ -112,7 +133,8 @@ class CountedBlocks:
     def in_full(self) -> bool:
         """Whether everything is drawn, for noisy measurements that are written or intervals that are made of them."""
         by_least_squares = self.intervals(Fraction(1, 2)).method == "least-squares"
-        return bool(self.request.layouts) or (by_least_squares and self.config.budget != INFINITE)
+        asked = bool(self.request.layouts) or (by_least_squares and self.config.budget != INFINITE)
+        return asked or self.begun_in_full is True
 
     @property
     def kept(self) -> BatchCheckpoint:
@@ -169,13 +191,14 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         clock: Stopwatch,
         *,
         out: Path | None = None,
+        kept: Path | None = None,
         to_count: bool = True,
     ) -> Iterator[CountedBlocks]:
         """Read geography and records, and build the spine or read it."""
-        del to_count
+        del to_count, out
         check_labels(config.schema)
         check_terms(request.intervals, request.replicates)
-        checkpoint = None if out is None else BatchCheckpoint.beside(out)
+        checkpoint = None if kept is None else BatchCheckpoint(kept)
         names = None if request.names is None else read_names(request.names)
         with scratch_folder() as scratch:
             world = open_world(config, data, request, clock, scratch)
@@ -209,7 +232,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             # The posterior begins with full information and draws no other noise, so either goes on with the other.
             "estimator": "full-information" if estimator == "posterior" else estimator,
             "spine": records.world.given,
-            "noisy measurements": records.in_full,
+            _IN_FULL: records.in_full,
         }
 
     def check_measurable(self, records: CountedBlocks, config: Configuration, request: RunRequest) -> None:
