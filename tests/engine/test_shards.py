@@ -1,7 +1,11 @@
 """What is found and counted in shards is what is found and counted in one piece: for every product."""
 
+import json
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
+import duckdb
 import pytest
 from cef_maker import write_cef
 from census_maker import seeded, write_csv, write_parquet
@@ -9,9 +13,9 @@ from crowded_census import crowded
 from safetab_worlds import random_world, write_data, write_parameters
 from sharded_worlds import TOPDOWN, WORLDS, damaged, made, phsafe, refused
 
-from yupana.asked import ask
+from yupana.asked import Case, ask
 from yupana.engine.engine import Engine
-from yupana.engine.local import LocalEngine
+from yupana.engine.local import LocalEngine, open_processes
 
 SHARDS = (1, 3, 8)
 
@@ -102,3 +106,97 @@ def test_files_that_are_none(file: str, fault: str, tmp_path: Path) -> None:
     assert found
     assert found <= whole
     assert any(file in line for line in found)
+
+
+def test_many_files_that_break_a_rule_are_told_as_in_one_piece(tmp_path: Path) -> None:
+    """For the first twenty there is room, of all shards together."""
+    write_csv(tmp_path / "census", crowded(3, 200))
+    head, *lines = (tmp_path / "census" / "persons.csv").read_text().splitlines()
+    shutil.copytree(tmp_path / "census", tmp_path / "data", ignore=shutil.ignore_patterns("persons*"))
+    folder = tmp_path / "data" / "persons"
+    folder.mkdir()
+    age = head.split("|").index("QAGE")
+    with duckdb.connect() as db:
+        for part in range(30):
+            rows = [line.split("|") for line in lines[part::30]]
+            for row in rows[: part % 4]:
+                row[age] = "900"
+            values = ", ".join(str(tuple(row)) for row in rows)
+            names = ", ".join(head.split("|"))
+            target = folder / f"part-{part:02d}.parquet"
+            db.execute(f"COPY (SELECT * FROM (VALUES {values}) t({names})) TO '{target}' (FORMAT parquet)")
+    case = phsafe(tmp_path, seeded(1))
+    whole = refused(case, tmp_path / "data", None, None)
+    assert any("more files from persons/part-" in line for line in whole)
+    for shards in SHARDS:
+        (tmp_path / str(shards)).mkdir()
+        assert refused(case, tmp_path / "data", LocalEngine(tmp_path / str(shards)), shards) == whole
+
+
+DESCRIBED = {
+    "name": "homes",
+    "unit": "homes",
+    "files": {
+        "homes": {"record": "home", "key": "id", "columns": {"region": {"codes": ["a", "b"]}}},
+        "people": {
+            "record": "person",
+            "key": "pid",
+            "parent": {"file": "homes", "column": "home"},
+            "columns": {"sex": {"codes": ["1", "2"]}},
+        },
+    },
+    "areas": {"all": {"code": "1"}, "region": {"column": "homes.region"}},
+    "tables": {
+        "sexes": {
+            "counts": "people",
+            "limit": {"per": "homes", "most": 2},
+            "by": ["people.sex"],
+            "margins": {"total": []},
+            "budget": {"all": "1", "region": "1"},
+        }
+    },
+    "criteria": {"near": {"table": "total", "level": "all", "error": "absolute", "quantile": 1, "most": 50}},
+}
+"""Persons have a key of their own, are cut by their home, and have criteria that are tested of synthetic records."""
+
+
+def homes(folder: Path, *, twice: Sequence[int] = ()) -> tuple[Case, Path]:
+    (folder / "homes.json").write_text(json.dumps(DESCRIBED))
+    data, random = folder / "homes", seeded(1)
+    data.mkdir()
+    people = [f"{'abc'[random.randrange(3)]}{number}|{number // 4}|{random.choice('12')}" for number in range(400)]
+    for number in twice:
+        people[number] = people[number - 200].split("|")[0] + people[number][people[number].index("|") :]
+    (data / "homes.csv").write_text("id|region\n" + "".join(f"{n}|{random.choice('ab')}\n" for n in range(100)))
+    (data / "people.csv").write_text("\n".join(["pid|home|sex", *people]) + "\n")
+    (data / "SYNTHETIC").touch()
+    return ask("tables", folder / "homes.json"), data
+
+
+def test_a_key_that_is_there_twice_is_found_though_shards_are_cut_by_another(
+    session: tuple[str, Engine], engine: Engine, tmp_path: Path
+) -> None:
+    case, data = homes(tmp_path, twice=(201, 250, 390))
+    whole = refused(case, data, None, None)
+    assert any("pid occurs twice; 6 records" in line for line in whole)
+    for shards in SHARDS_OF[session[0]]:
+        assert refused(case, data, engine, shards) == whole
+
+
+def test_criteria_are_tested_on_what_limits_leave_out_in_shards_too(tmp_path: Path) -> None:
+    case, data = homes(tmp_path)
+    whole = made(case, data, tmp_path / "whole", None, None)
+    (tmp_path / "parcels").mkdir()
+    assert made(case, data, tmp_path / "shards", LocalEngine(tmp_path / "parcels"), 3) == whole
+
+
+def test_a_worker_in_another_folder_finds_records_by_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(tmp_path / "data", crowded(2, 30))
+    case = phsafe(tmp_path, seeded(2))
+    whole = made(case, tmp_path / "data", tmp_path / "whole", None, None)
+    (tmp_path / "parcels").mkdir()
+    with open_processes(tmp_path / "parcels", 2) as elsewhere:
+        monkeypatch.chdir(tmp_path)
+        assert made(case, Path("data"), tmp_path / "out", elsewhere, 3) == whole

@@ -33,11 +33,11 @@ def test_terms_that_do_not_go_together(terms: dict[str, object], told: str) -> N
 
 
 def test_a_cluster_needs_authentication_and_encryption() -> None:
-    for master in ("spark://far.example:7077", "yarn", "k8s://far.example", "sc://far.example:15002"):
+    for master in ("spark://far.example:7077", "spark://localhost:7077", "yarn", "k8s://far", "sc://localhost:15002"):
         found = settings(master, {"spark.executor.memory": "4g"})
         assert found["spark.authenticate"] == found["spark.network.crypto.enabled"] == "true"
         assert found["spark.executor.memory"] == "4g"
-    for master in ("local[2]", "spark://localhost:7077", "local-cluster[2,1,1024]"):
+    for master in ("local", "local[2]", "local-cluster[2,1,1024]"):
         assert "spark.authenticate" not in settings(master, {})
         assert settings(master, {})["spark.io.encryption.enabled"] == "true"
 
@@ -54,7 +54,10 @@ def test_a_cluster_needs_authentication_and_encryption() -> None:
         ("spark.log.level", "INFO"),
         ("spark.extraListeners", "x.Y"),
         ("spark.plugins", "x.Y"),
+        ("spark.plugins.defaultList", "x.Y"),
         ("spark.sql.queryExecutionListeners", "x.Y"),
+        ("spark.sql.streaming.streamingQueryListeners", "x.Y"),
+        ("spark.executor.defaultJavaOptions", "-Xlog"),
         ("spark.driver.extraJavaOptions", "-Xlog"),
     ],
 )
@@ -117,13 +120,37 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
         spark._check_installed("local[2]")
 
 
-def test_workers_of_other_versions_are_refused() -> None:
-    class Workers:
-        slots = 2
+def test_workers_of_other_versions_are_refused_whenever_they_come() -> None:
+    here = spark.describe_worker().decode().splitlines()
+    driver = "\n".join([*here[:2], "duckdb 0.1", *here[3:]]).encode()
+    done: list[bytes] = []
 
-        def map(self, *_: object) -> list[bytes]:
-            here = spark.describe_worker().decode().splitlines()
-            return [spark.describe_worker(), "\n".join([*here[:2], "duckdb 0.1", *here[3:]]).encode()]
+    def work(*_: object) -> bytes:
+        done.append(b"")
+        return b""
 
-    with pytest.raises(EngineError, match=r"a worker has duckdb 0\.1 \(here duckdb "):
-        spark._check_alike(Workers())  # type: ignore[arg-type]
+    batches = [spark._batch(("number", "result"), (0, b""))]
+    for made in (
+        spark._apply(work, driver, batches),
+        spark._cut(lambda _: iter([(0, work())]), driver, (0,), batches),
+        spark._gather(work, driver, 0, True, [spark._batch(("shard", "number", "parcel"), (0, 0, b""))]),  # noqa: FBT003
+    ):
+        for batch in made:
+            with pytest.raises(EngineError, match=r"a worker has duckdb .* \(here duckdb 0\.1\)"):
+                spark.result_of(batch.column(batch.num_columns - 1)[0].as_py())
+    assert not done
+
+
+def test_a_server_of_spark_connect_elsewhere_must_be_spoken_to_in_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", raising=False)
+    for options in ("", "/;user_id=me", "/;use_ssl=false"):
+        with pytest.raises(ConfigError, match="in the clear"):
+            spark._check_master(f"sc://192.0.2.1:15002{options}")
+    assert spark._is_enciphered("sc://192.0.2.1:15002/;use_ssl=true")
+
+
+def test_a_token_is_in_no_message() -> None:
+    for master in ("sc://localhost:1/;token=SECRET", "sc://localhost/;token=SECRET", "xx://localhost:1;token=SECRET"):
+        with pytest.raises((ConfigError, EngineError)) as told:
+            spark._check_master(master)
+        assert "SECRET" not in str(told.value)

@@ -3,31 +3,36 @@
 Spark sees bytes, and nothing of what they mean. No SQL of ours runs in it, and no text of an error of ours passes it.
 """
 
+import logging
 import os
 import pickle
 import platform
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import groupby, islice
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yupana
 from yupana.engine.engine import Cut, EngineTerms, Gather, Task
 from yupana.engine.task import guarded, is_done, result_of
 from yupana.errors import ConfigError, EngineError, YupanaError
+from yupana.interruption import is_stopped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +42,7 @@ _LEAST_JAVA: Final = 17
 
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.eventLog.enabled": "false",
+    "spark.executor.syncLogLevel.enabled": "true",
     "spark.extraListeners": "",
     "spark.io.encryption.enabled": "true",
     "spark.log.level": "OFF",
@@ -53,6 +59,9 @@ _OF_CLUSTERS: Final[Mapping[str, str]] = {
     "spark.network.crypto.enabled": "true",
 }
 """What a session must have whose traffic leaves this machine."""
+
+_TELLING: Final = r"JavaOptions|[Ll]istener|^spark\.(eventLog|metrics|plugins)"
+"""Names of settings by which others may be told of a run."""
 
 _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.maxResultSize": "0",
@@ -92,17 +101,22 @@ class SparkEngine:
         with ThreadPoolExecutor(1) as waiting:
             wave = list(islice(pending, take))
             while wave:
-                running = waiting.submit(self._do, partial(_apply, task), wave)
-                following = list(islice(pending, take))
-                yield from running.result()
+                running = waiting.submit(self._do, partial(_apply, task, describe_worker()), wave)
+                try:
+                    following = list(islice(pending, take))
+                    results = running.result()
+                except BaseException:
+                    self._cancel()  # nobody waits for them
+                    raise
+                yield from results
                 wave = following
 
     def regroup(self, cut: Cut, work: Sequence[bytes], gather: Gather, shards: Sequence[int]) -> Iterator[bytes]:
         """See `Engine`. One shuffle brings the parcels of a shard together; each shard knows how many it must get."""
-        cut_up = self._frame(work).mapInArrow(partial(_cut, cut, tuple(shards)), _PARCELS)
+        cut_up = self._frame(work).mapInArrow(partial(_cut, cut, describe_worker(), tuple(shards)), _PARCELS)
         parts = max(1, min(len(shards), _WAVES * self.slots))
         together = cut_up.repartition(parts, "shard").sortWithinPartitions("shard", "number")
-        gathering = partial(_gather, gather, len(work), self.sorts)
+        gathering = partial(_gather, gather, describe_worker(), len(work), self.sorts)
         found = self._collect(together.mapInArrow(gathering, _RESULTS))
         if sorted(shard for shard, _ in found) != sorted(shards):
             raise EngineError("Spark lost shards, or has some twice; nothing can be made of what is left")
@@ -114,6 +128,11 @@ class SparkEngine:
         """Results of a function of Arrow batches, which come back in any order."""
         found = dict(self._collect(self._frame(work).mapInArrow(function, _RESULTS)))
         return [result_of(found[number]) for number in range(len(work))]
+
+    def _cancel(self) -> None:
+        """End the tasks under way."""
+        with suppress(Exception):
+            (self.session.sparkContext.cancelAllJobs if self.sorts else self.session.interruptAll)()
 
     def _frame(self, work: Sequence[bytes]) -> "DataFrame":
         """The work, each piece in a partition of its own."""
@@ -128,13 +147,21 @@ class SparkEngine:
         try:
             return [(int(row[0]), bytes(row[1])) for row in frame.collect()]
         except Exception as error:  # noqa: BLE001 (of Java, of the network, of Python)
-            # What Spark says may be as long as a stack of Java, and might quote what it moved.
-            if missing := re.search(r"No module named '([A-Za-z_.]+)'", str(error)):
-                text = f"the Python of a worker has no {missing[1]}; install yupana[spark] there, or set PYSPARK_PYTHON"
-                raise EngineError(text) from None
-            raise EngineError(
-                f"Spark gave up ({type(error).__name__}): its workers were lost or ran out of memory, again and again"
-            ) from None
+            if is_stopped():
+                raise KeyboardInterrupt from None  # what broke off broke off by that
+            raise EngineError(_why(error)) from None
+
+
+def _why(error: Exception) -> str:
+    """Why Spark gave up. What it says may be as long as a stack of Java, and might quote what it moved."""
+    told = str(error)
+    if found := re.search(r"No module named '([A-Za-z_.]+)'", told):
+        return f"the Python of a worker has no {found[1]}; install yupana[spark] there, or set PYSPARK_PYTHON"
+    if found := re.search(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+).*?(\d+\.\d+)", told):
+        return f"a worker has Python {found[1]} (here Python {found[2]}); all must have the same; set PYSPARK_PYTHON"
+    if "Cannot run program" in told:
+        return "a worker has no such Python as PYSPARK_PYTHON names, or none at the place that it has here"
+    return f"Spark gave up ({type(error).__name__}): its workers were lost or ran out of memory, again and again"
 
 
 _RESULT_NAMES: Final = ("number", "result")
@@ -156,13 +183,13 @@ def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
     EngineError
         If the master does not answer, the workers are not like this machine, or this process has a session already.
     """
-    master = _tried_again(terms.master or "local[*]")
+    master = terms.master or "local[*]"
     _check_installed(master)
     settings = _settings(master, terms.settings)
-    _check_no_other()
+    _check_no_other(master)
     _check_master(master)
     warnings.filterwarnings("ignore", module="pyspark")  # of what pandas it would like, which we do not use
-    with _java_of_its_own():
+    with _without_its_loggers(), _java_of_its_own():
         session = _session(master, settings)
         try:
             slots = session.sparkContext.defaultParallelism if not _is_connect(master) else os.cpu_count() or 1
@@ -174,6 +201,20 @@ def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
                 session.stop()
             # pyspark leaves it there, and then could start no session of its own in this process.
             os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+
+@contextmanager
+def _without_its_loggers() -> Iterator[None]:
+    """Let Spark's libraries write no traceback of what fails: we say it."""
+    loggers = [logging.getLogger(name) for name in ("py4j", "pyspark")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager
@@ -216,9 +257,19 @@ def _is_connect(master: str) -> bool:
 
 
 def is_local(master: str) -> bool:
-    """Whether everything runs on this machine."""
-    address = re.match(r"(spark|sc)://(\[[^]]*\]|[^:/,;]*)", master)
-    return master.startswith("local") or bool(address and address[2] in {"localhost", "127.0.0.1", "[::1]"})
+    """Whether all that Spark starts runs on this machine. A master on this machine may have workers on others."""
+    return master.startswith("local")
+
+
+def _is_here(master: str) -> bool:
+    """Whether a server of Spark Connect is on this machine."""
+    address = re.match(r"sc://(\[[^]]*\]|[^:/,;]*)", master)
+    return bool(address and address[1] in {"localhost", "127.0.0.1", "[::1]"})
+
+
+def _named(master: str) -> str:
+    """A master without what may follow its address, such as a token."""
+    return master.partition(";")[0]
 
 
 def _check_installed(master: str) -> None:
@@ -226,6 +277,11 @@ def _check_installed(master: str) -> None:
         raise ConfigError("--engine spark needs pyspark and pyarrow; install yupana[spark]")
     if _is_connect(master):
         return
+    submit = Path(os.environ.get("SPARK_HOME", ""), "bin", "spark-submit")
+    if "SPARK_HOME" in os.environ and not submit.exists():
+        raise ConfigError(f"SPARK_HOME is set, and there is no {submit}; unset it, or let it name a Spark")
+    if master == "yarn" and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+        raise ConfigError("--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR, which name the cluster's settings")
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")  # noqa: PTH118
     try:
@@ -240,13 +296,15 @@ def _check_installed(master: str) -> None:
         raise ConfigError(f"--engine spark needs Java {_LEAST_JAVA} or newer, and this is Java {number}; set JAVA_HOME")
 
 
-def _check_no_other() -> None:
+def _check_no_other(master: str) -> None:
     """Refuse to take part in a session that somebody else opened: it has settings of its own, and we would end it.
 
     Raises
     ------
-    EngineError
+    ConfigError, EngineError
     """
+    if "SPARK_REMOTE" in os.environ and not _is_connect(master):
+        raise ConfigError("SPARK_REMOTE is set, so that pyspark would go there; unset it, or name it by --master")
     from pyspark import SparkContext  # noqa: PLC0415
 
     connected = sys.modules.get("pyspark.sql.connect.session")
@@ -268,7 +326,9 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
         if name in needed and value.strip().lower() != needed[name].lower():
             must = needed[name] or "empty"
             raise ConfigError(f"--spark-conf {name}={value}: must be {must}, as Spark holds confidential records")
-        if "extraJavaOptions" in name or name.startswith("spark.eventLog."):
+        if name == "spark.master":
+            raise ConfigError(f"--spark-conf {name}: the master is named by --master")
+        if name not in needed and re.search(_TELLING, name):
             raise ConfigError(f"--spark-conf {name}: may tell others of a run, and is refused")
     return {**_DEFAULTS, **given, **needed}
 
@@ -280,67 +340,92 @@ def _check_master(master: str) -> None:
     ------
     ConfigError, EngineError
     """
-    if re.fullmatch(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|k8s://.+", master):
+    if re.fullmatch(r"local(\[(\*|[1-9]\d*)\])?|local-cluster\[[1-9]\d*,[1-9]\d*,\d+\]|yarn|k8s://.+", master):
         return
     address = re.fullmatch(r"(?:spark|sc)://(.+?)(?:/.*)?", master)
     if address is None:
         raise ConfigError(
-            f"--master {master}: is none; name one such as local[4], spark://HOST:7077, yarn or sc://HOST:15002"
+            f"--master {_named(master)}: is none; name one such as local[4], spark://HOST:7077, yarn or sc://HOST:15002"
         )
+    if _is_connect(master) and not _is_here(master) and not _is_enciphered(master):
+        raise ConfigError(f"--master {_named(master)}: counts would travel in the clear; add /;use_ssl=true")
     for one in address[1].split(","):
         host, _, port = one.partition(";")[0].rpartition(":")
         if not (host and port.isdecimal() and 0 < int(port) < 1 << 16):
-            raise ConfigError(f"--master {master}: needs HOST:PORT")
+            raise ConfigError(f"--master {_named(master)}: needs HOST:PORT")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _NETWORK_TIMEOUT).close()
         except OSError as error:
             reason = error.strerror or "no answer"
-            refused = f"{one}: {reason}"
+            refused = f"{_named(one)}: {reason}"
         else:
             return
-    raise EngineError(f"--master {master} does not answer ({refused})")
+    raise EngineError(f"--master {_named(master)} does not answer ({refused})")
+
+
+def _is_enciphered(master: str) -> bool:
+    """Whether what is sent to a server of Spark Connect is; pyspark encrypts wherever it sends a token."""
+    options = dict(option.partition("=")[::2] for option in master.partition(";")[2].split(";"))
+    return options.get("use_ssl") == "true" or "token" in options or "SPARK_CONNECT_AUTHENTICATE_TOKEN" in os.environ
 
 
 def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     builder = SparkSession.builder.appName("yupana")
-    builder = builder.remote(master) if _is_connect(master) else builder.master(master)
+    builder = builder.remote(master) if _is_connect(master) else builder.master(_tried_again(master))
     # Workers have this Python where they do not have one of their own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not _is_connect(master):
         builder = builder.config(map=dict(settings))
     try:
-        with _quiet():
+        with _quiet(), _handlers_kept():
             session = builder.getOrCreate()
-        if _is_connect(master):
-            _require_set(session, master, settings)
+        _require_set(session, master, settings)
     except YupanaError:
         raise
     except Exception as error:  # noqa: BLE001 (of Java, of the network, of Python)
-        text = f"no Spark session could be started ({type(error).__name__}) with --master {master}"
-        raise EngineError(text) from None
+        if is_stopped():
+            raise KeyboardInterrupt from None
+        raise EngineError(
+            f"no Spark session could be started with --master {_named(master)} ({type(error).__name__}): nobody "
+            "answers there as a master of this Spark does, or it refuses the settings"
+        ) from None
     return session
 
 
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Keep what a signal does: pyspark would let Ctrl-C break steps that must be done whole."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
 def _require_set(session: "SparkSession", master: str, settings: Mapping[str, str]) -> None:
-    """Set what a server of Spark Connect lets us set, and refuse one that has other settings of its own.
+    """Require that the session has its settings; set what a server of Spark Connect lets us set.
 
     Raises
     ------
     EngineError
+        If there are others, such as those that a server was started with.
     """
+    behind = session.conf.get("spark.master", None)
+    alone = is_local(master) or (_is_here(master) and (behind is None or is_local(behind)))
     for name, value in settings.items():
         if name in _DEFAULTS or name not in {**_SETTINGS, **_OF_CLUSTERS}:
             with suppress(Exception):
                 session.conf.set(name, value)
             continue
         found = session.conf.get(name, None)
-        if found is None and (is_local(master) or not value):
+        if found is None and (alone or not value):
             continue
         if found != value:
             must = value or "empty"
-            raise EngineError(f"--master {master}: the server must have {name} {must}, as Spark holds records")
+            raise EngineError(f"--master {_named(master)}: Spark must have {name} {must}, as it holds records")
 
 
 @contextmanager
@@ -356,6 +441,7 @@ def _quiet() -> Iterator[None]:
         os.close(null)
 
 
+@cache
 def describe_worker(_: bytes = b"") -> bytes:
     """What must be the same on all workers: versions, and what kernels are compiled for."""
     return "\n".join(
@@ -373,30 +459,41 @@ def _version(package: str) -> str:
 
 
 def _check_alike(engine: SparkEngine) -> None:
-    """Refuse workers that would not count as this machine does.
+    """Refuse workers that would not count as this machine does, before they are given any work.
 
     Raises
     ------
     EngineError
     """
-    here = describe_worker().decode().splitlines()
-    for found in set(engine.map(describe_worker, [b""] * (2 * engine.slots))):
-        other = found.decode().splitlines()
-        unlike = [f"{there} (here {ours})" for ours, there in zip(here, other, strict=True) if ours != there]
-        if unlike:
-            raise EngineError(f"a worker has {', '.join(unlike)}; all must have the same")
+    for _ in engine.map(bytes, [b""] * (2 * engine.slots)):
+        pass
 
 
-def _apply(task: Task, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _as_the_driver(driver: bytes, work: Callable[[], bytes]) -> bytes:
+    """Do some work, unless this worker is not like the driver; a cluster may take in others at any time.
+
+    Raises
+    ------
+    EngineError
+    """
+    pairs = zip(driver.decode().splitlines(), describe_worker().decode().splitlines(), strict=True)
+    if unlike := [f"{there} (here {ours})" for ours, there in pairs if ours != there]:
+        raise EngineError(f"a worker has {', '.join(unlike)}; all must have the same")
+    return work()
+
+
+def _apply(task: Task, driver: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
     for number, work in _rows(batches):
-        yield _batch(_RESULT_NAMES, (number, guarded(partial(task, work))))
+        yield _batch(_RESULT_NAMES, (number, guarded(partial(_as_the_driver, driver, partial(task, work)))))
 
 
-def _cut(cut: Cut, shards: tuple[int, ...], batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+def _cut(
+    cut: Cut, driver: bytes, shards: tuple[int, ...], batches: "Iterable[pa.RecordBatch]"
+) -> "Iterator[pa.RecordBatch]":
     """Parcels, and for each shard how many it got of each piece of work; or why they cannot be made, for all shards."""
     for number, work in _rows(batches):
         made, first, sent = cut(work), number * _PLACES, Counter[int]()
-        while is_done(message := guarded(partial(_next, made))) and len(message) > 1:
+        while is_done(message := guarded(partial(_as_the_driver, driver, partial(_next, made)))) and len(message) > 1:
             shard, parcel = pickle.loads(message[1:])  # noqa: S301 (of this process)
             yield _batch(_PARCEL_NAMES, (shard, first + sent.total(), parcel))
             sent[shard] += 1
@@ -413,13 +510,15 @@ def _next(parcels: Iterator[tuple[int, bytes]]) -> bytes:
 
 def _gather(
     gather: Gather,
+    driver: bytes,
     work: int,
     in_order: bool,  # noqa: FBT001 (of `partial` alone)
     batches: "Iterable[pa.RecordBatch]",
 ) -> "Iterator[pa.RecordBatch]":
     rows = _rows(batches) if in_order else sorted(_rows(batches), key=itemgetter(0, 1))
     for shard, of_shard in groupby(rows, key=itemgetter(0)):
-        yield _batch(_RESULT_NAMES, (shard, guarded(partial(_gathered, gather, shard, work, of_shard))))
+        gathered = partial(_gathered, gather, shard, work, of_shard)
+        yield _batch(_RESULT_NAMES, (shard, guarded(partial(_as_the_driver, driver, gathered))))
 
 
 def _gathered(gather: Gather, shard: int, work: int, rows: Iterator[tuple[Any, ...]]) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from yupana.errors import OutputError
 from yupana.files.draw_log import DrawLog, damaged
-from yupana.files.regular import read_json, read_regular, real, replacing, sync
+from yupana.files.regular import read_json, read_regular, real, regular, replacing, sync
 
 _ENDING: Final = ".checkpoint"
 _STATE: Final = "run.json"
@@ -223,17 +223,20 @@ class Checkpoint:
         path = self.folder / _DRAWN
         try:
             notes, end, torn = read_regular(path).rpartition(b"\n")
-            for note in notes.decode().splitlines():
-                name, seal = note.split()
-                with (self.folder / name).open("rb") as file:
-                    if not _OURS.fullmatch(name) or file.read(len(seal) // 2).hex() != seal:
-                        raise damaged(self.folder / name)
+            drawn = [note.split() for note in notes.decode().splitlines()]
             if torn:  # by a death in the midst of a note
                 os.truncate(path, len(notes) + len(end))
-        except FileNotFoundError as error:
-            raise damaged(Path(error.filename)) from None
+            seals = {name: bytes.fromhex(seal) for name, seal in drawn if _OURS.fullmatch(name)}
         except (OSError, ValueError):
             raise damaged(path) from None
+        for name, seal in seals.items():
+            try:
+                with open(self.folder / name, "rb", opener=regular) as file:
+                    found = file.read(len(seal))
+            except OSError:
+                found = b""
+            if found != seal:
+                raise damaged(self.folder / name)
 
     def remove(self) -> None:
         """Remove everything: the run is complete.

@@ -149,10 +149,8 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
             return DescribedCounts({}, {}, sizes, list(of_files) if keep else of_files, none)
         if records.counted is None:
             found = tabulate(records.db, config, wanted, limited=bounded)
-        elif bounded:
-            found = merge_tabulated(records.counted)
         else:
-            raise RuntimeError("shards were not counted so")
+            found = merge_tabulated([shard[0 if bounded else -1] for shard in records.counted])
         return DescribedCounts(found.by_level, found.left_out, sizes)
 
     def measure(
@@ -178,8 +176,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         del request
         source, criteria = records.published, predictions(config, plan)
         if criteria and records.is_synthetic:
-            limited = any(table.limit for table in config.tables)
-            whole = self.count(records, config, plan, bounded=False).by_level if limited else exact.by_level
+            whole = self.count(records, config, plan, bounded=False).by_level if _limits(config) else exact.by_level
             criteria = tested(config, plan, [_errors_of(config, found, whole) for found in measured])
         return Told(
             parameters={
@@ -277,7 +274,10 @@ def _count_shard(
         if records.findings or not to_count:
             return records.findings, None
         if not config.blocks:
-            return (), tabulate(records.db, config, _wanted(config), limited=True)
+            # Of synthetic records criteria are tested on what limits leave out, too.
+            without_limits = config.criteria and records.is_synthetic and _limits(config)
+            limits = (True, False) if without_limits else (True,)
+            return (), [tabulate(records.db, config, _wanted(config), limited=limited) for limited in limits]
         none = Numbers[str]()
         of_files = count_blocks(records.db, config, config.blocks, _wanted(config), {}, none, bounded=True, shard=True)
         return (), [list(of_file.slices) for of_file in of_files]

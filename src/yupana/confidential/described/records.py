@@ -112,6 +112,7 @@ def cut_of(description: Description, columns: ColumnMap, shards: int | None) -> 
     """How records are cut so that all that is linked to one record of a unit is in one shard."""
     files = {file.name: file for file in description.record_files}
     keys: dict[RecordFile, tuple[str, ...]] = {}
+    unique: dict[RecordFile, str] = {}
     for file in files.values():
         schema = columns.applied(file.schema)
         if file.parent in files and files[file.parent].parent:
@@ -119,7 +120,9 @@ def cut_of(description: Description, columns: ColumnMap, shards: int | None) -> 
             shards = 1
         own = file.link or file.key
         keys[schema] = (f"{file.name}.{own}",) if own else schema.header
-    return Cut(keys, shards)
+        if file.key and file.key != own:
+            unique[schema] = f"{file.name}.{file.key}"
+    return Cut(keys, shards, unique)
 
 
 def _places(

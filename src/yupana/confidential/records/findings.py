@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
-from itertools import islice
+from itertools import groupby, islice
 from typing import TypeVar
 
 from yupana.errors import InputError
@@ -126,7 +126,7 @@ def merge_findings(parts: Sequence[Sequence[Finding]]) -> list[Finding]:
         together.setdefault(replace(finding, count=None, lines=()), []).append(finding)
         order.setdefault(replace(finding, count=None, lines=(), file=""), len(order))
     by_rule = sorted(together.items(), key=lambda of: (order[replace(of[0], file="")], of[0].file))
-    return [
+    merged = [
         replace(
             rule,
             count=sum(one.count or 0 for one in found) if found[0].count is not None else None,
@@ -134,6 +134,12 @@ def merge_findings(parts: Sequence[Sequence[Finding]]) -> list[Finding]:
         )
         for rule, found in by_rule
         if rule.rule != "not_empty" or len(found) == len(parts)
+    ]
+    of_rules = (list(of) for _, of in groupby(merged, key=lambda of: replace(of, count=None, lines=(), file="")))
+    return [
+        finding
+        for of in of_rules
+        for finding in (of if of[0].count is None else (*of[:MOST_LINES], *more_files(of[MOST_LINES:])))
     ]
 
 

@@ -689,4 +689,6 @@ def tell(broken: BrokenRecords, source: Source, finding: Finding) -> list[Findin
         lines = source.places(part, (record & ((1 << PART_SHIFT) - 1) for record in records))
         findings.append(replace(finding, file=source.names[part], count=broken.counts[part], lines=lines))
     beyond = [(part, count) for part, count in broken.counts.items() if part not in broken.first]
-    return findings + more_files([replace(finding, file=source.names[part], count=count) for part, count in beyond])
+    others = [replace(finding, file=source.names[part], count=count) for part, count in beyond]
+    # Those of shards are put together when all are known (`merge_findings`).
+    return findings + (others if source.rows else more_files(others))

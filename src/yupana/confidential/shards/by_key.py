@@ -9,7 +9,7 @@ from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.database import scratch_folder
+from yupana.confidential.records.database import numbers, scratch_folder
 from yupana.confidential.records.findings import merge_findings
 from yupana.confidential.records.reader import Source
 from yupana.confidential.shards.folder import (
@@ -17,6 +17,7 @@ from yupana.confidential.shards.folder import (
     CountedShards,
     Part,
     Shard,
+    TaskLimits,
     count_folder,
     hash_of_key,
     read_part,
@@ -55,6 +56,74 @@ def count_by_key(
     of_parts, *counted = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
     unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
     return CountedShards(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
+
+
+def is_repeated(engine: Engine, unique: Mapping[RecordFile, str], most: int | None, shard: Shard) -> bool:
+    """Whether a value of a column that must be unique occurs twice, in whichever parts of its file.
+
+    Parts that cannot be read are passed over: `count_by_key` tells of them.
+
+    Parameters
+    ----------
+    engine : Engine
+    unique : mapping of RecordFile to str
+        The column of each file.
+    most : int or None
+        In how many pieces the values are looked at; by default as many as are best.
+    shard : Shard
+    """
+    number = most or _number(engine, shard.sources.values())
+    work = [
+        pickle.dumps(Part(schema, shard.sources[schema], part, (column,), number, shard.limits, shard.left))
+        for schema, column in unique.items()
+        for part in range(len(shard.sources[schema].paths))
+    ]
+    return b"1" in set(
+        engine.regroup(_cut_values, work, partial(_look_for_repeated, shard.limits), list(range(number)))
+    )
+
+
+def _cut_values(work: bytes) -> Iterator[tuple[int, bytes]]:
+    """Parcels of the values of a part's key, by what they are."""
+    one: Part = pickle.loads(work)  # noqa: S301 (of our driver)
+    with scratch_folder() as scratch, one.limits.database() as db:
+        if read_part(db, one, partial(_write_values, db, scratch, one))[0]:
+            return
+        for shard in range(one.shards):
+            for path in sorted((scratch / f"{_SHARD}={shard}").glob("*")):
+                yield from _parcels(shard, path, f"{one.part:06d}-{path.stem}", one)
+
+
+def _write_values(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
+    value = f"CAST({typed[one.key[0]]} AS VARCHAR)"
+    shard = f"{hash_of_key(one, typed)} % {one.shards} AS {_SHARD}"
+    rows = f"SELECT {value} AS value, {shard} FROM {named(one.schema.relation)} WHERE {value} IS NOT NULL"
+    db.execute(
+        f"COPY ({rows}) TO {quoted(str(scratch))} (FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE)"
+    )
+
+
+def _look_for_repeated(limits: TaskLimits, _shard: int, parcels: Iterator[bytes]) -> bytes:
+    """Whether some value of a file is there twice."""
+    with scratch_folder() as folder, limits.database() as db:
+        files = _keep_parcels(folder, parcels)
+        for rows in files.values():
+            every = f"read_parquet({quoted(str(rows / '*'))}, hive_partitioning = false)"
+            (again,) = numbers(db, f"SELECT count(*) - count(DISTINCT value) FROM {every}")
+            if again:
+                return b"1"
+    return b""
+
+
+def _keep_parcels(folder: Path, parcels: Iterator[bytes]) -> dict[str, Path]:
+    """Put parcels together to files again; the folder of those of each schema."""
+    rows: dict[str, Path] = {}
+    for parcel in parcels:
+        one: _Parcel = pickle.loads(parcel)  # noqa: S301 (of a worker of ours)
+        rows[one.schema] = rows_of(folder, one.schema)
+        with (rows[one.schema] / one.file).open("ab") as file:
+            file.write(one.content)
+    return rows
 
 
 def _number(engine: Engine, sources: Iterable[Source]) -> int:
@@ -103,8 +172,5 @@ def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) ->
     if shard == findings:
         return pickle.dumps([pickle.loads(parcel) for parcel in parcels])  # noqa: S301 (of a worker of ours)
     with scratch_folder() as folder, task.limits.kept():
-        for parcel in parcels:
-            one: _Parcel = pickle.loads(parcel)  # noqa: S301 (of a worker of ours)
-            with (rows_of(folder, one.schema) / one.file).open("ab") as file:
-                file.write(one.content)
+        _keep_parcels(folder, parcels)
         return packed(count_folder(task, folder))

@@ -9,7 +9,7 @@ key is in one area is seen from what was read; where it is not so, the records a
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic
 
@@ -27,7 +27,7 @@ from yupana.confidential.records.reader import (
 from yupana.confidential.records.stored import left_on_store, require_at_hand
 from yupana.confidential.shards.areas import areas_of
 from yupana.confidential.shards.by_area import count_by_area
-from yupana.confidential.shards.by_key import count_by_key
+from yupana.confidential.shards.by_key import count_by_key, is_repeated
 from yupana.confidential.shards.folder import EMPTY, CountFolder, P, Shard, TaskLimits, lay_out, rows_of
 from yupana.engine.engine import Engine
 from yupana.files.columns import RecordFile
@@ -45,10 +45,13 @@ class Cut:
         By record file the columns of the key; a file may be missing.
     number : int or None
         How many shards; by the size of the files if nothing is said.
+    unique : mapping of RecordFile to str
+        A column of which no value may occur twice, of files that are cut by another.
     """
 
     keys: Mapping[RecordFile, tuple[str, ...]]
     number: int | None = None
+    unique: Mapping[RecordFile, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -97,15 +100,19 @@ def count_in_shards(
         If the records cannot be read, or the engine fails.
     """
     limits = TaskLimits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
+    folder = folder.absolute()  # a worker may be in another place
     sources, findings = _find(folder, cut, limits)
     if findings:
         return InShards(sources, tuple(findings), ())
     there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
-    shard = Shard(folder.absolute(), there, count, limits, left_on_store(folder))
-    areas = areas_of(sources, cut.number)
+    shard = Shard(folder, there, count, limits, left_on_store(folder))
+    unique = {schema: column for schema, column in cut.unique.items() if schema in there}
+    # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
+    number = 1 if unique and cut.number != 1 and is_repeated(engine, unique, cut.number, shard) else cut.number
+    areas = areas_of(sources, number)
     counted = count_by_area(engine, cut.keys, areas, shard) if areas else None
     if counted is None:
-        counted = count_by_key(engine, cut.keys, cut.number, shard)
+        counted = count_by_key(engine, cut.keys, number, shard)
     found = merge_findings([of for of, _ in counted.by_shard])
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file
