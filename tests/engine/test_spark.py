@@ -2,7 +2,7 @@
 
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import util
 from pathlib import Path
 
@@ -129,10 +129,13 @@ def test_workers_of_other_versions_are_refused_whenever_they_come() -> None:
         done.append(b"")
         return b""
 
+    def cut(_: bytes) -> Iterator[tuple[int, bytes]]:
+        yield 0, work()
+
     batches = [spark._batch(("number", "result"), (0, b""))]
     for made in (
         spark._apply(work, driver, batches),
-        spark._cut(lambda _: iter([(0, work())]), driver, (0,), batches),
+        spark._cut(cut, driver, (0,), batches),
         spark._gather(work, driver, 0, True, [spark._batch(("shard", "number", "parcel"), (0, 0, b""))]),  # noqa: FBT003
     ):
         for batch in made:
