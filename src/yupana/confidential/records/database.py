@@ -3,8 +3,6 @@
 import atexit
 import os
 import resource
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +13,7 @@ import duckdb
 
 from yupana.errors import InputError, OutputError
 from yupana.files.database import STOPS, open_database
+from yupana.files.scratch import hold, sweep
 from yupana.files.temporary import temporary_folder
 
 
@@ -34,24 +33,18 @@ def scratch_folder() -> Iterator[Path]:
     try:
         root.mkdir(mode=0o700, exist_ok=True)
         _must_be_private(root)
-        for left in root.iterdir():
-            if not _is_alive(left.name.partition("-")[0]):
-                shutil.rmtree(left, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root))
+        sweep(root)
+        held = hold(root)
     except OSError as error:
         raise OutputError(
             f"the scratch folder {root} cannot be used: {error.strerror}; set TMPDIR to another"
         ) from None
-
-    def remove() -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(remove)
+    atexit.register(held.remove)
     try:
-        yield folder
+        yield held.path
     finally:
-        remove()
-        atexit.unregister(remove)
+        held.remove()
+        atexit.unregister(held.remove)
 
 
 _SHARE_OF_DATABASE: Final = 0.8
@@ -146,13 +139,3 @@ def _must_be_private(root: Path) -> None:
     status = root.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or root.is_symlink():
         raise OutputError(f"the scratch folder {root} is not private to this user (mode 0700); remove it or set TMPDIR")
-
-
-def _is_alive(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,0 +1,173 @@
+"""Private folders for what processes spill. Each has a lock beside it, held while its process lives. Public.
+
+A process number tells nothing of another machine or container that shares the disk, nor of a number that is used again.
+A lock does: the system gives it back when the process ends, however it ends.
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+_LOCK: Final = ".lock"
+_SETTLED: Final = 86_400.0
+"""Seconds without a change after which a folder without a lock may be that of a dead process."""
+
+_HELD: Final[set[int]] = set()
+"""Descriptors of the locks of this process."""
+
+
+def _let_go() -> None:
+    """Close, in a process that was forked, what would hold a lock for its parent when that is dead."""
+    for lock in _HELD:
+        os.close(lock)
+    _HELD.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+@dataclass(eq=False, slots=True)
+class HeldFolder:
+    """A folder of mode 0700 that no other process sweeps while this one lives. Made by `hold`."""
+
+    path: Path
+    _lock: int | None
+    _owner: int = field(default_factory=os.getpid)
+
+    def remove(self) -> None:
+        """Remove it with all that it holds. A process that was forked from its owner leaves it alone."""
+        if self._owner != os.getpid():
+            return
+        lock, self._lock = self._lock, None
+        if lock is None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            return
+        _HELD.discard(lock)
+        _remove(self.path, lock)
+
+
+def hold(root: Path) -> HeldFolder:
+    """Make a folder within another, and hold its lock if the file system knows locks.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    while True:
+        folder = root / f"{os.getpid()}-{secrets.token_hex(8)}"
+        beside = _lock_of(folder)
+        # The lock comes before the folder, so that nobody ever sees the folder without it.
+        try:
+            lock = _take(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except _RefusedError:
+            beside.unlink(missing_ok=True)
+            folder.mkdir(mode=0o700)
+            return HeldFolder(folder, None)
+        if lock is None:
+            continue  # whoever sweeps took it for one that was left
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError:
+            _remove(folder, lock)
+            raise
+        _HELD.add(lock)
+        return HeldFolder(folder, lock)
+
+
+def sweep(root: Path) -> None:
+    """Remove what dead processes left: folders whose lock can be taken.
+
+    A folder without a lock was made where the file system refuses locks, or by an earlier version. It goes if its name
+    begins with the number of no process of this machine; where locks are known, so that the number may be of another
+    machine, only if nothing in it was changed for a day.
+
+    Raises
+    ------
+    OSError
+        If the root cannot be read.
+    """
+    known = _knows_locks(root)
+    for name in {left.name.removesuffix(_LOCK) for left in root.iterdir()}:
+        folder = root / name
+        try:
+            lock = _take(_lock_of(folder), os.O_RDWR)
+        except FileNotFoundError:
+            if not _is_alive(name.partition("-")[0]) and (not known or _is_settled(folder)):
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            pass  # nobody can say whose it is
+        else:
+            if lock is not None:
+                _remove(folder, lock)
+
+
+class _RefusedError(OSError):
+    """The file system knows no locks."""
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}{_LOCK}")
+
+
+def _take(path: Path, flags: int) -> int | None:
+    """Open the file of a lock and hold it; None if another holds it, or has removed it."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The lock of a file that was removed protects nothing.
+        if os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False)):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except OSError as error:
+        os.close(descriptor)
+        raise _RefusedError(error.errno, error.strerror) from None
+    os.close(descriptor)
+    return None
+
+
+def _remove(folder: Path, lock: int) -> None:
+    """Remove a folder whose lock is held, and the lock; if something of it stays, whoever sweeps next tries again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not os.path.lexists(folder):
+        with suppress(OSError):
+            _lock_of(folder).unlink(missing_ok=True)
+    os.close(lock)
+
+
+def _knows_locks(root: Path) -> bool:
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _is_settled(folder: Path) -> bool:
+    try:
+        last = max(path.lstat().st_mtime for path in (folder, *folder.rglob("*")))
+    except OSError:
+        return False
+    return time.time() - last > _SETTLED
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
