@@ -1,6 +1,5 @@
 """The measurements of noisy measurement files, with a variance for every row, as an estimate reads them. Public."""
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Floats, Ints
 from yupana.errors import InputError
+from yupana.files.regular import take_room
 from yupana.files.temporary import temporary_folder
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.draws import Drawn, KeepsNothing, Shape
@@ -210,5 +210,5 @@ def _scratch(units: int, width: int) -> NDArray[np.int32]:
     if not units * width:
         return np.zeros((units, width), dtype=np.int32)
     with tempfile.TemporaryFile(dir=temporary_folder()) as file:
-        os.posix_fallocate(file.fileno(), 0, 4 * units * width)
+        take_room(file.fileno(), 0, 4 * units * width)
         return np.memmap(file, dtype=np.int32, mode="r+", shape=(units, width))
