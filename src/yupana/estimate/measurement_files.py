@@ -36,6 +36,7 @@ from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
+from yupana.release.recipe import checksums_by_name
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import Format, checksum
 from yupana.topdown.block_parts import in_parts, whole
@@ -322,8 +323,8 @@ def _manifest(
     reasons = list(source.get("reasons", ()))
     budget = config.mechanism.budget_name
     beside = (*request.areas, *([] if request.names is None else [request.names]))
-    public = {path.name: checksum(path) for path in (request.geography, request.totals) if path is not None}
-    public |= {f"areas/{path.name}": checksum(path) for path in beside}
+    public = checksums_by_name(path for path in (request.geography, request.totals) if path is not None)
+    public |= checksums_by_name(beside, "areas/")
     remarks = [one.remark for one in told if one.remark]
     if descent.posterior is not None:
         remarks.append(UNUSUAL_BLOCKS)

@@ -98,6 +98,30 @@ def test_a_run_that_is_killed_while_it_draws_everything_goes_on_with_its_draws(
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "noisy measurements under the plan"
 
 
+def test_files_of_areas_of_one_name_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of other kinds and in other folders: a change of either is seen, and what both are called does not change."""
+    files = [tmp_path / kind / "areas.csv" for kind in ("zone", "ward")]
+    blocks = make_world(6, (3, 2)).blocks
+    for path in files:
+        path.parent.mkdir()
+        path.write_text(f"block,{path.parent.name}\n" + "".join(f"{block},{block[-1]}\n" for block in blocks))
+    options = [text for path in files for text in ("--areas", str(path))]
+    killed(tmp_path, monkeypatch, *options)
+    for path, name in zip(files, ("areas/areas.csv", "areas/areas.csv (2)"), strict=True):
+        before = path.read_text()
+        path.write_text(before.replace(f"{blocks[0]},{blocks[0][-1]}", f"{blocks[0]},other"))
+        assert path.read_text() != before
+        capsys.readouterr()
+        assert main(arguments(tmp_path, *options, "--resume")) == 2
+        assert f"changed: input {name}. Put it back" in capsys.readouterr().err
+        path.write_text(before)
+    assert main(arguments(tmp_path, *options, "--resume")) == 0
+    told = json.loads((tmp_path / "out" / "manifest.json").read_text())["public_inputs"]
+    assert {"areas/areas.csv", "areas/areas.csv (2)"} <= told.keys()
+
+
 def charges(path: Path) -> list[str]:
     ledger = json.loads(path.read_text()) if path.exists() else {"data": {}}
     return [run["losses"]["own"] for account in ledger["data"].values() for run in account["runs"]]

@@ -33,6 +33,7 @@ from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.progress import Stopwatch
+from yupana.release.recipe import checksums_by_name
 from yupana.release.tables import checksum
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.given import check_given
@@ -314,7 +315,7 @@ def public_checksums(data: Path, world: World, request: RunRequest) -> dict[str,
         return {}
     beside = (*request.areas, *([] if request.names is None else [request.names]))
     return {
-        **{f"areas/{path.name}": checksum(path) for path in beside},
+        **checksums_by_name(beside, "areas/"),
         **{name: checksum(data / name) for name in (*GEOGRAPHY, FACILITIES) if (data / name).exists()},
         **{f"spine/{name}": digest for name, digest in world.given.items()},
     }
