@@ -1,6 +1,7 @@
 """Every engine does the same work, once for each piece, and tells nothing of what it moved."""
 
 import string
+from functools import partial
 from pathlib import Path
 
 import engine_tasks as tasks
@@ -33,6 +34,36 @@ def test_parcels_of_a_shard_come_together(engine: Engine, shards: int) -> None:
 def test_a_shard_may_leave_parcels_unread(engine: Engine) -> None:
     found = list(engine.regroup(tasks.by_letter, [b"abc", b"cb"], tasks.first_alone, range(4)))
     assert found == [b"a", b"b", b"c", b"none"]
+
+
+@pytest.mark.parametrize("which", ["00000000-*", "00000002-00000001", "*"])
+def test_parcels_that_others_remove_are_missed(
+    session: tuple[str, Engine], engine: Engine, tmp_path: Path, which: str
+) -> None:
+    """Whichever they are, of a shard that is brought together or of a later one."""
+    if session[0] not in {"local", "processes"}:
+        pytest.skip("its parcels are no files of ours")
+    gather = partial(tasks.removing, tmp_path, which)
+    with pytest.raises(EngineError, match="lost on their way to a shard"):
+        list(engine.regroup(tasks.by_letter, [b"aabb", b"cb", b"aabcc"], gather, range(3)))
+
+
+def test_what_nobody_reads_is_counted(session: tuple[str, Engine], engine: Engine, tmp_path: Path) -> None:
+    if session[0] not in {"local", "processes"}:
+        pytest.skip("its parcels are no files of ours")
+    gather = partial(tasks.emptied, tmp_path)
+    with pytest.raises(EngineError, match="lost on their way to a shard"):
+        list(engine.regroup(tasks.by_letter, [b"aa", b"a"], gather, [0]))
+
+
+def test_a_folder_of_parcels_that_is_gone_is_missed(
+    session: tuple[str, Engine], engine: Engine, tmp_path: Path
+) -> None:
+    if session[0] not in {"local", "processes"}:
+        pytest.skip("its parcels are no files of ours")
+    tmp_path.rmdir()
+    with pytest.raises(EngineError, match="lost on their way to a shard"):
+        list(engine.regroup(tasks.by_letter, [b"aa"], tasks.joined, [0]))
 
 
 def test_large_parcels_arrive_whole(engine: Engine) -> None:

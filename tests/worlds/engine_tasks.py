@@ -51,6 +51,24 @@ def first_alone(_shard: int, parcels: Iterator[bytes]) -> bytes:
     return next(parcels, b"none")
 
 
+def removing(folder: Path, which: str, shard: int, parcels: Iterator[bytes]) -> bytes:
+    """Remove parcels of all shards in place of others, when the first of the first shard has been read."""
+    first = next(parcels, b"")
+    if not shard:
+        for path in folder.rglob("*-*"):
+            if path.match(which):
+                path.unlink()
+    return first + b"".join(parcels)
+
+
+def emptied(folder: Path, _shard: int, parcels: Iterator[bytes]) -> bytes:
+    """Read one parcel, and remove what nobody has read."""
+    first = next(parcels)
+    for path in folder.rglob("*-*"):
+        path.unlink()
+    return first
+
+
 def size(_shard: int, parcels: Iterator[bytes]) -> bytes:
     return b"%d" % sum(map(len, parcels))
 

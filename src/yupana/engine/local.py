@@ -2,10 +2,11 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import tempfile
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,11 +18,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 from types import ModuleType
-from typing import Final
+from typing import Final, TypeAlias
 
 from yupana.engine.engine import Cut, Gather, Task
 from yupana.engine.task import guarded, result_of
 from yupana.errors import EngineError
+
+_Sent: TypeAlias = Counter[int]
+"""How many parcels each shard gets of a piece of work, or a shard of each piece of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,10 @@ class LocalEngine:
 
     def regroup(self, cut: Cut, work: Sequence[bytes], gather: Gather, shards: Sequence[int]) -> Iterator[bytes]:
         """See `Engine`. Parcels wait in the folder."""
-        folder = Path(tempfile.mkdtemp(dir=self.folder))
-        for number, one in enumerate(work):
-            _keep(folder, cut, number, one)
+        folder = _new(self.folder)
+        sent = [_keep(folder, cut, number, one) for number, one in enumerate(work)]
         for shard in shards:
-            yield gather(shard, _parcels(folder, shard))
+            yield _gathered(folder, gather, shard, _of_shard(sent, shard))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +87,12 @@ class ProcessEngine:
 
     def regroup(self, cut: Cut, work: Sequence[bytes], gather: Gather, shards: Sequence[int]) -> Iterator[bytes]:
         """See `Engine`. Parcels wait in the folder."""
+        folder = _new(self.folder)
         with _told_if_killed():
-            for message in self.pool.map(
-                _cut, *zip(*((self.folder, cut, n, one) for n, one in enumerate(work)), strict=True)
-            ):
-                result_of(message)
-            for message in self.pool.map(partial(_gather, self.folder, gather), shards):
+            cut_up = self.pool.map(partial(_cut, folder, cut), range(len(work)), work)
+            sent = [_Sent(pickle.loads(result_of(message))) for message in cut_up]  # noqa: S301 (of a process of ours)
+            expected = [_of_shard(sent, shard) for shard in shards]
+            for message in self.pool.map(partial(_gather, folder, gather), shards, expected):
                 yield result_of(message)
 
 
@@ -156,30 +159,71 @@ def _run(task: Task, work: bytes) -> bytes:
 
 
 def _cut(folder: Path, cut: Cut, number: int, work: bytes) -> bytes:
-    def all_of_it() -> bytes:
-        _keep(folder, cut, number, work)
-        return b""
-
-    return guarded(all_of_it)
+    return guarded(lambda: pickle.dumps(_keep(folder, cut, number, work)))
 
 
-def _gather(folder: Path, gather: Gather, shard: int) -> bytes:
-    return guarded(lambda: gather(shard, _parcels(folder, shard)))
+def _gather(folder: Path, gather: Gather, shard: int, sent: _Sent) -> bytes:
+    return guarded(partial(_gathered, folder, gather, shard, sent))
 
 
-def _keep(folder: Path, cut: Cut, number: int, work: bytes) -> None:
-    """Write the parcels of a piece of work, by shard."""
-    for place, (shard, parcel) in enumerate(cut(work)):
+def _new(folder: Path) -> Path:
+    """A folder for the parcels of one regrouping: what another has left must not be taken for theirs."""
+    with _lost_with_its_folder():
+        return Path(tempfile.mkdtemp(dir=folder))
+
+
+def _keep(folder: Path, cut: Cut, number: int, work: bytes) -> _Sent:
+    """Write the parcels of a piece of work, by shard, and count them."""
+    sent: _Sent = Counter()
+    for shard, parcel in cut(work):
         of_shard = folder / str(shard)
-        of_shard.mkdir(exist_ok=True)
-        (of_shard / _NAME.format(number, place)).write_bytes(parcel)
+        with _lost_with_its_folder():
+            of_shard.mkdir(exist_ok=True)  # another piece of work may have made it
+            (of_shard / _NAME.format(number, sent[shard])).write_bytes(parcel)
+        sent[shard] += 1
+    return sent
 
 
-def _parcels(folder: Path, shard: int) -> Iterator[bytes]:
-    """The parcels of a shard in order; each is removed when it has been read."""
-    for path in sorted((folder / str(shard)).glob("*")):
-        yield path.read_bytes()
-        path.unlink()
+def _of_shard(sent: Iterable[_Sent], shard: int) -> _Sent:
+    """How many parcels a shard must get of each piece of work, by its number."""
+    return Counter({number: of[shard] for number, of in enumerate(sent) if of[shard]})
+
+
+def _gathered(folder: Path, gather: Gather, shard: int, sent: _Sent) -> bytes:
+    parcels = _parcels(folder / str(shard), sent)
+    result = gather(shard, parcels)
+    for _ in parcels:
+        pass  # what nobody wanted is counted
+    return result
+
+
+def _parcels(folder: Path, sent: _Sent) -> Iterator[bytes]:
+    """The parcels of a shard in order; each is removed when it has been read.
+
+    Raises
+    ------
+    EngineError
+        If one is gone.
+    """
+    for number, parcels in sorted(sent.items()):
+        for place in range(parcels):
+            path = folder / _NAME.format(number, place)
+            with _lost_with_its_folder():
+                parcel = path.read_bytes()
+                path.unlink()
+            yield parcel
+
+
+@contextmanager
+def _lost_with_its_folder() -> Iterator[None]:
+    """Refuse to go on where files are gone that were written: others have removed them."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise EngineError(
+            "parcels were lost on their way to a shard, as others have removed files of the temporary folder; nothing "
+            "can be made of what is left"
+        ) from None
 
 
 _NAME: Final = "{:08d}-{:08d}"

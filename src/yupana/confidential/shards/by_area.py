@@ -18,6 +18,8 @@ from yupana.confidential.shards.folder import (
     Shard,
     count_folder,
     hash_of_key,
+    lost_rows,
+    make_rows,
     read_part,
     rows_of,
     write_columns,
@@ -63,11 +65,15 @@ def _count_area(task: Shard, work: bytes) -> bytes:
     digests: dict[str, str] = {}
     keys = [np.empty(0, np.uint64)]
     with scratch_folder() as folder:
+        make_rows(folder, task.sources)
         for one in parts:
             with task.limits.database() as db:
                 wrong, digest = read_part(db, one, partial(_write_area, db, folder, one, keys))
                 unread += wrong
                 digests |= digest
+        # An area without a file has no records; one whose files others have removed must not be taken for it.
+        if not unread and not all(_rows(folder, one).is_file() for one in parts):
+            raise lost_rows()
         for schema, source in task.sources.items():
             if not any(rows_of(folder, schema.name).iterdir()) and not unread:
                 with task.limits.database() as db:
@@ -84,7 +90,11 @@ def _write_area(
 ) -> None:
     """Write the records of a part, and tell their keys."""
     relation = named(one.schema.relation)
-    path = rows_of(folder, one.schema.name) / f"{one.part:06d}.parquet"
-    db.execute(f"COPY (SELECT * FROM {relation}) TO {quoted(str(path))} (FORMAT parquet)")
+    db.execute(f"COPY (SELECT * FROM {relation}) TO {quoted(str(_rows(folder, one)))} (FORMAT parquet)")
     query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {relation}"
     keys.append(np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64))
+
+
+def _rows(folder: Path, one: Part) -> Path:
+    """Where the rows of a part of an area lie."""
+    return rows_of(folder, one.schema.name) / f"{one.part:06d}.parquet"

@@ -1,7 +1,8 @@
 """Cut record files by keys, and bring together what belongs to a shard: all parts, whatever lies in them."""
 
+import os
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,8 @@ from yupana.confidential.shards.folder import (
     TaskLimits,
     count_folder,
     hash_of_key,
+    lost_rows,
+    make_rows,
     read_part,
     rows_of,
     write_columns,
@@ -78,9 +81,8 @@ def is_repeated(engine: Engine, unique: Mapping[RecordFile, str], most: int | No
         for schema, column in unique.items()
         for part in range(len(shard.sources[schema].paths))
     ]
-    return b"1" in set(
-        engine.regroup(_cut_values, work, partial(_look_for_repeated, shard.limits), list(range(number)))
-    )
+    look = partial(_look_for_repeated, shard.limits, tuple(unique))
+    return b"1" in set(engine.regroup(_cut_values, work, look, list(range(number))))
 
 
 def _cut_values(work: bytes) -> Iterator[tuple[int, bytes]]:
@@ -103,27 +105,21 @@ def _write_values(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed
     )
 
 
-def _look_for_repeated(limits: TaskLimits, _shard: int, parcels: Iterator[bytes]) -> bytes:
+def _look_for_repeated(
+    limits: TaskLimits, schemas: Sequence[RecordFile], _shard: int, parcels: Iterator[bytes]
+) -> bytes:
     """Whether some value of a file is there twice."""
     with scratch_folder() as folder, limits.database() as db:
-        files = _keep_parcels(folder, parcels)
-        for rows in files.values():
-            every = f"read_parquet({quoted(str(rows / '*'))}, hive_partitioning = false)"
+        make_rows(folder, schemas)
+        _write_rows(folder, parcels)
+        for schema in schemas:
+            if not any(rows_of(folder, schema.name).iterdir()):
+                continue
+            every = f"read_parquet({quoted(str(rows_of(folder, schema.name) / '*'))}, hive_partitioning = false)"
             (again,) = numbers(db, f"SELECT count(*) - count(DISTINCT value) FROM {every}")
             if again:
                 return b"1"
     return b""
-
-
-def _keep_parcels(folder: Path, parcels: Iterator[bytes]) -> dict[str, Path]:
-    """Put parcels together to files again; the folder of those of each schema."""
-    rows: dict[str, Path] = {}
-    for parcel in parcels:
-        one: _Parcel = pickle.loads(parcel)  # noqa: S301 (of a worker of ours)
-        rows[one.schema] = rows_of(folder, one.schema)
-        with (rows[one.schema] / one.file).open("ab") as file:
-            file.write(one.content)
-    return rows
 
 
 def _number(engine: Engine, sources: Iterable[Source]) -> int:
@@ -172,5 +168,31 @@ def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) ->
     if shard == findings:
         return pickle.dumps([pickle.loads(parcel) for parcel in parcels])  # noqa: S301 (of a worker of ours)
     with scratch_folder() as folder, task.limits.kept():
-        _keep_parcels(folder, parcels)
+        make_rows(folder, task.sources)
+        _write_rows(folder, parcels)
         return packed(count_folder(task, folder))
+
+
+def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:
+    """Write the files of a shard, whose parcels come one after the other.
+
+    Raises
+    ------
+    EngineError
+        If some are gone at the end, or before.
+    """
+    sizes: dict[Path, int] = {}
+    try:
+        for parcel in parcels:
+            one: _Parcel = pickle.loads(parcel)  # noqa: S301 (of a worker of ours)
+            path = rows_of(folder, one.schema) / one.file
+            # A file is made once: its end alone, where others have removed its beginning, is no file of records.
+            with path.open("r+b" if path in sizes else "xb") as file:
+                file.seek(0, os.SEEK_END)
+                file.write(one.content)
+            sizes[path] = sizes.get(path, 0) + len(one.content)
+        whole = all(path.stat().st_size == size for path, size in sizes.items())
+    except FileNotFoundError:
+        whole = False
+    if not whole:
+        raise lost_rows()

@@ -1,6 +1,6 @@
 """A part of a record file as a worker reads it, and a shard as a folder that looks like any data folder."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from yupana.confidential.records.database import private_database, scratch_folde
 from yupana.confidential.records.findings import BrokenRulesError, Finding
 from yupana.confidential.records.reader import SHARD, Source, damaged_parts, forms, open_part, write_shard
 from yupana.confidential.records.stored import LeftOnStore, bring_part, folder_of_others
+from yupana.errors import EngineError
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
 from yupana.privacy.sealed import Sealed
@@ -135,10 +136,22 @@ def count_folder(task: Shard, folder: Path) -> tuple[Sequence[Finding], Any]:
 
 
 def rows_of(folder: Path, schema: str) -> Path:
-    """Where the rows of some records of a shard lie."""
-    path = folder / f".{schema}.rows"
-    path.mkdir(exist_ok=True)
-    return path
+    """Where the rows of some records of a shard lie (`make_rows`)."""
+    return folder / f".{schema}.rows"
+
+
+def make_rows(folder: Path, schemas: Iterable[RecordFile]) -> None:
+    """Make the folders of rows of a shard, once: one that others remove with its rows must not be there again."""
+    for schema in schemas:
+        rows_of(folder, schema.name).mkdir()
+
+
+def lost_rows() -> EngineError:
+    """The error on rows of a shard that were written, and are gone."""
+    return EngineError(
+        "records of a shard were lost, as others have removed files of the temporary folder; nothing can be made of "
+        "what is left"
+    )
 
 
 def lay_out(folder: Path, whole: Path, sources: Mapping[RecordFile, Source]) -> None:

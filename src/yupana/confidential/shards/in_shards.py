@@ -28,7 +28,16 @@ from yupana.confidential.records.stored import left_on_store, require_at_hand
 from yupana.confidential.shards.areas import areas_of
 from yupana.confidential.shards.by_area import count_by_area
 from yupana.confidential.shards.by_key import count_by_key, is_repeated
-from yupana.confidential.shards.folder import EMPTY, CountFolder, P, Shard, TaskLimits, lay_out, rows_of
+from yupana.confidential.shards.folder import (
+    EMPTY,
+    CountFolder,
+    P,
+    Shard,
+    TaskLimits,
+    lay_out,
+    make_rows,
+    rows_of,
+)
 from yupana.engine.engine import Engine
 from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
@@ -140,6 +149,7 @@ def without_records(folder: Path, cut: Cut, memory: int | None = None) -> Iterat
         return
     there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
     with scratch_folder() as empty:
+        make_rows(empty, there)
         with limits.database() as db:
             for schema, source in there.items():
                 columns = (

@@ -1,0 +1,65 @@
+"""Records that another process removes while they are counted in shards: the run ends, and counts no remainder."""
+
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from census_maker import seeded, write_csv, write_parquet
+from crowded_census import crowded
+from record_folders import by_area
+from sharded_worlds import made, phsafe
+
+from yupana.confidential.shards import by_area as areas_module
+from yupana.confidential.shards import by_key as keys_module
+from yupana.confidential.shards.folder import Part
+from yupana.engine.local import LocalEngine
+from yupana.errors import EngineError
+
+
+@pytest.mark.parametrize("what", ["folder", "file", "beginning"])
+def test_rows_of_a_shard_that_are_gone_are_missed(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, one file, or a file of which there is more to come."""
+    write_csv(tmp_path / "data", crowded(3, 40))
+    parcels = tmp_path / "parcels"
+    parcels.mkdir()
+    monkeypatch.setattr(keys_module, "MOST_BYTES", 256)
+    real, seen = keys_module.rows_of, []
+
+    def rows(folder: Path, schema: str) -> Path:
+        found = real(folder, schema)
+        files = sorted(found.glob("*.parquet")) if found.is_dir() else []
+        if not seen and len(files) > 1:
+            seen.append(what)
+            if what == "folder":
+                shutil.rmtree(found)
+            else:
+                files[-1 if what == "beginning" else 0].unlink()
+        return found
+
+    monkeypatch.setattr(keys_module, "rows_of", rows)
+    with pytest.raises(EngineError, match="records of a shard were lost"):
+        made(phsafe(tmp_path, seeded(3)), tmp_path / "data", tmp_path / "out", LocalEngine(parcels), 3)
+    assert seen
+
+
+def test_rows_of_an_area_that_are_gone_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of an area's files of some records: without them it would look like one where nobody lives."""
+    write_parquet(tmp_path / "data", crowded(3, 40), "text")
+    data, parcels = by_area(tmp_path / "data", tmp_path / "folders"), tmp_path / "parcels"
+    parcels.mkdir()
+    real, removed = areas_module.read_part, []
+
+    def read(db: Any, one: Part, take: partial[None]) -> Any:  # noqa: ANN401
+        found = real(db, one, take)
+        folder = take.args[1]
+        for path in folder.glob(".persons.rows/*") if one.schema.name != "persons" and not removed else ():
+            path.unlink()
+            removed.append(path)
+        return found
+
+    monkeypatch.setattr(areas_module, "read_part", read)
+    with pytest.raises(EngineError, match="records of a shard were lost"):
+        made(phsafe(tmp_path, seeded(3)), data, tmp_path / "out", LocalEngine(parcels), None)
+    assert removed
