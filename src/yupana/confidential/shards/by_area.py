@@ -36,11 +36,7 @@ def count_by_area(
     """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
     work = [
         pickle.dumps(
-            [
-                Part(schema, source, part, keys[schema], 1, shard.limits, shard.left)
-                for schema, source in shard.sources.items()
-                for part in area[schema.name]
-            ]
+            [shard.part(schema, part, keys[schema], 1) for schema in shard.sources for part in area[schema.name]]
         )
         for area in areas
     ]
@@ -74,10 +70,10 @@ def _count_area(task: Shard, work: bytes) -> bytes:
         # An area without a file has no records; one whose files others have removed must not be taken for it.
         if not unread and not all(_rows(folder, one).is_file() for one in parts):
             raise lost_rows()
-        for schema, source in task.sources.items():
+        for schema in task.sources:
             if not any(rows_of(folder, schema.name).iterdir()) and not unread:
                 with task.limits.database() as db:
-                    first = Part(schema, source, 0, (), 1, task.limits, task.left)
+                    first = task.part(schema, 0, (), 1)
                     unread += read_part(db, first, partial(write_columns, db, first, rows_of(folder, schema.name)))[0]
         if unread:
             return packed((unread, digests, keys, ((), None)))

@@ -51,7 +51,7 @@ def count_by_key(
     """Cut each part by its keys into so many shards, and count them; by default as many as are best."""
     number = most or _number(engine, shard.sources.values())
     work = [
-        pickle.dumps(Part(schema, source, part, keys[schema], number, shard.limits, shard.left))
+        pickle.dumps(shard.part(schema, part, keys[schema], number))
         for schema, source in shard.sources.items()
         for part in range(len(source.paths))
     ]
@@ -77,7 +77,7 @@ def is_repeated(engine: Engine, unique: Mapping[RecordFile, str], most: int | No
     """
     number = most or _number(engine, shard.sources.values())
     work = [
-        pickle.dumps(Part(schema, shard.sources[schema], part, (column,), number, shard.limits, shard.left))
+        pickle.dumps(shard.part(schema, part, (column,), number))
         for schema, column in unique.items()
         for part in range(len(shard.sources[schema].paths))
     ]

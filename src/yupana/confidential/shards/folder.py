@@ -1,10 +1,11 @@
 """A part of a record file as a worker reads it, and a shard as a folder that looks like any data folder."""
 
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 
@@ -12,9 +13,10 @@ from yupana.confidential.records.database import private_database, scratch_folde
 from yupana.confidential.records.findings import BrokenRulesError, Finding
 from yupana.confidential.records.reader import SHARD, Source, damaged_parts, forms, open_part, write_shard
 from yupana.confidential.records.stored import LeftOnStore, bring_part, folder_of_others
-from yupana.errors import EngineError
+from yupana.errors import EngineError, InputError
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
+from yupana.files.delimited import PARQUET
 from yupana.privacy.sealed import Sealed
 
 P = TypeVar("P")
@@ -44,6 +46,42 @@ class TaskLimits:
         return nullcontext() if self.threads is None else threads_at_most(self.threads)
 
 
+class Stamp(NamedTuple):
+    """What tells a file from another one at the same place: bytes, and when it was changed, in seconds.
+
+    Mounts and copies may round times.
+    """
+
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: Path) -> "Stamp | None":
+        """That of a file; None if there is none."""
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        return cls(status.st_size, int(status.st_mtime))
+
+
+def require_stamp(path: Path, stamp: Stamp | None) -> None:
+    """Refuse a file that is not the one that the driver saw; None where it saw none.
+
+    Raises
+    ------
+    InputError
+        By its name and this machine's; what it holds is not told.
+    """
+    if stamp is None or Stamp.of(path) == stamp:
+        return
+    raise InputError(
+        f"{path} is not the same file on {socket.gethostname()} as where the run began: its size or the time of its "
+        "last change is another. Let all workers read one folder, or copies that keep these times, and begin again "
+        "when nobody writes there"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of a record file, to be cut: the first part says in every shard which columns there are."""
@@ -55,13 +93,16 @@ class Part:
     shards: int
     limits: TaskLimits
     left: LeftOnStore | None
+    stamp: Stamp | None
 
     @contextmanager
     def at_hand(self) -> Iterator[tuple[Source, dict[str, str]]]:
         """The file as this machine can read it; by its name its SHA-256, if it was brought from a store."""
         name = self.source.names[self.part]
         if self.left is None or name not in self.left.of_name:
+            require_stamp(self.source.paths[self.part], self.stamp)
             yield self.source, {}
+            require_stamp(self.source.paths[self.part], self.stamp)
             return
         with scratch_folder() as folder:
             path = folder / Path(name).name
@@ -72,16 +113,33 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """How a shard is counted."""
+    """How a shard is counted; ``stamps`` are those of the files of the folder, but for what was left on a store."""
 
     folder: Path
     sources: Mapping[RecordFile, Source]
     count: CountFolder[Any]
     limits: TaskLimits
     left: LeftOnStore | None
+    stamps: Mapping[Path, Stamp | None]
+
+    def part(self, schema: RecordFile, number: int, key: tuple[str, ...], shards: int) -> Part:
+        """A part of a record file, to be cut into so many shards."""
+        source = self.sources[schema]
+        stamp = self.stamps.get(source.paths[number])
+        return Part(schema, source, number, key, shards, self.limits, self.left, stamp)
 
     def whole(self) -> Path:
-        """The folder of all records, with its public files; on another machine one that has these alone."""
+        """The folder of all records, with its public files; on another machine one that has these alone.
+
+        Raises
+        ------
+        InputError
+            If a public file is another one than the driver's.
+        """
+        records = {path for source in self.sources.values() for path in source.paths}
+        for path, stamp in self.stamps.items():
+            if path not in records:
+                require_stamp(path, stamp)
         return self.folder if self.left is None or self.folder.is_dir() else folder_of_others(self.left)
 
 
@@ -92,6 +150,15 @@ class CountedShards(Sealed):
     unread: list[Finding]
     digests: dict[str, str]
     by_shard: list[tuple[Sequence[Finding], Any]]
+
+
+def stamps_of(folder: Path, sources: Iterable[Source]) -> dict[Path, Stamp | None]:
+    """Stamps of record files, and of tables beside them; what else lies there decides nothing, and may be written."""
+    beside = [path for path in folder.iterdir() if path.suffix in _TABLES and path.is_file()]
+    return {path: Stamp.of(path) for path in (*beside, *(path for source in sources for path in source.paths))}
+
+
+_TABLES: Final = (".csv", PARQUET, ".txt")
 
 
 def read_part(

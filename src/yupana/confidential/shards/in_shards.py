@@ -37,6 +37,7 @@ from yupana.confidential.shards.folder import (
     lay_out,
     make_rows,
     rows_of,
+    stamps_of,
 )
 from yupana.engine.engine import Engine
 from yupana.files.columns import RecordFile
@@ -114,7 +115,10 @@ def count_in_shards(
     if findings:
         return InShards(sources, tuple(findings), ())
     there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
-    shard = Shard(folder, there, count, limits, left_on_store(folder))
+    left = left_on_store(folder)
+    # What is left on a store has a version that is compared.
+    stamps = stamps_of(folder, there.values()) if left is None else {}
+    shard = Shard(folder, there, count, limits, left, stamps)
     unique = {schema: column for schema, column in cut.unique.items() if schema in there}
     # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
     number = 1 if unique and cut.number != 1 and is_repeated(engine, unique, cut.number, shard) else cut.number
