@@ -378,10 +378,25 @@ def test_what_is_being_removed_is_not_gone_on_with(
         assert "there is no interrupted run to resume" in capsys.readouterr().err
         assert contents(place / "out") == first
         assert charges(place) == charged == number
-        shutil.rmtree(place / "out.checkpoint.removed", ignore_errors=number < 3)
-    (place / "out.checkpoint.removed").mkdir()
+    assert list(place.glob("out.checkpoint.*.removed"))
     assert main([*arguments, "--overwrite"]) == 0
     assert {path.name for path in place.iterdir()} == {"out", "out.confidential.log"}
+
+
+def test_draws_that_a_death_left_unlisted_are_listed_when_the_run_goes_on(
+    real: Named, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = line(real, "topdown", place)
+    assert killed(arguments, lambda: at_call(BatchCheckpoint, "list_drawn", 2))
+    unlisted = max((place / "out.checkpoint").glob("*.measured"))
+    assert unlisted.name not in (place / "out.checkpoint" / "drawn").read_text()
+    assert killed([*arguments, "--resume"], STAGES["after all draws"])
+    content = unlisted.read_bytes()
+    unlisted.unlink()
+    assert main([*arguments, "--resume"]) == 2
+    assert f"{unlisted} is damaged" in capsys.readouterr().err.replace("\n", " ")
+    unlisted.write_bytes(content)
+    assert main([*arguments, "--resume"]) == 0
 
 
 def test_draws_of_a_batch_that_are_gone_are_not_drawn_again(

@@ -55,6 +55,9 @@ def test_a_cluster_needs_authentication_and_encryption() -> None:
         ("spark.extraListeners", "x.Y"),
         ("spark.plugins", "x.Y"),
         ("spark.plugins.defaultList", "x.Y"),
+        ("spark.api.mode", "connect"),
+        ("spark.remote", "sc://far.example:15002"),
+        ("spark.master", "spark://far.example:7077"),
         ("spark.sql.queryExecutionListeners", "x.Y"),
         ("spark.sql.streaming.streamingQueryListeners", "x.Y"),
         ("spark.executor.defaultJavaOptions", "-Xlog"),
@@ -142,6 +145,39 @@ def test_workers_of_other_versions_are_refused_whenever_they_come() -> None:
             with pytest.raises(EngineError, match=r"a worker has duckdb .* \(here duckdb 0\.1\)"):
                 spark.result_of(batch.column(batch.num_columns - 1)[0].as_py())
     assert not done
+
+
+class Session:
+    """One whose Java machine has died, or that has settings."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.conf = self
+        self.get = settings.get
+
+    def set(self, *_: str) -> None:
+        raise ValueError
+
+    def createDataFrame(self, _: object) -> None:  # noqa: N802
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_a_session_that_died_is_told_in_our_words() -> None:
+    engine = spark.SparkEngine(Session({}), 2, sorts=True)  # type: ignore[arg-type]
+    with pytest.raises(EngineError, match="gave up"):
+        list(engine.map(bytes, [b""]))
+    with pytest.raises(EngineError, match="gave up"):
+        list(engine.regroup(lambda _: iter(()), [b""], lambda *_: b"", [0]))
+
+
+def test_settings_are_read_back() -> None:
+    needed = settings("spark://far.example:7077", {})
+    as_spark_has_them = {name: value.upper() for name, value in needed.items() if value}
+    spark._require_set(Session(as_spark_has_them), "spark://far.example:7077", needed)  # type: ignore[arg-type]
+    for name in ("spark.authenticate", "spark.plugins"):
+        for found in ({name: "other"}, {} if needed[name] else {name: "x"}):
+            others = {one: value for one, value in as_spark_has_them.items() if one != name} | found
+            with pytest.raises(EngineError, match=name):
+                spark._require_set(Session(others), "spark://far.example:7077", needed)  # type: ignore[arg-type]
 
 
 def test_a_server_of_spark_connect_elsewhere_must_be_spoken_to_in_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def removing(folder: Path, which: str, shard: int, parcels: Iterator[bytes]) -> 
     if not shard:
         for path in folder.rglob("*-*"):
             if path.match(which):
-                path.unlink()
+                path.unlink(missing_ok=True)  # another process may have read it
     return first + b"".join(parcels)
 
 

@@ -279,7 +279,7 @@ def in_output(path: Path, out: Path) -> bool:
     )
 
 
-_BESIDE: Final = re.compile(r"|\.partial|\.checkpoint(\.removed)?")
+_BESIDE: Final = re.compile(r"|\.partial|\.checkpoint(\.[0-9a-f]{8}\.removed)?")
 """How the names of an output folder, of its draft, and of what a run has drawn go on."""
 
 

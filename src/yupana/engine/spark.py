@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import yupana
 from yupana.engine.engine import Cut, EngineTerms, Gather, Task
@@ -37,6 +37,7 @@ from yupana.interruption import is_stopped
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
 
 _LEAST_JAVA: Final = 17
 
@@ -70,6 +71,9 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
 }
 """What suits our work: results are few and large, and so are rows."""
+
+_CONNECT: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
+"""What makes a Spark a server of Spark Connect."""
 
 _NETWORK_TIMEOUT: Final = 10.0
 _WAVES: Final = 4
@@ -113,21 +117,20 @@ class SparkEngine:
 
     def regroup(self, cut: Cut, work: Sequence[bytes], gather: Gather, shards: Sequence[int]) -> Iterator[bytes]:
         """See `Engine`. One shuffle brings the parcels of a shard together; each shard knows how many it must get."""
-        cut_up = self._frame(work).mapInArrow(partial(_cut, cut, describe_worker(), tuple(shards)), _PARCELS)
-        parts = max(1, min(len(shards), _WAVES * self.slots))
-        together = cut_up.repartition(parts, "shard").sortWithinPartitions("shard", "number")
+        cutting = partial(_cut, cut, describe_worker(), tuple(shards))
         gathering = partial(_gather, gather, describe_worker(), len(work), self.sorts)
-        found = self._collect(together.mapInArrow(gathering, _RESULTS))
-        if sorted(shard for shard, _ in found) != sorted(shards):
-            raise EngineError("Spark lost shards, or has some twice; nothing can be made of what is left")
-        of_shard = dict(found)
-        for shard in shards:
-            yield result_of(of_shard[shard])
+        parts = max(1, min(len(shards), _WAVES * self.slots))
+
+        def plan() -> "DataFrame":
+            cut_up = self._frame(work).mapInArrow(cutting, _PARCELS)
+            together = cut_up.repartition(parts, "shard").sortWithinPartitions("shard", "number")
+            return together.mapInArrow(gathering, _RESULTS)
+
+        yield from self._collect(plan, shards)
 
     def _do(self, function: Callable[..., Any], work: Sequence[bytes]) -> list[bytes]:
         """Results of a function of Arrow batches, which come back in any order."""
-        found = dict(self._collect(self._frame(work).mapInArrow(function, _RESULTS)))
-        return [result_of(found[number]) for number in range(len(work))]
+        return self._collect(lambda: self._frame(work).mapInArrow(function, _RESULTS), range(len(work)))
 
     def _cancel(self) -> None:
         """End the tasks under way."""
@@ -143,13 +146,32 @@ class SparkEngine:
 
         return self.session.createDataFrame(pa.Table.from_batches([_batch(names, row) for row in rows]))
 
-    def _collect(self, frame: "DataFrame") -> list[tuple[int, bytes]]:
-        try:
-            return [(int(row[0]), bytes(row[1])) for row in frame.collect()]
-        except Exception as error:  # noqa: BLE001 (of Java, of the network, of Python)
-            if is_stopped():
-                raise KeyboardInterrupt from None  # what broke off broke off by that
-            raise EngineError(_why(error)) from None
+    def _collect(self, plan: Callable[[], "DataFrame"], numbers: Sequence[int]) -> list[bytes]:
+        """Results by their numbers, of a frame that is told to the session, too, where it may fail."""
+        with _in_our_words(_why):
+            found = [(int(row[0]), bytes(row[1])) for row in plan().collect()]
+        if sorted(number for number, _ in found) != sorted(numbers):
+            raise EngineError("Spark lost results, or has some twice; nothing can be made of what is left")
+        of_number = dict(found)
+        return [result_of(of_number[number]) for number in numbers]
+
+
+@contextmanager
+def _in_our_words(say: Callable[[Exception], str]) -> Iterator[None]:
+    """Say in words of ours why Java, the network or Python failed.
+
+    Raises
+    ------
+    EngineError
+    """
+    try:
+        yield
+    except YupanaError:
+        raise
+    except Exception as error:  # noqa: BLE001 (they raise what they like)
+        if is_stopped():
+            raise KeyboardInterrupt from None  # what broke off broke off by that
+        raise EngineError(say(error)) from None
 
 
 def _why(error: Exception) -> str:
@@ -192,15 +214,15 @@ def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
     with _without_its_loggers(), _java_of_its_own():
         session = _session(master, settings)
         try:
-            slots = session.sparkContext.defaultParallelism if not _is_connect(master) else os.cpu_count() or 1
+            with _in_our_words(partial(_not_begun, master)):
+                _require_set(session, master, settings)
+                slots = session.sparkContext.defaultParallelism if not _is_connect(master) else os.cpu_count() or 1
             engine = SparkEngine(session, slots, sorts=not _is_connect(master))
             _check_alike(engine)
             yield engine
         finally:
             with suppress(Exception):
                 session.stop()
-            # pyspark leaves it there, and then could start no session of its own in this process.
-            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
 @contextmanager
@@ -228,17 +250,23 @@ def _java_of_its_own() -> Iterator[None]:
         yield
     finally:
         _end_java()
+        # pyspark leaves it there, and then could start no session of its own in this process.
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
 def _end_java() -> None:
     """End the Java machine that pyspark has started in this process, if it has."""
     from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
 
     gateway = SparkContext._gateway  # noqa: SLF001 (there is no other way to it)
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
         return
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    # What ended badly, or was interrupted when it began, would stand in the way of the next session.
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
     with suppress(Exception):
         gateway.shutdown()
     with suppress(Exception):
@@ -326,8 +354,8 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
         if name in needed and value.strip().lower() != needed[name].lower():
             must = needed[name] or "empty"
             raise ConfigError(f"--spark-conf {name}={value}: must be {must}, as Spark holds confidential records")
-        if name == "spark.master":
-            raise ConfigError(f"--spark-conf {name}: the master is named by --master")
+        if name in {"spark.api.mode", "spark.master", "spark.remote"}:
+            raise ConfigError(f"--spark-conf {name}: --master names where Spark is")
         if name not in needed and re.search(_TELLING, name):
             raise ConfigError(f"--spark-conf {name}: may tell others of a run, and is refused")
     return {**_DEFAULTS, **given, **needed}
@@ -366,32 +394,36 @@ def _check_master(master: str) -> None:
 def _is_enciphered(master: str) -> bool:
     """Whether what is sent to a server of Spark Connect is; pyspark encrypts wherever it sends a token."""
     options = dict(option.partition("=")[::2] for option in master.partition(";")[2].split(";"))
-    return options.get("use_ssl") == "true" or "token" in options or "SPARK_CONNECT_AUTHENTICATE_TOKEN" in os.environ
+    has_token = "token" in options or "SPARK_CONNECT_AUTHENTICATE_TOKEN" in os.environ
+    return has_token or options.get("use_ssl", "").lower() == "true"
 
 
 def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     builder = SparkSession.builder.appName("yupana")
-    builder = builder.remote(master) if _is_connect(master) else builder.master(_tried_again(master))
     # Workers have this Python where they do not have one of their own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if not _is_connect(master):
-        builder = builder.config(map=dict(settings))
-    try:
-        with _quiet(), _handlers_kept():
-            session = builder.getOrCreate()
-        _require_set(session, master, settings)
-    except YupanaError:
-        raise
-    except Exception as error:  # noqa: BLE001 (of Java, of the network, of Python)
-        if is_stopped():
-            raise KeyboardInterrupt from None
-        raise EngineError(
-            f"no Spark session could be started with --master {_named(master)} ({type(error).__name__}): nobody "
-            "answers there as a master of this Spark does, or it refuses the settings"
-        ) from None
-    return session
+    with _in_our_words(partial(_not_begun, master)), _quiet(), _handlers_kept():
+        if _is_connect(master):
+            session: Any = builder.remote(master).getOrCreate()
+            session.client.set_retry_policies([_few_tries()])  # a server that has gone is tried for ten minutes else
+            return cast("SparkSession", session)
+        classic: dict[str, Any] = {**settings, "spark.api.mode": "classic"}
+        return builder.master(_tried_again(master)).config(map=classic).getOrCreate()
+
+
+def _few_tries() -> "DefaultPolicy":
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+
+    return DefaultPolicy(max_retries=_TRIES, max_backoff=2_000)
+
+
+def _not_begun(master: str, error: Exception) -> str:
+    return (
+        f"no Spark session could be started with --master {_named(master)} ({type(error).__name__}): nobody "
+        "answers there as a master of this Spark does, or it refuses the settings"
+    )
 
 
 @contextmanager
@@ -421,9 +453,9 @@ def _require_set(session: "SparkSession", master: str, settings: Mapping[str, st
                 session.conf.set(name, value)
             continue
         found = session.conf.get(name, None)
-        if found is None and (alone or not value):
+        if (found is None and (alone or not value)) or (_is_connect(master) and found == _CONNECT):
             continue
-        if found != value:
+        if found is None or found.strip().lower() != value.lower():
             must = value or "empty"
             raise EngineError(f"--master {_named(master)}: Spark must have {name} {must}, as it holds records")
 

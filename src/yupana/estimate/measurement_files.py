@@ -36,9 +36,8 @@ from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
-from yupana.release.recipe import checksums_by_name
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential
-from yupana.release.tables import Format, checksum
+from yupana.release.tables import Format, checksum, checksums_by_name
 from yupana.topdown.block_parts import in_parts, whole
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration, Estimator

@@ -21,6 +21,8 @@ _SETTLED: Final = 86_400.0
 _HELD: Final[set[int]] = set()
 """Descriptors of the locks of this process."""
 
+_TRIES: Final = 10
+
 
 def _let_go() -> None:
     """Close, in a process that was forked, what would hold a lock for its parent when that is dead."""
@@ -60,7 +62,7 @@ def hold(root: Path) -> HeldFolder:
     OSError
         If it cannot be made.
     """
-    while True:
+    for _ in range(_TRIES):
         folder = root / f"{os.getpid()}-{secrets.token_hex(8)}"
         beside = _lock_of(folder)
         # The lock comes before the folder, so that nobody ever sees the folder without it.
@@ -68,9 +70,9 @@ def hold(root: Path) -> HeldFolder:
             lock = _take(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         except _RefusedError:
             beside.unlink(missing_ok=True)
-            folder.mkdir(mode=0o700)
-            return HeldFolder(folder, None)
+            break
         if lock is None:
+            beside.unlink(missing_ok=True)
             continue  # whoever sweeps took it for one that was left
         try:
             folder.mkdir(mode=0o700)
@@ -79,6 +81,8 @@ def hold(root: Path) -> HeldFolder:
             raise
         _HELD.add(lock)
         return HeldFolder(folder, lock)
+    folder.mkdir(mode=0o700)
+    return HeldFolder(folder, None)
 
 
 def sweep(root: Path) -> None:

@@ -4,6 +4,7 @@ It holds noisy values, and checksums of the records, so it is for its owner alon
 """
 
 import fcntl
+import glob
 import json
 import os
 import re
@@ -18,11 +19,15 @@ from typing import Any, Final, NamedTuple, Self
 from yupana.errors import OutputError
 from yupana.files.draw_log import DrawLog, damaged
 from yupana.files.regular import read_json, read_regular, real, regular, replacing, sync
+from yupana.interruption import whole
 
 _ENDING: Final = ".checkpoint"
 _STATE: Final = "run.json"
 _DRAWS: Final = "draws"
 _DRAWN: Final = "drawn"
+_MEASURED: Final = re.compile(r"[0-9]{2}-[0-9]+\.measured")
+SEAL: Final = 32
+"""Bytes of SHA-256 that a file of draws begins with."""
 _BEGUN: Final = "begun"
 _REMOVED: Final = ".removed"
 _OURS: Final = re.compile(r"(run|[0-9]{2}-[0-9]+)\.(json|counts|measured|partial)|draws(\.partial)?|drawn")
@@ -70,7 +75,7 @@ class Checkpoint:
     @property
     def is_begun(self) -> bool:
         """Whether a run has begun here, or a part of one within."""
-        return self.exists or any(self.folder.glob(f"*/{_STATE}"))
+        return self.exists or any(not path.match(f"*{_REMOVED}/*") for path in self.folder.glob(f"*/{_STATE}"))
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -121,6 +126,8 @@ class Checkpoint:
             with self._writing():
                 self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self.folder.mkdir(mode=0o700)
+                sync(self.folder.parent)
+                sync(self.folder.parent.parent)  # of a part, the whole is new, too
                 DrawLog.create(self.draws)
                 (self.folder / _DRAWN).touch(mode=0o600)
             self.note(state, begun)  # without its state a folder is none that a run goes on with, so that comes last
@@ -214,7 +221,7 @@ class Checkpoint:
             os.fsync(file.fileno())
 
     def _check_drawn(self) -> None:
-        """Refuse to go on where a file of draws is gone, or is another one.
+        """Refuse to go on where a file of draws is gone, or is another one; list those that a death left unlisted.
 
         Raises
         ------
@@ -223,20 +230,28 @@ class Checkpoint:
         path = self.folder / _DRAWN
         try:
             notes, end, torn = read_regular(path).rpartition(b"\n")
-            drawn = [note.split() for note in notes.decode().splitlines()]
+            listed = dict(note.split() for note in notes.decode().splitlines())
             if torn:  # by a death in the midst of a note
                 os.truncate(path, len(notes) + len(end))
-            seals = {name: bytes.fromhex(seal) for name, seal in drawn if _OURS.fullmatch(name)}
+            seals = {name: bytes.fromhex(seal) for name, seal in listed.items()}
         except (OSError, ValueError):
             raise damaged(path) from None
         for name, seal in seals.items():
-            try:
-                with open(self.folder / name, "rb", opener=regular) as file:
-                    found = file.read(len(seal))
-            except OSError:
-                found = b""
-            if found != seal:
+            if not _MEASURED.fullmatch(name):
+                raise damaged(path)
+            if self._seal(name) != seal:
                 raise damaged(self.folder / name)
+        for file in sorted(self.folder.iterdir()):
+            if _MEASURED.fullmatch(file.name) and file.name not in seals:
+                self.list_drawn(file.name, self._seal(file.name))
+
+    def _seal(self, name: str) -> bytes:
+        """What a file of draws begins with; nothing if it cannot be read."""
+        try:
+            with open(self.folder / name, "rb", opener=regular) as file:
+                return file.read(SEAL)
+        except OSError:
+            return b""
 
     def remove(self) -> None:
         """Remove everything: the run is complete.
@@ -244,17 +259,19 @@ class Checkpoint:
         The folder loses its name in one step, with all its parts, and then what is in it is removed. So nobody goes on
         with a part of what was kept.
         """
-        gone = self.folder.with_name(f"{self.folder.name}{_REMOVED}")
-        with suppress(OSError):
-            if os.path.lexists(gone) and _is_ours(gone):
-                shutil.rmtree(gone, ignore_errors=True)  # by a run that was killed here
+        with whole():
+            self._remove()
+
+    def _remove(self) -> None:
+        gone = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}{_REMOVED}")
+        with suppress(OSError):  # it may not be there
             self.folder.rename(gone)
             sync(gone.parent)
-            shutil.rmtree(gone, ignore_errors=True)
-            return
-        if self.folder.is_dir() and not self.folder.is_symlink():
-            (self.folder / _STATE).unlink(missing_ok=True)
-            shutil.rmtree(self.folder, ignore_errors=True)
+        # What runs have left that were killed here goes, too.
+        for left in self.folder.parent.glob(f"{glob.escape(self.folder.name)}.*{_REMOVED}"):
+            with suppress(OSError):
+                if _is_ours(left):
+                    shutil.rmtree(left, ignore_errors=True)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -1,15 +1,13 @@
 """How a release was made, as its manifest tells it: configuration, options, and public files by checksum. Public."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, InputError
 from yupana.files.changes import Changes
 from yupana.files.document import is_text, read_document, read_table, refuse
-from yupana.release.tables import checksum
 
 CONFIGURATION: Final = "configuration"
 OPTIONS: Final = "options"
@@ -28,7 +26,7 @@ class Recipe:
         Those of the command line that change the release.
     public_inputs : mapping of file to str
         SHA-256 of every public file that was read, by its path within its folder, or by its name where it lies beside
-        (`checksums_by_name`). Files of records have no place here.
+        (`release.tables.checksums_by_name`). Files of records have no place here.
     """
 
     configuration: Mapping[str, Any]
@@ -89,24 +87,6 @@ def read_recipe(path: Path) -> Recipe | None:
     if faults:
         raise refuse(path, faults)
     return Recipe(configuration, options, inputs)
-
-
-def checksums_by_name(paths: Iterable[Path], below: str = "") -> dict[str, str]:
-    """SHA-256 of files by name, wherever they lie; of another file of the same name by the name and a number.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-        In the order that they are given in, which tells them apart.
-    below : str
-        What the names begin with.
-    """
-    found: dict[str, str] = {}
-    for path in paths:
-        digest = checksum(path)
-        names = chain((f"{below}{path.name}",), (f"{below}{path.name} ({number})" for number in count(2)))
-        found[next(name for name in names if found.get(name, digest) == digest)] = digest
-    return found
 
 
 def check_public_inputs(recipe: Recipe | None, found: Mapping[str, str]) -> None:

@@ -1,8 +1,9 @@
 """Published tables as columns, written as `|`-separated CSV or as Parquet, and read back as they were written."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -139,6 +140,24 @@ def checksum(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     with open(path, "rb", opener=regular) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksums_by_name(paths: Iterable[Path], below: str = "") -> dict[str, str]:
+    """SHA-256 of files by name, wherever they lie; of another file of the same name by the name and a number.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        In the order that they are given in, which tells them apart.
+    below : str
+        What the names begin with.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        digest = checksum(path)
+        names = chain((f"{below}{path.name}",), (f"{below}{path.name} ({number})" for number in count(2)))
+        found[next(name for name in names if found.get(name, digest) == digest)] = digest
+    return found
 
 
 def _is_text(values: Sequence[Value]) -> bool:

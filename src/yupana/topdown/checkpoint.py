@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints, narrow
 from yupana.files.draw_log import damaged
 from yupana.files.regular import put, read_regular, replacing, take_room
-from yupana.release.checkpoint import Checkpoint
+from yupana.release.checkpoint import SEAL, Checkpoint
 from yupana.topdown.draws import Drawn, Shape
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.kept_level import Piece
 
-_DIGEST: Final = 32
 _WIDEST: Final = 8
 _HEAD: Final = 1024
 """Bytes of a number that is kept, at most, and of what a file has beside its numbers, for each array and once more."""
@@ -133,7 +132,7 @@ class BatchCheckpoint(Checkpoint):
             return None
         except OSError:
             raise damaged(self.folder / name) from None
-        digest, payload = content[:_DIGEST], memoryview(content)[_DIGEST:]
+        digest, payload = content[:SEAL], memoryview(content)[SEAL:]
         if hashlib.sha256(payload).digest() != digest:
             raise damaged(self.folder / name)
         with self._intact(name), np.load(io.BytesIO(payload), allow_pickle=False) as arrays:

@@ -135,12 +135,17 @@ def merge_findings(parts: Sequence[Sequence[Finding]]) -> list[Finding]:
         for rule, found in by_rule
         if rule.rule != "not_empty" or len(found) == len(parts)
     ]
-    of_rules = (list(of) for _, of in groupby(merged, key=lambda of: replace(of, count=None, lines=(), file="")))
+    of_rules = (list(of) for _, of in groupby(merged, key=_rule_of))
     return [
         finding
         for of in of_rules
         for finding in (of if of[0].count is None else (*of[:MOST_LINES], *more_files(of[MOST_LINES:])))
     ]
+
+
+def _rule_of(finding: Finding) -> Finding:
+    """A rule of a record file, whichever of its parts breaks it."""
+    return replace(finding, file=finding.file.split("/")[0], count=None, lines=())
 
 
 class BrokenRulesError(InputError):

@@ -223,7 +223,7 @@ def lost_rows() -> EngineError:
 
 def lay_out(folder: Path, whole: Path, sources: Mapping[RecordFile, Source]) -> None:
     """Make a data folder of a shard whose rows it has: beside them is whatever else the folder of all records has."""
-    ours = {path.name for schema in sources for path in forms(whole, schema)}
+    ours = {path.name for schema in sources for path in (*forms(whole, schema), rows_of(folder, schema.name))}
     for path in whole.iterdir():
         if path.name not in ours and not path.name.endswith(SHARD):
             (folder / path.name).symlink_to(path)

@@ -134,7 +134,7 @@ class CountedBlocks:
         """Whether everything is drawn, for noisy measurements that are written or intervals that are made of them."""
         by_least_squares = self.intervals(Fraction(1, 2)).method == "least-squares"
         asked = bool(self.request.layouts) or (by_least_squares and self.config.budget != INFINITE)
-        return asked or self.begun_in_full is True
+        return asked or (self.request.intervals is None and self.begun_in_full is True)
 
     @property
     def kept(self) -> BatchCheckpoint:

@@ -33,8 +33,7 @@ from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.progress import Stopwatch
-from yupana.release.recipe import checksums_by_name
-from yupana.release.tables import checksum
+from yupana.release.tables import checksum, checksums_by_name
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.given import check_given
 from yupana.topdown.invariants import Kept, kept_areas
@@ -190,7 +189,8 @@ def _memory_for_records(listed: int, configuration: Configuration, request: RunR
     """
     needs = MemoryNeeds.of(listed, configuration.schema.cells, request.estimator)
     needs.check(request.memory)
-    return request.memory if request.engine is not None else needs.for_database(request.memory)
+    elsewhere = request.engine is not None and request.engine.slots > 1
+    return request.memory if elsewhere else needs.for_database(request.memory)
 
 
 def _facilities(
