@@ -126,10 +126,11 @@ class Checkpoint:
             with self._writing():
                 self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self.folder.mkdir(mode=0o700)
-                sync(self.folder.parent)
-                sync(self.folder.parent.parent)  # of a part, the whole is new, too
                 DrawLog.create(self.draws)
                 (self.folder / _DRAWN).touch(mode=0o600)
+            for new in (self.folder, *(one for one in (self.folder.parent,) if one.name.endswith(_ENDING))):
+                with suppress(OSError):  # some file systems know no sync of a folder, and some folders cannot be read
+                    sync(new.parent)
             self.note(state, begun)  # without its state a folder is none that a run goes on with, so that comes last
         except OutputError:
             self.remove()
