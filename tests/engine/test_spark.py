@@ -8,13 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from yupana.engine import spark
 from yupana.engine.engine import EngineTerms
+from yupana.engine.spark import master as masters
+from yupana.engine.spark import worker
+from yupana.engine.spark.engine import SparkEngine
+from yupana.engine.spark.master import check_installed, check_master
+from yupana.engine.spark.session import open_spark
+from yupana.engine.spark.settings import require_set, settings_of
+from yupana.engine.task import result_of
 from yupana.errors import ConfigError, EngineError
 
 
 def settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
-    return spark._settings(master, given)
+    return settings_of(master, given)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,7 @@ def test_defaults_of_a_cluster_add_no_listeners(tmp_path: Path, monkeypatch: pyt
     names = ("spark.extraListeners", "spark.plugins", "spark.sql.queryExecutionListeners")
     (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} no.such.Class\n" for name in names))
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    with spark.open_spark(EngineTerms("spark", "local[1]")) as engine:
+    with open_spark(EngineTerms("spark", "local[1]")) as engine:
         assert list(engine.map(bytes.upper, [b"a"])) == [b"A"]
 
 
@@ -86,13 +92,13 @@ def test_a_master_that_does_not_answer() -> None:
         port = taken.getsockname()[1]
         for scheme in ("spark", "sc"):
             with pytest.raises(EngineError, match="does not answer"):
-                spark._check_master(f"{scheme}://127.0.0.1:{port}")
+                check_master(f"{scheme}://127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize("master", ["", "locl[2]", "spark://", "spark://host", "spark://host:99999", "http://x:1"])
 def test_a_master_that_is_none(master: str) -> None:
     with pytest.raises(ConfigError, match="--master"):
-        spark._check_master(master)
+        check_master(master)
 
 
 def fake_java(folder: Path, words: str) -> str:
@@ -106,25 +112,25 @@ def fake_java(folder: Path, words: str) -> str:
 def test_java_that_is_too_old_or_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path, 'openjdk version "11.0.2" 2019-01-15'))
     with pytest.raises(ConfigError, match="Java 17 or newer, and this is Java 11"):
-        spark._check_installed("local[2]")
+        check_installed("local[2]")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
     with pytest.raises(ConfigError, match="none was found"):
-        spark._check_installed("local[2]")
+        check_installed("local[2]")
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="none was found"):
-        spark._check_installed("local[2]")
-    spark._check_installed("sc://localhost:1")  # Java is the server's
+        check_installed("local[2]")
+    check_installed("sc://localhost:1")  # Java is the server's
 
 
 def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "find_spec", lambda name: None if name == "pyspark" else util.find_spec(name))
+    monkeypatch.setattr(masters, "find_spec", lambda name: None if name == "pyspark" else util.find_spec(name))
     with pytest.raises(ConfigError, match=r"install yupana\[spark\]"):
-        spark._check_installed("local[2]")
+        check_installed("local[2]")
 
 
 def test_workers_of_other_versions_are_refused_whenever_they_come() -> None:
-    here = spark.describe_worker().decode().splitlines()
+    here = worker.describe_worker().decode().splitlines()
     driver = "\n".join([*here[:2], "duckdb 0.1", *here[3:]]).encode()
     done: list[bytes] = []
 
@@ -135,15 +141,15 @@ def test_workers_of_other_versions_are_refused_whenever_they_come() -> None:
     def cut(_: bytes) -> Iterator[tuple[int, bytes]]:
         yield 0, work()
 
-    batches = [spark._batch(("number", "result"), (0, b""))]
+    batches = [worker.batch_of(("number", "result"), (0, b""))]
     for made in (
-        spark._apply(work, driver, batches),
-        spark._cut(cut, driver, (0,), batches),
-        spark._gather(work, driver, 0, True, [spark._batch(("shard", "number", "parcel"), (0, 0, b""))]),  # noqa: FBT003
+        worker.apply(work, driver, batches),
+        worker.cut_up(cut, driver, (0,), batches),
+        worker.gather_up(work, driver, 0, True, [worker.batch_of(("shard", "number", "parcel"), (0, 0, b""))]),  # noqa: FBT003
     ):
         for batch in made:
             with pytest.raises(EngineError, match=r"a worker has duckdb .* \(here duckdb 0\.1\)"):
-                spark.result_of(batch.column(batch.num_columns - 1)[0].as_py())
+                result_of(batch.column(batch.num_columns - 1)[0].as_py())
     assert not done
 
 
@@ -162,7 +168,7 @@ class Session:
 
 
 def test_a_session_that_died_is_told_in_our_words() -> None:
-    engine = spark.SparkEngine(Session({}), 2, sorts=True)  # type: ignore[arg-type]
+    engine = SparkEngine(Session({}), 2, sorts=True)  # type: ignore[arg-type]
     with pytest.raises(EngineError, match="gave up"):
         list(engine.map(bytes, [b""]))
     with pytest.raises(EngineError, match="gave up"):
@@ -172,24 +178,24 @@ def test_a_session_that_died_is_told_in_our_words() -> None:
 def test_settings_are_read_back() -> None:
     needed = settings("spark://far.example:7077", {})
     as_spark_has_them = {name: value.upper() for name, value in needed.items() if value}
-    spark._require_set(Session(as_spark_has_them), "spark://far.example:7077", needed)  # type: ignore[arg-type]
+    require_set(Session(as_spark_has_them), "spark://far.example:7077", needed)  # type: ignore[arg-type]
     for name in ("spark.authenticate", "spark.plugins"):
         for found in ({name: "other"}, {} if needed[name] else {name: "x"}):
             others = {one: value for one, value in as_spark_has_them.items() if one != name} | found
             with pytest.raises(EngineError, match=name):
-                spark._require_set(Session(others), "spark://far.example:7077", needed)  # type: ignore[arg-type]
+                require_set(Session(others), "spark://far.example:7077", needed)  # type: ignore[arg-type]
 
 
 def test_a_server_of_spark_connect_elsewhere_must_be_spoken_to_in_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", raising=False)
     for options in ("", "/;user_id=me", "/;use_ssl=false"):
         with pytest.raises(ConfigError, match="in the clear"):
-            spark._check_master(f"sc://192.0.2.1:15002{options}")
-    assert spark._is_enciphered("sc://192.0.2.1:15002/;use_ssl=true")
+            check_master(f"sc://192.0.2.1:15002{options}")
+    assert masters._is_enciphered("sc://192.0.2.1:15002/;use_ssl=true")
 
 
 def test_a_token_is_in_no_message() -> None:
     for master in ("sc://localhost:1/;token=SECRET", "sc://localhost/;token=SECRET", "xx://localhost:1;token=SECRET"):
         with pytest.raises((ConfigError, EngineError)) as told:
-            spark._check_master(master)
+            check_master(master)
         assert "SECRET" not in str(told.value)

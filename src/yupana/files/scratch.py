@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from yupana.files.lock import LocksUnknownError, try_lock
+
 _LOCK: Final = ".lock"
 _SETTLED: Final = 86_400.0
 """Seconds without a change after which a folder without a lock may be that of a dead process."""
@@ -67,8 +69,8 @@ def hold(root: Path) -> HeldFolder:
         beside = _lock_of(folder)
         # The lock comes before the folder, so that nobody ever sees the folder without it.
         try:
-            lock = _take(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        except _RefusedError:
+            lock = try_lock(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except LocksUnknownError:
             beside.unlink(missing_ok=True)
             break
         if lock is None:
@@ -101,7 +103,7 @@ def sweep(root: Path) -> None:
     for name in {left.name.removesuffix(_LOCK) for left in root.iterdir()}:
         folder = root / name
         try:
-            lock = _take(_lock_of(folder), os.O_RDWR)
+            lock = try_lock(_lock_of(folder), os.O_RDWR)
         except FileNotFoundError:
             if not _is_alive(name.partition("-")[0]) and (not known or _is_settled(folder)):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -112,29 +114,8 @@ def sweep(root: Path) -> None:
                 _remove(folder, lock)
 
 
-class _RefusedError(OSError):
-    """The file system knows no locks."""
-
-
 def _lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}{_LOCK}")
-
-
-def _take(path: Path, flags: int) -> int | None:
-    """Open the file of a lock and hold it; None if another holds it, or has removed it."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The lock of a file that was removed protects nothing.
-        if os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False)):
-            return descriptor
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except OSError as error:
-        os.close(descriptor)
-        raise _RefusedError(error.errno, error.strerror) from None
-    os.close(descriptor)
-    return None
 
 
 def _remove(folder: Path, lock: int) -> None:

@@ -3,7 +3,6 @@
 It holds noisy values, and checksums of the records, so it is for its owner alone.
 """
 
-import fcntl
 import glob
 import json
 import os
@@ -18,6 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from yupana.errors import OutputError
 from yupana.files.draw_log import DrawLog, damaged
+from yupana.files.lock import try_lock
 from yupana.files.regular import read_json, read_regular, real, regular, replacing, sync
 from yupana.interruption import whole
 
@@ -87,14 +87,13 @@ class Checkpoint:
             If another run holds it.
         """
         try:
-            descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = try_lock(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise OutputError(f"{self.folder} cannot be read: {error.strerror}") from None
+        if descriptor is None:
+            raise OutputError(f"another run is using {self.folder}; wait for it, or name another folder")
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
-        except BlockingIOError:
-            raise OutputError(f"another run is using {self.folder}; wait for it, or name another folder") from None
         finally:
             os.close(descriptor)
 

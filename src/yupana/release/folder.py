@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import OutputError
+from yupana.files.lock import try_lock
 from yupana.files.regular import read_regular, real, replacing, sync
 from yupana.interruption import publish, unpublish, whole
 from yupana.release.manifest import MANIFEST, check_shape
@@ -91,16 +91,10 @@ def _lock(partial: Path) -> int:
     OutputError
         If another run holds it, or replaced the folder meanwhile.
     """
-    descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A lock on a folder that another run has removed protects nothing.
-        if os.path.samestat(os.fstat(descriptor), partial.stat(follow_symlinks=False)):
-            return descriptor
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    os.close(descriptor)
-    raise OutputError(f"another run is writing {partial}; wait for it, or name another folder")
+    descriptor = try_lock(partial, os.O_RDONLY | os.O_DIRECTORY)
+    if descriptor is None:
+        raise OutputError(f"another run is writing {partial}; wait for it, or name another folder")
+    return descriptor
 
 
 def _check_free(out: Path, *, overwrite: bool) -> bool:

@@ -1,0 +1,1 @@
+"""Work on the workers of Apache Spark. The only package that imports pyspark."""

@@ -1,0 +1,176 @@
+"""The session of Spark that a run has to itself. It ends with the run, and so does the Java machine behind it."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from yupana.engine.engine import EngineTerms
+from yupana.engine.spark.engine import SparkEngine
+from yupana.engine.spark.master import NETWORK_TIMEOUT, TRIES, check_installed, check_master, is_connect, tried_again
+from yupana.engine.spark.settings import require_set, settings_of
+from yupana.engine.spark.words import in_our_words, why_not_begun
+from yupana.errors import ConfigError, EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+
+@contextmanager
+def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
+    """Start or find a Spark session, and end it.
+
+    Raises
+    ------
+    ConfigError
+        If Spark or Java are missing, or a setting would let records out.
+    EngineError
+        If the master does not answer, the workers are not like this machine, or this process has a session already.
+    """
+    master = terms.master or "local[*]"
+    check_installed(master)
+    settings = settings_of(master, terms.settings)
+    _check_no_other(master)
+    check_master(master)
+    warnings.filterwarnings("ignore", module="pyspark")  # of what pandas it would like, which we do not use
+    with _without_its_loggers(), _java_of_its_own():
+        session = _session(master, settings)
+        try:
+            with in_our_words(partial(why_not_begun, master)):
+                require_set(session, master, settings)
+                slots = session.sparkContext.defaultParallelism if not is_connect(master) else os.cpu_count() or 1
+            engine = SparkEngine(session, slots, sorts=not is_connect(master))
+            _check_alike(engine)
+            yield engine
+        finally:
+            with suppress(Exception):
+                session.stop()
+
+
+def _check_no_other(master: str) -> None:
+    """Refuse to take part in a session that somebody else opened: it has settings of its own, and we would end it.
+
+    Raises
+    ------
+    ConfigError, EngineError
+    """
+    if "SPARK_REMOTE" in os.environ and not is_connect(master):
+        raise ConfigError("SPARK_REMOTE is set, so that pyspark would go there; unset it, or name it by --master")
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    connected = sys.modules.get("pyspark.sql.connect.session")
+    there = SparkContext._active_spark_context  # noqa: SLF001 (asking its session would not tell of every thread's)
+    if there or (connected and connected.SparkSession.getActiveSession()):
+        raise EngineError("this process has a Spark session already, with settings of its own; stop it first")
+
+
+def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder = SparkSession.builder.appName("yupana")
+    # Workers have this Python where they do not have one of their own.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with in_our_words(partial(why_not_begun, master)), _quiet(), _handlers_kept():
+        if is_connect(master):
+            session: Any = builder.remote(master).getOrCreate()
+            session.client.set_retry_policies([_few_tries()])  # a server that has gone is tried for ten minutes else
+            return cast("SparkSession", session)
+        classic: dict[str, Any] = {**settings, "spark.api.mode": "classic"}
+        return builder.master(tried_again(master)).config(map=classic).getOrCreate()
+
+
+def _few_tries() -> "DefaultPolicy":
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+
+    return DefaultPolicy(max_retries=TRIES, max_backoff=2_000)
+
+
+def _check_alike(engine: SparkEngine) -> None:
+    """Refuse workers that would not count as this machine does, before they are given any work.
+
+    Raises
+    ------
+    EngineError
+    """
+    for _ in engine.map(bytes, [b""] * (2 * engine.slots)):
+        pass
+
+
+@contextmanager
+def _without_its_loggers() -> Iterator[None]:
+    """Let Spark's libraries write no traceback of what fails: we say it."""
+    loggers = [logging.getLogger(name) for name in ("py4j", "pyspark")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def _java_of_its_own() -> Iterator[None]:
+    """Let pyspark start a Java machine, and end it.
+
+    One that an earlier session left behind has the settings and the environment of that session, and holds memory.
+    """
+    _end_java()
+    try:
+        yield
+    finally:
+        _end_java()
+        # pyspark leaves it there, and then could start no session of its own in this process.
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+
+def _end_java() -> None:
+    """End the Java machine that pyspark has started in this process, if it has."""
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    gateway = SparkContext._gateway  # noqa: SLF001 (there is no other way to it)
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    # What ended badly, or was interrupted when it began, would stand in the way of the next session.
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
+    with suppress(Exception):
+        gateway.shutdown()
+    with suppress(Exception):
+        process.stdin.close()  # it ends with this
+        process.wait(NETWORK_TIMEOUT)
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Keep what a signal does: pyspark would let Ctrl-C break steps that must be done whole."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Java says things before it is told to be silent."""
+    saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(null)
