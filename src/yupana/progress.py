@@ -3,10 +3,10 @@
 import html
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 Announce = Callable[[str], None]
 """Called with the name of each stage as it begins."""
@@ -15,8 +15,19 @@ Progress = Callable[[str, int, int], None]
 """Called with a part of a stage, how much of it is done, and how much there is."""
 
 
+T = TypeVar("T")
+
+
 def silent(*_: object) -> None:
     """Tell nobody."""
+
+
+def told(items: Iterable[T], part: str, total: int, progress: Progress) -> Iterator[T]:
+    """The items, each told as one of so many when it is there."""
+    progress(part, 0, total)
+    for done, item in enumerate(items, 1):
+        progress(part, done, total)
+        yield item
 
 
 class Stopwatch:

@@ -10,10 +10,13 @@ import pytest
 from cef_maker import write_cef
 from census_maker import seeded, write_csv, write_parquet
 from crowded_census import crowded
+from record_folders import by_area
 from safetab_worlds import random_world, write_data, write_parameters
 from sharded_worlds import TOPDOWN, WORLDS, damaged, made, phsafe, refused
 
 from yupana.asked import Case, ask
+from yupana.confidential.request import RunRequest
+from yupana.confidential.run import validate
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, open_processes
 
@@ -200,3 +203,27 @@ def test_a_worker_in_another_folder_finds_records_by_a_relative_path(
     with open_processes(tmp_path / "parcels", 2) as elsewhere:
         monkeypatch.chdir(tmp_path)
         assert made(case, Path("data"), tmp_path / "out", elsewhere, 3) == whole
+
+
+@pytest.mark.parametrize("product", [*WORLDS, "persons"])
+def test_progress_tells_how_many_shards_are_counted(product: str, tmp_path: Path) -> None:
+    case, data = {**WORLDS, **TOPDOWN}[product](tmp_path, seeded(1))
+    (tmp_path / "parcels").mkdir()
+    seen: list[tuple[str, int, int]] = []
+    request = RunRequest(engine=LocalEngine(tmp_path / "parcels"), shards=3, progress=lambda *step: seen.append(step))
+    validate(case.product, case.config, data, request)
+    assert [step for step in seen if step[0] == "counting shards"] == [
+        ("counting shards", done, 3) for done in range(4)
+    ]
+
+
+def test_progress_tells_how_many_areas_are_counted(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "data", crowded(3, 40), "text")
+    data = by_area(tmp_path / "data", tmp_path / "folders")
+    (tmp_path / "parcels").mkdir()
+    seen: list[tuple[str, int, int]] = []
+    case = phsafe(tmp_path, seeded(3))
+    request = RunRequest(engine=LocalEngine(tmp_path / "parcels"), progress=lambda *step: seen.append(step))
+    validate(case.product, case.config, data, request)
+    areas = len({path.parent.name for path in data.rglob("*=*/*")})
+    assert seen == [("counting areas", done, areas) for done in range(areas + 1)]

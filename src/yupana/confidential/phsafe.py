@@ -307,7 +307,7 @@ def _counted_in_shards(
 ) -> CountedCensus:
     """Check a census in shards of whole units, and count what the configuration measures."""
     task = partial(_count_shard, config, request.columns, to_count)
-    found = count_in_shards(request.on_engine, data, cut, task, request.memory)
+    found = count_in_shards(request.on_engine, data, cut, task, request.memory, request.progress)
     parts = found.parts
     records = sum((part.records for part in parts), Numbers[str]())
     states = [part.states for part in parts if part.states is not None]

@@ -254,7 +254,7 @@ def _open(config: Description, data: Path, request: RunRequest, *, to_count: boo
             yield records
         return
     task = partial(_count_shard, config, request.columns, to_count)
-    found = count_in_shards(request.engine, data, cut, task, request.memory)
+    found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress)
     with (
         without_records(data, cut) as public,
         open_described(config, public, request.memory, request.columns) as records,

@@ -217,7 +217,7 @@ class CheckedDetails:
                 yield records
             return
         task = partial(_count_shard, self, count)
-        found = count_in_shards(request.engine, data, cut, task, request.memory)
+        found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress)
         with without_records(data, cut) as public, self.open(public, request.memory) as records:
             notes, without = Numbers(records.notes), Numbers(records.without_housing_units)
             for part in found.parts:

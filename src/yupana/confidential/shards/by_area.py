@@ -28,10 +28,15 @@ from yupana.engine.engine import Engine
 from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
 from yupana.privacy.sealed import packed
+from yupana.progress import Progress, told
 
 
 def count_by_area(
-    engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], areas: Sequence[Parts], shard: Shard
+    engine: Engine,
+    keys: Mapping[RecordFile, tuple[str, ...]],
+    areas: Sequence[Parts],
+    shard: Shard,
+    progress: Progress,
 ) -> CountedShards | None:
     """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
     work = [
@@ -43,7 +48,8 @@ def count_by_area(
     counted = CountedShards([], {}, [])
     with scratch_folder() as scratch:
         apart = KeysOfAreas(scratch)
-        for result in engine.map(partial(_count_area, shard), work):
+        results = engine.map(partial(_count_area, shard), work)
+        for result in told(results, "counting areas", len(work), progress):
             unread, digests, of_area, found = pickle.loads(result)  # noqa: S301 (of a worker of ours)
             counted.unread.extend(unread)
             counted.digests.update(digests)

@@ -31,6 +31,7 @@ from yupana.engine.engine import MOST_BYTES, Engine
 from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
 from yupana.privacy.sealed import packed
+from yupana.progress import Progress, told
 
 _SHARD_BYTES: Final = 1 << 28
 """What a shard has of the record files, about."""
@@ -46,7 +47,11 @@ class _Parcel:
 
 
 def count_by_key(
-    engine: Engine, keys: Mapping[RecordFile, tuple[str, ...]], most: int | None, shard: Shard
+    engine: Engine,
+    keys: Mapping[RecordFile, tuple[str, ...]],
+    most: int | None,
+    shard: Shard,
+    progress: Progress,
 ) -> CountedShards:
     """Cut each part by its keys into so many shards, and count them; by default as many as are best."""
     number = most or _number(engine, shard.sources.values())
@@ -56,7 +61,10 @@ def count_by_key(
         for part in range(len(source.paths))
     ]
     task = partial(_gather, shard, number)
-    of_parts, *counted = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
+    progress("cutting records into shards", 0, 0)
+    results = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
+    of_parts = next(results)
+    counted = list(told(results, "counting shards", number, progress))
     unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
     return CountedShards(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
 

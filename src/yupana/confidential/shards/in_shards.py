@@ -43,6 +43,7 @@ from yupana.engine.engine import Engine
 from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
 from yupana.privacy.sealed import Sealed
+from yupana.progress import Progress, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,12 @@ def can_be_cut(folder: Path, cut: Cut) -> bool:
 
 
 def count_in_shards(
-    engine: Engine, folder: Path, cut: Cut, count: CountFolder[P], memory: int | None = None
+    engine: Engine,
+    folder: Path,
+    cut: Cut,
+    count: CountFolder[P],
+    memory: int | None = None,
+    progress: Progress = silent,
 ) -> InShards[P]:
     """Cut the records of a folder into shards, and count each.
 
@@ -103,6 +109,8 @@ def count_in_shards(
         May raise `BrokenRulesError` of records that break rules.
     memory : int, optional
         Bytes that a task may use; by default its share of this machine's.
+    progress : callable
+        Told how many shards are counted.
 
     Raises
     ------
@@ -123,9 +131,9 @@ def count_in_shards(
     # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
     number = 1 if unique and cut.number != 1 and is_repeated(engine, unique, cut.number, shard) else cut.number
     areas = areas_of(sources, number)
-    counted = count_by_area(engine, cut.keys, areas, shard) if areas else None
+    counted = count_by_area(engine, cut.keys, areas, shard, progress) if areas else None
     if counted is None:
-        counted = count_by_key(engine, cut.keys, number, shard)
+        counted = count_by_key(engine, cut.keys, number, shard, progress)
     found = merge_findings([of for of, _ in counted.by_shard])
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file

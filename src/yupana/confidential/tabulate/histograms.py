@@ -33,6 +33,7 @@ from yupana.errors import InputError
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.privacy.sealed import Sealed
+from yupana.progress import Progress, silent
 from yupana.topdown.block_parts import BlockParts
 from yupana.topdown.constraints import MOST_PERSONS
 from yupana.topdown.histogram import Histogram, count_entries
@@ -147,6 +148,7 @@ def open_block_counts(
     columns: ColumnMap = BUREAU,
     engine: Engine | None = None,
     shards: int | None = None,
+    progress: Progress = silent,
 ) -> Iterator[BlockCounts]:
     """Count the records of a data folder, a histogram or microdata, by block; a block without records has zeros.
 
@@ -171,6 +173,8 @@ def open_block_counts(
     engine : Engine, optional
         Counts microdata in ``shards`` shards; a histogram is read here.
     shards : int, optional
+    progress : callable
+        Told how many shards are counted.
 
     Raises
     ------
@@ -182,7 +186,7 @@ def open_block_counts(
         count = _CountMicrodata(schema, blocks, facilities, columns)
         cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), shards)
         if engine is not None and can_be_cut(folder, cut):
-            yield count.in_shards(engine, folder, cut, memory)
+            yield count.in_shards(engine, folder, cut, memory, progress)
             return
         with count.whole(folder, memory) as counts:
             yield counts
@@ -337,10 +341,10 @@ class _CountMicrodata:
                 files |= {QUARTERS.name: source} if source else {}
             yield BlockCounts(self.blocks, files, records, part)
 
-    def in_shards(self, engine: Engine, folder: Path, cut: Cut, memory: int | None) -> BlockCounts:
+    def in_shards(self, engine: Engine, folder: Path, cut: Cut, memory: int | None, progress: Progress) -> BlockCounts:
         """Count them in shards of whole units."""
         _what_is_counted(self.schema)  # before the records are read
-        found = count_in_shards(engine, folder, cut, self.shard, memory)
+        found = count_in_shards(engine, folder, cut, self.shard, memory, progress)
         require_none(found.findings)
         histogram = merge_entries(found.parts).histogram(len(self.blocks))
         return BlockCounts(self.blocks, found.files, int(histogram.counts.sum()), histogram.part)

@@ -144,6 +144,7 @@ def open_world(
         columns=request.columns,
         engine=request.engine,
         shards=request.shards,
+        progress=request.progress,
     ) as counts:
         exact = add_up(spine.tree, counts.part, scratch, records=counts.records)
     check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
