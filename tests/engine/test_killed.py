@@ -1,13 +1,17 @@
 """An executor that is killed, and work that is done twice: the release is that of one machine, and charged once."""
 
 import json
+import os
 from collections.abc import Iterator
+from importlib import util
 from pathlib import Path
 
+import engine_tasks as tasks
 import pytest
 from census_maker import write_csv
 from crowded_census import STATES, crowded
 from engine_tasks import DoublingEngine, KillingEngine
+from listening import addresses
 from open_engines import CLUSTER, opened
 from phsafe_oracle import Config
 
@@ -17,6 +21,7 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.run import run
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine
+from yupana.errors import EngineError
 from yupana.privacy.entropy import SeededEntropy
 
 
@@ -47,6 +52,26 @@ def made(of: tuple[Case, Path], folder: Path, engine: Engine | None) -> dict[str
     assert len(json.loads((folder / "ledger.json").read_text())["data"]["census"]["runs"]) == 1
     files = (path for path in (folder / "out").rglob("*") if path.is_file() and path.suffix != ".json")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_nobody_elsewhere_reaches_what_runs_on_this_machine(cluster: Engine) -> None:
+    """Neither the driver, nor a master or an executor, nor a page of theirs."""
+    gateway = cluster.session.sparkContext._gateway  # type: ignore[attr-defined]
+    assert addresses(gateway.proc.pid) == {"127.0.0.1"}
+
+
+def test_executors_write_no_log(cluster: Engine) -> None:
+    """Nothing of what a task is given or raises, nor that there was one."""
+    for _ in range(2):
+        with pytest.raises(EngineError, match="ValueError"):
+            list(cluster.map(tasks.fails, [b"5", b"6"]))
+        with pytest.raises(EngineError, match="ValueError"):
+            list(cluster.regroup(tasks.fails_later, [b"ab", b"c"], tasks.joined, range(3)))
+    context = cluster.session.sparkContext  # type: ignore[attr-defined]
+    home = Path(os.environ.get("SPARK_HOME") or Path(util.find_spec("pyspark").origin or "").parent)  # type: ignore[union-attr]
+    logs = [path.read_text() for path in (home / "work" / context.applicationId).rglob("std*")]
+    assert len(logs) >= 4
+    assert not any(word in log for log in logs for word in (tasks.PLANTED, "TID", "INFO", "Traceback"))
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,19 @@ def test_terms_that_do_not_go_together(terms: dict[str, object], told: str) -> N
         EngineTerms(**terms)  # type: ignore[arg-type]
 
 
-def test_a_cluster_needs_authentication_and_encryption() -> None:
-    for master in ("spark://far.example:7077", "spark://localhost:7077", "yarn", "k8s://far", "sc://localhost:15002"):
+def test_every_master_needs_authentication_and_encryption() -> None:
+    clusters = ("spark://far.example:7077", "spark://localhost:7077", "yarn", "k8s://far", "sc://localhost:15002")
+    here = ("local", "local[2]", "local-cluster[2,1,1024]")
+    for master in (*clusters, *here):
         found = settings(master, {"spark.executor.memory": "4g"})
         assert found["spark.authenticate"] == found["spark.network.crypto.enabled"] == "true"
+        assert found["spark.io.encryption.enabled"] == "true"
         assert found["spark.executor.memory"] == "4g"
-    for master in ("local", "local[2]", "local-cluster[2,1,1024]"):
-        assert "spark.authenticate" not in settings(master, {})
-        assert settings(master, {})["spark.io.encryption.enabled"] == "true"
+        assert (found.get("spark.driver.bindAddress") == "127.0.0.1") == (master in here)
+    secrets = {settings(here[-1], {})["spark.authenticate.secret"] for _ in range(3)}
+    assert len(secrets) == 3
+    with pytest.raises(ConfigError, match="bindAddress"):
+        settings("local[2]", {"spark.driver.bindAddress": "0.0.0.0"})  # noqa: S104 (that is the point)
 
 
 @pytest.mark.parametrize(

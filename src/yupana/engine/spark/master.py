@@ -14,6 +14,7 @@ from yupana.errors import ConfigError, EngineError
 _LEAST_JAVA: Final = 17
 NETWORK_TIMEOUT: Final = 10.0
 TRIES: Final = 4
+LOOPBACK: Final = "127.0.0.1"
 
 
 def is_local(master: str) -> bool:

@@ -9,11 +9,20 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from yupana.engine.engine import EngineTerms
 from yupana.engine.spark.engine import SparkEngine
-from yupana.engine.spark.master import NETWORK_TIMEOUT, TRIES, check_installed, check_master, is_connect, tried_again
+from yupana.engine.spark.master import (
+    LOOPBACK,
+    NETWORK_TIMEOUT,
+    TRIES,
+    check_installed,
+    check_master,
+    is_connect,
+    is_local,
+    tried_again,
+)
 from yupana.engine.spark.settings import require_set, settings_of
 from yupana.engine.spark.words import in_our_words, why_not_begun
 from yupana.errors import ConfigError, EngineError
@@ -77,7 +86,7 @@ def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
     builder = SparkSession.builder.appName("yupana")
     # Workers have this Python where they do not have one of their own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with in_our_words(partial(why_not_begun, master)), _quiet(), _handlers_kept():
+    with in_our_words(partial(why_not_begun, master)), _quiet(), _handlers_kept(), _reached_from_here(master):
         if is_connect(master):
             session: Any = builder.remote(master).getOrCreate()
             session.client.set_retry_policies([_few_tries()])  # a server that has gone is tried for ten minutes else
@@ -150,6 +159,23 @@ def _end_java() -> None:
     with suppress(Exception):
         process.stdin.close()  # it ends with this
         process.wait(NETWORK_TIMEOUT)
+
+
+@contextmanager
+def _reached_from_here(master: str) -> Iterator[None]:
+    """Let the Java machine of a local master, and what it starts, listen to this machine alone."""
+    before = os.environ.get(_LISTENS_AT)
+    if is_local(master):
+        os.environ[_LISTENS_AT] = LOOPBACK
+    try:
+        yield
+    finally:
+        os.environ.pop(_LISTENS_AT, None)
+        if before is not None:
+            os.environ[_LISTENS_AT] = before
+
+
+_LISTENS_AT: Final = "SPARK_LOCAL_IP"
 
 
 @contextmanager
