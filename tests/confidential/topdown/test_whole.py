@@ -312,12 +312,49 @@ def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
     assert sorted(path.name for path in here.glob("out*")) == ["out", "out.confidential.log"]
 
 
-def test_a_part_that_was_not_begun_begins_when_the_run_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("where", ["begin", "note"])
+def test_a_part_that_was_not_begun_begins_when_the_run_goes_on(
+    here: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """It has no folder, or one without a mark."""
     account = ("--ledger", "ledger.json", "--dataset", "D")
-    killed(monkeypatch, "begin", "units", *account)
+    killed(monkeypatch, where, "units", *account)
     assert (here / "out.checkpoint" / "persons").is_dir()
-    assert not (here / "out.checkpoint" / "units").exists()
+    assert (here / "out.checkpoint" / "units").exists() == (where == "note")
+    assert charges() == {"D/persons": ["1/2"]}
     assert run(*account, "--resume") == 0
+    assert charges() == {"D/persons": ["1/2"], "D/units": ["1/3"]}
+
+
+@pytest.mark.parametrize("number", [1, 3, 9, 15])
+def test_parts_whose_draws_are_being_removed_are_not_gone_on_with(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    """Killed at the n-th file: what is left of one part, or of both, has no name by then that a run goes on with."""
+    account = ("--ledger", "ledger.json", "--dataset", "D")
+    remove, unlink, removed = Checkpoint.remove, os.unlink, [0]
+
+    def die(*given: Any, **named: Any) -> None:  # noqa: ANN401
+        removed[0] += 1
+        if removed[0] == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        unlink(*given, **named)
+
+    def removing(self: Checkpoint) -> None:
+        os.unlink = die
+        remove(self)
+
+    child = os.fork()
+    if not child:
+        monkeypatch.setattr(Checkpoint, "remove", removing)
+        run(*account)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    assert list(here.glob("out.checkpoint.*.removed/*"))
+    assert run(*account, "--resume", "--overwrite") == 2
+    assert "there is no interrupted run to resume" in capsys.readouterr().err
+    assert yupana.check("out").wrong == ()
     assert charges() == {"D/persons": ["1/2"], "D/units": ["1/3"]}
 
 
