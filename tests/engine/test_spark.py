@@ -1,5 +1,6 @@
 """What a session of Spark must have, and in which words it is refused."""
 
+import logging
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ import pytest
 
 from yupana.engine.engine import EngineTerms
 from yupana.engine.spark import master as masters
-from yupana.engine.spark import worker
+from yupana.engine.spark import session, worker
 from yupana.engine.spark.engine import SparkEngine
 from yupana.engine.spark.master import check_installed, check_master
 from yupana.engine.spark.session import open_spark
@@ -204,3 +205,13 @@ def test_a_token_is_in_no_message() -> None:
         with pytest.raises((ConfigError, EngineError)) as told:
             check_master(master)
         assert "SECRET" not in str(told.value)
+
+
+def test_what_breaks_off_is_not_told_to_the_root_logger(caplog: pytest.LogCaptureFixture) -> None:
+    py4j = Path(util.find_spec("py4j").origin or "").parent  # type: ignore[union-attr]
+    others = logging.getLogger().filters[:]
+    with session._without_its_loggers():
+        for path, words in ((py4j / "java_gateway.py", "of py4j"), (Path(__file__), "of others")):
+            logging.getLogger().handle(logging.makeLogRecord({"pathname": str(path), "msg": words, "levelno": 40}))
+    assert [record.msg for record in caplog.records] == ["of others"]
+    assert logging.getLogger().filters == others

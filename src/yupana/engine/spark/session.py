@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from yupana.engine.engine import EngineTerms
@@ -114,16 +115,26 @@ def _check_alike(engine: SparkEngine) -> None:
 
 @contextmanager
 def _without_its_loggers() -> Iterator[None]:
-    """Let Spark's libraries write no traceback of what fails: we say it."""
+    """Let Spark's libraries write no traceback of what fails, or is interrupted: we say it."""
     loggers = [logging.getLogger(name) for name in ("py4j", "pyspark")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)
+    # Of what Ctrl-C breaks off, py4j tells the root, which is not ours to silence, and gets a handler by that.
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    root.addFilter(_is_not_of_py4j)
     try:
         yield
     finally:
+        root.removeFilter(_is_not_of_py4j)
+        root.removeHandler(handler)
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 @contextmanager
