@@ -1,8 +1,6 @@
 """What is found and counted in shards is what is found and counted in one piece: for every product."""
 
-import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -10,11 +8,12 @@ import pytest
 from cef_maker import write_cef
 from census_maker import seeded, write_csv, write_parquet
 from crowded_census import crowded
+from linked_homes import homes
 from record_folders import by_area
 from safetab_worlds import random_world, write_data, write_parameters
 from sharded_worlds import TOPDOWN, WORLDS, damaged, made, phsafe, refused
 
-from yupana.asked import Case, ask
+from yupana.asked import ask
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import validate
 from yupana.engine.engine import Engine
@@ -134,46 +133,6 @@ def test_many_files_that_break_a_rule_are_told_as_in_one_piece(tmp_path: Path) -
     for shards in SHARDS:
         (tmp_path / str(shards)).mkdir()
         assert refused(case, tmp_path / "data", LocalEngine(tmp_path / str(shards)), shards) == whole
-
-
-DESCRIBED = {
-    "name": "homes",
-    "unit": "homes",
-    "files": {
-        "homes": {"record": "home", "key": "id", "columns": {"region": {"codes": ["a", "b"]}}},
-        "people": {
-            "record": "person",
-            "key": "pid",
-            "parent": {"file": "homes", "column": "home"},
-            "columns": {"sex": {"codes": ["1", "2"]}},
-        },
-    },
-    "areas": {"all": {"code": "1"}, "region": {"column": "homes.region"}},
-    "tables": {
-        "sexes": {
-            "counts": "people",
-            "limit": {"per": "homes", "most": 2},
-            "by": ["people.sex"],
-            "margins": {"total": []},
-            "budget": {"all": "1", "region": "1"},
-        }
-    },
-    "criteria": {"near": {"table": "total", "level": "all", "error": "absolute", "quantile": 1, "most": 50}},
-}
-"""Persons have a key of their own, are cut by their home, and have criteria that are tested of synthetic records."""
-
-
-def homes(folder: Path, *, twice: Sequence[int] = ()) -> tuple[Case, Path]:
-    (folder / "homes.json").write_text(json.dumps(DESCRIBED))
-    data, random = folder / "homes", seeded(1)
-    data.mkdir()
-    people = [f"{'abc'[random.randrange(3)]}{number}|{number // 4}|{random.choice('12')}" for number in range(400)]
-    for number in twice:
-        people[number] = people[number - 200].split("|")[0] + people[number][people[number].index("|") :]
-    (data / "homes.csv").write_text("id|region\n" + "".join(f"{n}|{random.choice('ab')}\n" for n in range(100)))
-    (data / "people.csv").write_text("\n".join(["pid|home|sex", *people]) + "\n")
-    (data / "SYNTHETIC").touch()
-    return ask("tables", folder / "homes.json"), data
 
 
 def test_a_key_that_is_there_twice_is_found_though_shards_are_cut_by_another(

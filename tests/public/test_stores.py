@@ -15,6 +15,7 @@ import pytest
 from cef_maker import write_cef
 from census_maker import random_census, write_csv, write_parquet
 from census_maker import seeded as census_seed
+from linked_homes import homes
 from object_stores import BUCKET, SECRETS, Fault, ObjectStore, bad_line, environment
 from record_folders import by_area
 from safetab_worlds import random_world, seeded, write_data, write_parameters
@@ -190,6 +191,19 @@ def test_an_engine_counts_what_lies_on_a_store(
     assert sorted(asked) == sorted(
         path.relative_to(data).as_posix() for path in data.rglob("*.parquet") if path.is_file()
     )
+
+
+@pytest.mark.parametrize("twice", [(), (201, 390)])
+def test_keys_that_are_there_twice_are_found_on_a_store(
+    twice: tuple[int, ...], store: ObjectStore, tmp_path: Path
+) -> None:
+    """Shards are cut by another key, so all values of this one are looked at before."""
+    _, data = homes(tmp_path, twice=twice)
+    url = store.put(data, tmp_path.name)
+    whole = {str(finding) for finding in yupana.validate("tables", tmp_path / "homes.json", data)}
+    assert bool(whole) == bool(twice)
+    found = yupana.validate("tables", tmp_path / "homes.json", url, shards=3)
+    assert {str(finding).replace(url, str(data)) for finding in found} == whole
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
