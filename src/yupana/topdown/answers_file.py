@@ -1,9 +1,10 @@
 """Answers of queries on disk: a row for each geounit and answer, with numbers beside them. Public."""
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from yupana.files.database import open_database, write_query
 from yupana.topdown.queries import DETAILED, TOTAL, Query, Recode, Schema
+
+_ROWS_AT_ONCE: Final = 1 << 19
+"""Rows that the database lays out at a time, some 300 bytes each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +83,19 @@ def write_answers(
             if not header:
                 file.write("|".join(["geounit", *kept, *piece.numbers]).encode() + b"\n")
                 header = True
-            rows += _write_piece(db, part, len(kept), size, piece)
-            with part.open("rb") as written:
-                shutil.copyfileobj(written, file)
+            for one in _in_parts(piece, max(1, _ROWS_AT_ONCE // size)):
+                rows += _write_piece(db, part, len(kept), size, one)
+                with part.open("rb") as written:
+                    shutil.copyfileobj(written, file)
     part.unlink(missing_ok=True)
     return rows
+
+
+def _in_parts(piece: AnswerFile, units: int) -> Iterator[AnswerFile]:
+    """The piece in parts of so many units."""
+    for first in range(0, len(piece.units), units):
+        part = slice(first, first + units)
+        yield AnswerFile(piece.units[part], {name: numbers[part] for name, numbers in piece.numbers.items()})
 
 
 def _write_piece(db: duckdb.DuckDBPyConnection, part: Path, kept: int, size: int, piece: AnswerFile) -> int:
