@@ -8,14 +8,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+T = TypeVar("T")
+
 Announce = Callable[[str], None]
 """Called with the name of each stage as it begins."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a part of a stage, how much of it is done, and how much there is."""
-
-
-T = TypeVar("T")
 
 
 def silent(*_: object) -> None:

@@ -181,15 +181,16 @@ def test_a_session_that_died_is_told_in_our_words() -> None:
         list(engine.regroup(lambda _: iter(()), [b""], lambda *_: b"", [0]))
 
 
-def test_settings_are_read_back() -> None:
-    needed = settings("spark://far.example:7077", {})
+@pytest.mark.parametrize("master", ["spark://far.example:7077", "local[2]"])
+def test_settings_are_read_back(master: str) -> None:
+    needed = settings(master, {})
     as_spark_has_them = {name: value.upper() for name, value in needed.items() if value}
-    require_set(Session(as_spark_has_them), "spark://far.example:7077", needed)  # type: ignore[arg-type]
+    require_set(Session(as_spark_has_them), master, needed)  # type: ignore[arg-type]
     for name in ("spark.authenticate", "spark.plugins"):
         for found in ({name: "other"}, {} if needed[name] else {name: "x"}):
             others = {one: value for one, value in as_spark_has_them.items() if one != name} | found
             with pytest.raises(EngineError, match=name):
-                require_set(Session(others), "spark://far.example:7077", needed)  # type: ignore[arg-type]
+                require_set(Session(others), master, needed)  # type: ignore[arg-type]
 
 
 def test_a_server_of_spark_connect_elsewhere_must_be_spoken_to_in_secret(monkeypatch: pytest.MonkeyPatch) -> None:

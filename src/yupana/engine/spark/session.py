@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
+_LISTENS_AT: Final = "SPARK_LOCAL_IP"
+"""The variable that names the address at which Java machines of Spark listen, pages included."""
+
 
 @contextmanager
 def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
@@ -184,9 +187,6 @@ def _reached_from_here(master: str) -> Iterator[None]:
         os.environ.pop(_LISTENS_AT, None)
         if before is not None:
             os.environ[_LISTENS_AT] = before
-
-
-_LISTENS_AT: Final = "SPARK_LOCAL_IP"
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def require_set(session: "SparkSession", master: str, settings: Mapping[str, str
         If there are others, such as those that a server was started with.
     """
     behind = session.conf.get("spark.master", None)
-    alone = is_local(master) or (is_here(master) and (behind is None or is_local(behind)))
+    alone = is_here(master) and (behind is None or is_local(behind))
     for name, value in settings.items():
         if name in _DEFAULTS or name not in {**_SETTINGS, **_OF_THIS_MACHINE}:
             with suppress(Exception):
