@@ -11,6 +11,7 @@ that it starts (`watched.py`).
 
 import argparse
 import json
+import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -75,7 +76,10 @@ def compare(data: Path, replicates: int) -> None:
 
 
 def time_state(configuration: str, data: Path, folder: Path, options: list[str]) -> None:
-    """Print a line for one run, then one for each of its stages."""
+    """Print a line for one run, then one for each of its stages; its release is removed then.
+
+    That of a run that failed stays in the folder, for `-- --resume`.
+    """
     log = folder / "log"
     run = ("topdown", "run", configuration, data, folder / "out", "--overwrite", "--seed", "1", "--log", log, *options)
     found = watch([str(COMMAND), *map(str, run)])
@@ -89,6 +93,7 @@ def time_state(configuration: str, data: Path, folder: Path, options: list[str])
     print("\n| stage | seconds | CPU s | GB |\n|---|---|---|---|")
     for stage, took in {**found.stages, "all": found.whole}.items():
         print(f"| {stage} | {took.seconds:.1f} | {took.cpu:.1f} | {took.peak / 1e9:.2f} |", flush=True)
+    shutil.rmtree(folder / "out")
 
 
 def nation(millions: float, folder: Path) -> Path:
@@ -108,15 +113,16 @@ def main() -> None:
     parser.add_argument("--state", type=Path, nargs="*", default=[], help="what yupana synth made")
     parser.add_argument("--nation", type=float, nargs="*", default=[], metavar="MILLIONS", help="331 is that of 2020")
     parser.add_argument("--configuration", default="pl94-2020-us", help="of runs of states and nations")
-    parser.add_argument("--keep", type=Path, help="where data of a nation are made and left, and releases are made")
+    parser.add_argument("--keep", type=Path, help="where data of a nation are left, and what a failed run left")
     parser.add_argument("more", nargs="*", help="after --, options of the runs of states and nations")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.keep) as temporary:
-        folder = Path(temporary)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         if options.cook is not None:
             time_cook(options.cook, folder)
             compare(options.cook, options.replicates)
-        nations = [nation(millions, options.keep or folder) for millions in options.nation]
+        nations = [nation(millions, folder) for millions in options.nation]
         for data in (*options.state, *nations):
             time_state(options.configuration, data, folder, options.more)
 

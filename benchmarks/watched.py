@@ -59,7 +59,7 @@ def watch(command: Sequence[str]) -> Watched:
     Raises
     ------
     SystemExit
-        If it fails, with what it wrote on stderr.
+        If it fails, with what it wrote on stderr and its peak.
     """
     began = time.perf_counter()
     lines: list[str] = []
@@ -77,7 +77,7 @@ def watch(command: Sequence[str]) -> Watched:
         process.returncode = os.waitstatus_to_exitcode(ended[1])
         reader.join()
     if process.returncode:
-        raise SystemExit("".join(lines))
+        raise SystemExit("".join([*lines, f"peak {max(peak for _, _, peak, _ in looks) / 1e9:.2f} GB\n"]))
     # Nobody waits for a Java machine, so that the system does not add up what it used.
     cpu = max(ended[2].ru_utime + ended[2].ru_stime, sum(used.values()))
     looks.append((time.perf_counter(), cpu, 0, looks[-1][-1]))
