@@ -14,8 +14,7 @@ from yupana.geography.areas import NO_AREA
 from yupana.geography.blocks import NO_ENTITY, Reference
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NESTED, STATE, TOLD, US, kind_of
 from yupana.release.lines import ROWS_AT_ONCE, Texts, digits, texts, write_header, write_lines
-from yupana.release.rows import Coded, RowTable, write_rows
-from yupana.release.tables import Format
+from yupana.release.tables import Format, as_parquet
 
 AREAS_FOLDER: Final = "areas"
 BLOCKS_STEM: Final = "blocks"
@@ -173,24 +172,16 @@ def write_published(folder: Path, published: PublishedBlocks, fmt: Format) -> di
         Rows, by the file's path within the folder.
     """
     (folder / AREAS_FOLDER).mkdir()
-    path = folder / AREAS_FOLDER / f"{BLOCKS_STEM}.{fmt}"
+    path = folder / AREAS_FOLDER / f"{BLOCKS_STEM}.csv"
     blocks = digits(published.block, BLOCK_WIDTH)
-    if fmt == "parquet":
-        columns = {
-            name: Coded([*column.labels, ""], np.where(column.index < 0, len(column.labels), column.index))
-            for name, column in published.kinds.items()
-        }
-        block = Coded([label.decode() for label in blocks.tolist()], np.arange(len(blocks), dtype=np.int64))
-        table = RowTable(path.stem, {"block": block, **columns}, np.arange(len(blocks), dtype=np.int64))
-        write_rows(path.parent, table, fmt)
-    else:
-        known = [texts([*column.labels, ""]) for column in published.kinds.values()]
-        with path.open("wb") as file:
-            write_header(file, ("block", *published.kinds))
-            for start in range(0, len(blocks), ROWS_AT_ONCE):
-                part = slice(start, start + ROWS_AT_ONCE)
-                places = [column.index[part] for column in published.kinds.values()]
-                write_lines(file, [blocks[part], *(of[at] for of, at in zip(known, places, strict=True))])
+    known = [texts([*column.labels, ""]) for column in published.kinds.values()]
+    with path.open("wb") as file:
+        write_header(file, ("block", *published.kinds))
+        for start in range(0, len(blocks), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            places = [column.index[part] for column in published.kinds.values()]
+            write_lines(file, [blocks[part], *(of[at] for of, at in zip(known, places, strict=True))])
+    path = as_parquet(path) if fmt == "parquet" else path
     return {path.relative_to(folder).as_posix(): len(blocks)}
 
 

@@ -19,8 +19,7 @@ from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.table_rows import TableRows, table_rows
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.release.check import describe
-from yupana.release.rows import Coded, RowTable, write_rows
-from yupana.release.tables import Format, table_columns
+from yupana.release.tables import Format, as_parquet, table_columns
 from yupana.topdown.block_parts import BlockParts, one_part
 from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
 from yupana.topdown.count_pieces import (
@@ -31,7 +30,7 @@ from yupana.topdown.count_pieces import (
     plain_records,
     records_of,
 )
-from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION, sum_to_areas
+from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION
 from yupana.topdown.file_pieces import FilePiece, in_order, workers, write_in_order
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
@@ -92,8 +91,8 @@ def write_outputs(
 ) -> dict[str, int]:
     """Write counts, tabulation, microdata and, of the schemas of P.L. 94-171, the published tables.
 
-    Text is written part by part, and what is held follows the part and the number of areas. Parquet and intervals are
-    made of all counts at once.
+    Text is written part by part, and what is held follows the part and the number of areas; Parquet is made of the
+    text. Intervals are made of all counts at once.
 
     Parameters
     ----------
@@ -185,13 +184,8 @@ def _write(
 ) -> dict[str, int]:
     """Write a folder of counts, and other files that are made of the same parts of the blocks."""
     (folder / name).mkdir()
-    rows: dict[Path, int] = {}
-    layers = list(others)
-    if fmt == "parquet":
-        for kind, counts in sum_to_areas(one_part(parts).histogram, tabulated.areas):
-            rows[write_rows(folder / name, _row_table(tabulated, kind, counts), fmt)] = len(counts.counts)
-    else:
-        layers.insert(0, _CountLayer(folder / name, tabulated))
+    counts = _CountLayer(folder / name, tabulated)
+    layers: list[_Layer] = [counts, *others]
 
     def pieces() -> Iterator[FilePiece]:
         for layer in layers:
@@ -200,19 +194,11 @@ def _write(
             for layer in layers:
                 yield from layer.pieces(summed)
 
-    rows |= write_in_order(pieces(), workers())
+    rows = write_in_order(pieces(), workers())
+    if fmt == "parquet":
+        texts = {path for path in rows if path.parent == counts.folder}
+        rows = {as_parquet(path, counts.numbers) if path in texts else path: number for path, number in rows.items()}
     return {path.relative_to(folder).as_posix(): number for path, number in rows.items()}
-
-
-def _row_table(tabulated: TabulatedAreas, kind: Areas, counts: Histogram) -> RowTable:
-    """Counts of a kind of areas as the database writes them."""
-    schema, owners = tabulated.schema, counts.owners()
-    levels = np.unravel_index(counts.cells, schema.shape)
-    coded = {a.name: Coded(a.labels, level) for a, level in zip(schema.attributes, levels, strict=True)}
-    geounits = Coded([label.decode() for label in kind.labels.tolist()], owners)
-    ends = dict(zip(tabulated.ends, tabulated.ends_of_cells(kind, counts), strict=True))
-    columns: dict[str, Coded | Ints] = {"geounit": geounits, **coded, "count": counts.counts, **ends}
-    return RowTable(kind.name, columns, np.arange(len(owners), dtype=np.int64))
 
 
 class _Layer(Protocol):
@@ -235,7 +221,7 @@ class _CountLayer:
     tabulated: TabulatedAreas
 
     def headers(self) -> Iterator[FilePiece]:
-        columns = ("geounit", *self.tabulated.schema.names, "count", *self.tabulated.ends)
+        columns = ("geounit", *self.tabulated.schema.names, *self.numbers)
         for kind in self.tabulated.areas:
             yield header(self._path(kind), columns)
 
@@ -245,6 +231,11 @@ class _CountLayer:
             ends = self.tabulated.ends_of_cells(kind, counts)
             for rows in count_rows(kind.labels, self.tabulated.schema, first, counts, ends):
                 yield FilePiece(self._path(kind), rows.text, len(rows.cells))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of whole numbers; the others are text."""
+        return ("count", *self.tabulated.ends)
 
     def _path(self, kind: Areas) -> Path:
         return self.folder / f"{kind.name}.csv"
