@@ -20,6 +20,7 @@ from yupana.release.checkpoint import SEAL, Checkpoint
 from yupana.topdown.draws import Drawn, Shape
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.kept_level import Piece
+from yupana.topdown.packed import ARRAYS, packed, unpacked
 
 _WIDEST: Final = 8
 _HEAD: Final = 1024
@@ -82,10 +83,11 @@ class BatchCheckpoint(Checkpoint):
         if arrays is None:
             return None
         expected = {str(query): shape for query, shape in enumerate(shapes)}
-        whole = all(one.dtype.kind == "i" for one in arrays.values())
-        if not whole or {query: one.shape for query, one in arrays.items()} != expected:
+        with self._intact(name):
+            values = unpacked(arrays)
+        if {query: one.shape for query, one in values.items()} != expected:
             raise damaged(self.folder / name)
-        return tuple(arrays[query] for query in expected)
+        return tuple(values[query] for query in expected)
 
     def save_draws(self, level: int, first: int, shapes: Sequence[Shape], draw: Callable[[], Sequence[Ints]]) -> Drawn:
         """Draw for the geounits of a level from ``first`` on, and keep it: it is on disk when this returns.
@@ -108,10 +110,11 @@ class BatchCheckpoint(Checkpoint):
         path = self.folder / _draws(level, first)
         partial = path.with_suffix(".partial")
         with self._writing(), partial.open("wb") as file:
-            take_room(file.fileno(), 0, _WIDEST * sum(map(prod, shapes)) + _HEAD * (1 + len(shapes)))
+            take_room(file.fileno(), 0, _WIDEST * sum(map(prod, shapes)) + _HEAD * (1 + ARRAYS * len(shapes)))
         values = tuple(narrow(one) for one in draw())
         with self._writing(), partial.open("r+b") as file:
-            seal, content = _sealed({str(query): one for query, one in enumerate(values)})
+            kept = (packed(str(query), one) for query, one in enumerate(values))
+            seal, content = _sealed({name: one for arrays in kept for name, one in arrays.items()})
             file.writelines((seal, content))
             file.truncate()
             put(file, path)
