@@ -62,7 +62,7 @@ class MemoryNeeds:
     """What a run holds beside the database, and what it needs at least, in bytes. Public.
 
     They were measured on synthetic censuses of up to 41 million persons (benchmarks/README.md). Intervals by Monte
-    Carlo, and files of Parquet, may take more.
+    Carlo may take more.
 
     Attributes
     ----------
