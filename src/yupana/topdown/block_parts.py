@@ -1,6 +1,6 @@
 """The counts of the blocks of a spine in parts, so that who goes through them holds a part, not the country. Public."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Protocol
@@ -52,6 +52,35 @@ class HistogramParts:
         """The place of the first block of each part, and the counts of the part."""
         for first, last in pairwise((0, *self.cuts, self.units)):
             yield first, self.histogram.part(first, last)
+
+
+@dataclass(slots=True, eq=False)
+class InTurn:
+    """Consecutive units of a geolevel in parts, for who asks for one run of them after another.
+
+    Attributes
+    ----------
+    parts : iterable of (int, Histogram)
+        As `BlockParts` gives them.
+    """
+
+    parts: Iterable[tuple[int, Histogram]]
+    _at: int = 0
+    _held: Histogram | None = None
+    _coming: Iterator[tuple[int, Histogram]] | None = None
+
+    def take(self, first: int, last: int) -> Histogram:
+        """Counts of the units from ``first`` up to ``last``; ``first`` never lies before that of an earlier call."""
+        if self._coming is None:
+            self._coming = iter(self.parts)
+        while self._held is None or self._at + self._held.units < last:
+            at, part = next(self._coming)
+            if self._held is None or self._at + self._held.units <= first:
+                self._at, self._held = at, part
+            else:
+                self._held = joined([self._held.part(first - self._at, self._held.units), part])
+                self._at = first
+        return self._held.part(first - self._at, last - self._at)
 
 
 def in_parts(histogram: Histogram) -> HistogramParts:

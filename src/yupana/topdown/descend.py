@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.geography.tree import Tree
-from yupana.topdown.block_parts import BlockParts
 from yupana.topdown.constraints import Joint, Limits, joint_by_parent
 from yupana.topdown.divide import Divided, Siblings, Terms, divide, divide_failsafe
 from yupana.topdown.families import SiblingBatch
@@ -90,7 +89,7 @@ class Descent:
 
     Attributes
     ----------
-    counts : tuple of BlockParts
+    counts : tuple of KeptLevel
         Of the units of each geolevel, as its parents were divided.
     failsafe : mapping of geolevel to tuple of (int, int)
         Parents that needed the failsafe, by the geolevel of their children; see `Piece`.
@@ -100,7 +99,7 @@ class Descent:
         What the counts of the last geolevel were made of, if they are posterior means.
     """
 
-    counts: tuple[BlockParts, ...]
+    counts: tuple[KeptLevel, ...]
     failsafe: Mapping[str, tuple[tuple[int, int], ...]]
     solvers: Mapping[str, Mapping[str, int]]
     posterior: BlockPosterior | None = None

@@ -39,6 +39,15 @@ class Terms:
     weights: Floats
     held: tuple[Indices, ...]
 
+    def apart(self) -> "Terms":
+        """The same of what the live cells reach, in arrays of its own: it keeps alive no others, such as a batch's."""
+        queries, answers = [], []
+        for labels, values in zip(self.queries, self.answers, strict=True):
+            reached, local = np.unique(labels, return_inverse=True)
+            queries.append(local.astype(np.int32))
+            answers.append(values[:, reached])
+        return Terms(tuple(queries), tuple(answers), self.weights.copy(), self.held)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Siblings:

@@ -13,7 +13,6 @@ from yupana.errors import InputError
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch
-from yupana.topdown.block_parts import HistogramParts, whole
 from yupana.topdown.budget import Spending
 from yupana.topdown.compile import compile_chain, compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
@@ -196,11 +195,10 @@ def estimate_counts(
     compile_chain(clock.start)
     clock.start("the posterior of the last geolevel")
     seed, lists = _seed(keeper, len(rules), coins), _public_lists(premises)
-    above, start = (whole(one) for one in found.counts[-2:])
     counts, posterior = estimate_posterior(
-        tree, rules[-1], possible, evidence, (above, start), lists, seed, workers, progress
+        tree, rules[-1], possible, evidence, found.counts[-2:], lists, seed, workers, progress
     )
-    return replace(found, counts=(*found.counts[:-1], HistogramParts(counts)), posterior=posterior)
+    return replace(found, counts=(*found.counts[:-1], counts), posterior=posterior)
 
 
 def coins_for(estimator: Estimator, entropy: Entropy) -> Entropy | None:

@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from yupana.topdown import interval_terms
 from yupana.topdown.interval_terms import MOST_ANSWERS, default_method
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.tree import intervals as tree_intervals
+from yupana.topdown.tree.kept_estimates import EstimatesOnDisk
 
 SHAPE = (3, 2)
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
@@ -126,6 +129,34 @@ def test_intervals_of_full_information_are_the_same_in_parts_and_left_out_on_req
         out = go(arguments, tmp_path / f"large-{method}", *asked, *(("--intervals", method) if method else ()))
         assert (out / "intervals").exists() == (method == "least-squares")
         assert main(["check", str(out)]) == 0
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_estimates_on_disk_are_gone_before_a_release_is_written_that_does_not_tell_them(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: bool,  # noqa: FBT001
+) -> None:
+    """They and the release of a large country may not fit on one disk."""
+    made, alive = list[weakref.ref[EstimatesOnDisk]](), list[int]()
+    begun, write = EstimatesOnDisk.__init__, run_module._write_counts
+
+    def note(self: EstimatesOnDisk, *arguments: int) -> None:
+        made.append(weakref.ref(self))
+        begun(self, *arguments)
+
+    def count(*arguments: Any) -> dict[str, int]:  # noqa: ANN401
+        alive.append(sum(one() is not None for one in made))
+        return write(*arguments)
+
+    monkeypatch.setattr(EstimatesOnDisk, "__init__", note)
+    monkeypatch.setattr(run_module, "_write_counts", count)
+    if not told:
+        monkeypatch.setattr(interval_terms, "MOST_ANSWERS", 10)
+    out = go(begin(tmp_path), tmp_path / "out", "--estimator", "full-information", "--intervals", "none")
+    assert (out / "intervals").exists() == told
+    assert made
+    assert [number > 0 for number in alive] == [told]
 
 
 def test_replicates_are_named_and_a_seed_repeats_them(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Blocks drawn from the model: what is learned of them, how far means are off, how often intervals hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from modelled_blocks import BETWEEN, PLANS, WITHIN, Drawn, learned, parent
@@ -114,3 +116,21 @@ def test_a_density_of_nothing_is_wide_and_classes_without_rows_take_that_of_all(
     assert found.sum(axis=1) == pytest.approx(1.0)
     assert (found > 0).all()
     assert np.argmax(found[2]) == 100
+
+
+def test_what_is_held_of_a_parent_keeps_no_batch_alive() -> None:
+    """Arrays of a batch are cut into views, one for each parent; with a few parents held all batches would be."""
+    made = parent(np.random.default_rng(3), PLANS["production"])
+    wide = [np.concatenate([answers, np.full((len(answers), 900), np.nan)], axis=1) for answers in made.terms.answers]
+    of_batch = [np.concatenate([answers] * 50) for answers in wide]
+    weights = np.concatenate([made.terms.weights] * 50)
+    children = len(made.truth)
+    cut = replace(made.terms, answers=tuple(one[:children] for one in of_batch), weights=weights[:children])
+    apart = cut.apart()
+    arrays = (*apart.queries, *apart.answers, apart.weights)
+    assert sum(one.nbytes for one in arrays) < sum(one.nbytes for one in of_batch) / 500
+    assert not any(np.shares_memory(one, whole) for one in arrays for whole in (*of_batch, weights))
+    assert all(one.base is None or one.base.nbytes == one.nbytes for one in arrays)
+    found, expected = restricted(apart), restricted(cut)
+    for name in ("estimate", "covariance", "profile"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))

@@ -45,6 +45,7 @@ from yupana.topdown.exact_intervals import ExactIntervals
 from yupana.topdown.interval_terms import (
     NO_INTERVALS,
     REPLICATES,
+    IntervalMethod,
     IntervalTerms,
     check_terms,
     no_intervals,
@@ -101,6 +102,16 @@ class CountedBlocks:
         method = self.request.intervals or ("least-squares" if self.no_intervals is None else "none")
         return IntervalTerms(method, confidence, self.request.replicates or REPLICATES)
 
+    @property
+    def method(self) -> IntervalMethod:
+        """What finds them, whatever their confidence."""
+        return self.intervals(Fraction(1, 2)).method
+
+    @property
+    def tells_measured(self) -> bool:
+        """Whether full information tells intervals of what it measured, too."""
+        return tells_measured(self.method, self.spending.answers)
+
     @cached_property
     def no_intervals(self) -> str | None:
         """Why there are none where none were named; None if there are."""
@@ -132,7 +143,7 @@ class CountedBlocks:
     @property
     def in_full(self) -> bool:
         """Whether everything is drawn, for noisy measurements that are written or intervals that are made of them."""
-        by_least_squares = self.intervals(Fraction(1, 2)).method == "least-squares"
+        by_least_squares = self.method == "least-squares"
         asked = bool(self.request.layouts) or (by_least_squares and self.config.budget != INFINITE)
         return asked or (self.request.intervals is None and self.begun_in_full is True)
 
@@ -261,7 +272,8 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         """Measure and estimate, from the root down; what the checkpoint holds is taken from there."""
         in_full = exact.in_full
         found = estimate(config, exact.world, exact.spending, ledger, exact.kept, request, clock, in_full=in_full)
-        return Made(found.descent.counts[-1], found)
+        told = isinstance(found.evidence, FullInformation) and exact.tells_measured
+        return Made(found.descent.counts[-1], found if told else replace(found, evidence=None))
 
     def exact(
         self, exact: CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
@@ -324,8 +336,8 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         """The spine, counts, tabulation, records and published tables, with intervals."""
         del request
         rows = _write_counts(folder, config, records, measured, plan.confidence)
-        evidence, method = measured.estimated and measured.estimated.evidence, records.intervals(plan.confidence).method
-        if isinstance(evidence, FullInformation) and tells_measured(method, records.spending.answers):
+        evidence = measured.estimated and measured.estimated.evidence
+        if isinstance(evidence, FullInformation):
             rows |= write_intervals(folder, records.world.spine, config.schema, config.recodes, evidence)
         return describe_files(folder, rows)
 

@@ -34,12 +34,13 @@ class Estimated:
     Attributes
     ----------
     premises : Premises
-    evidence : Evidence
+    evidence : Evidence or None
+        None once nothing more is told of it: that of full information takes room on the disk.
     descent : Descent
     """
 
     premises: Premises
-    evidence: Evidence
+    evidence: Evidence | None
     descent: Descent
 
 

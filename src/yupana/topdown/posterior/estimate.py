@@ -6,7 +6,7 @@ post-processing (docs/topdown-privacy.md). The model and its measured errors are
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
 from yupana.geography.tree import Tree
+from yupana.topdown.block_parts import InTurn
 from yupana.topdown.descend import (
     Batch,
     CellLabels,
@@ -25,8 +26,9 @@ from yupana.topdown.descend import (
     prepare_level,
     siblings_of,
 )
-from yupana.topdown.divide import rounding_of
-from yupana.topdown.histogram import Histogram, count_entries, joined
+from yupana.topdown.divide import Terms, rounding_of
+from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.kept_level import KeptLevel, Piece
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Draws, Sweeps, draw
 from yupana.topdown.posterior.found import BlockPosterior, PublicLists
@@ -62,8 +64,8 @@ class _BlocksAsked:
     number: int
     level: DividedLevel
     groups: Indices
-    above: Histogram
-    start: Histogram
+    above: KeptLevel
+    start: KeptLevel
     evidence: FullInformation
     lists: PublicLists
     cells: int
@@ -72,11 +74,15 @@ class _BlocksAsked:
 
     def batches(self) -> Iterator["_Pieces"]:
         """All parents, in pieces."""
-        for first, last in batches_of(self.above, self.level.starts):
-            batch = prepare(self.above.part(first, last), self.level, first)
-            gathered = self.evidence.gather(self.number, batch.families)
-            used = used_queries(self.evidence.basis, gathered.fitted[-1].target)
-            yield _Pieces(self, batch, batch.labels(), gathered, used)
+        start = InTurn(self.start)
+        for before, parents in self.above:
+            starts = self.level.starts[before : before + parents.units + 1]
+            for first, last in batches_of(parents, starts):
+                batch = prepare(parents.part(first, last), self.level, before + first)
+                gathered = self.evidence.gather(self.number, batch.families)
+                used = used_queries(self.evidence.basis, gathered.fitted[-1].target)
+                children = start.take(int(starts[first]), int(starts[last]))
+                yield _Pieces(self, batch, batch.labels(), gathered, used, children)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +94,8 @@ class _Pieces:
     labels: CellLabels
     gathered: TreeFamilies
     used: tuple[int, ...]
+    start: Histogram
+    """Of their children."""
 
     def free(self, position: int) -> bool:
         """Whether there is anything to draw: a parent of several children with people, whom these can sum to."""
@@ -104,8 +112,9 @@ class _Pieces:
         family = siblings_of(self.batch, self.labels, position)
         terms = self.gathered.passes(position)[-1]()
         posed = pose(family, terms, self.used, blocks.groups[live], blocks.lists.of(first, last))
-        start = np.ascontiguousarray(blocks.start.dense(first, last, blocks.cells)[:, live])
-        return _Parent(self.batch.first + position, first, live, posed, start, partial(restricted, terms))
+        begin = families.first
+        start = np.ascontiguousarray(self.start.dense(first - begin, last - begin, blocks.cells)[:, live])
+        return _Parent(self.batch.first + position, first, live, posed, start, terms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +126,15 @@ class _Parent:
     live: NDArray[np.int32]
     posed: Posed
     start: Ints
-    measured: Callable[[], Restricted]
+    terms: Terms
+
+    def measured(self) -> Restricted:
+        """Least squares of each child from its own answers."""
+        return restricted(self.terms)
+
+    def apart(self) -> "_Parent":
+        """The same, to be held when its batch is gone."""
+        return replace(self, live=self.live.copy(), terms=self.terms.apart())
 
 
 def estimate_posterior(
@@ -125,13 +142,15 @@ def estimate_posterior(
     rules: Rules,
     possible: NDArray[np.bool_],
     evidence: FullInformation,
-    counts: Sequence[Histogram],
+    counts: Sequence[KeptLevel],
     lists: PublicLists,
     seed: int,
     workers: int,
     progress: Callable[[str, int, int], None],
-) -> tuple[Histogram, BlockPosterior]:
+) -> tuple[KeptLevel, BlockPosterior]:
     """Estimate the units of the last geolevel, of every parent given the parent's counts.
+
+    What comes out is kept as a geolevel below the last, so that no more than a batch of it is held.
 
     Parameters
     ----------
@@ -140,7 +159,7 @@ def estimate_posterior(
         Of the last geolevel.
     possible : ndarray of bool, shape (cells,)
     evidence : FullInformation
-    counts : sequence of Histogram
+    counts : sequence of KeptLevel
         Of the last geolevel but one and of the last, by full information; the latter are where the chains begin.
     lists : PublicLists
     seed : int
@@ -209,7 +228,7 @@ def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, i
             sums += told
             totals[parent.number] = own
             if parent.number % some == 0:
-                chosen.append(parent)
+                chosen.append(parent.apart())
         progress("learning the prior", first + pieces.batch.parents.units, number)
     between, within = concentrations(sums)
     prior = Prior(flat(classes(blocks.kinds)), between, within)
@@ -239,10 +258,10 @@ class _Done:
 
 def _estimate(
     blocks: _BlocksAsked, learned: _Learned, pool: Executor, progress: Callable[[str, int, int], None]
-) -> tuple[Histogram, BlockPosterior]:
-    found: list[Histogram] = []
+) -> tuple[KeptLevel, BlockPosterior]:
+    found = KeptLevel(blocks.start.level + 1, blocks.start.keeper)
     chains, errors = Chains(), SquaredErrors()
-    mean = blocks.start.totals().astype(np.float64)
+    mean = np.concatenate([counts.totals() for _, counts in blocks.start]).astype(np.float64)
     spread = np.zeros(len(mean))
     for pieces in blocks.batches():
         families = pieces.batch.families
@@ -256,7 +275,9 @@ def _estimate(
                 mean[here] = one.draws.totals.mean(axis=0)
                 spread[here] = one.draws.totals.std(axis=0)
         unit, cell, count = (np.concatenate([getattr(one, name) for one in done]) for name in ("unit", "cell", "count"))
-        found.append(count_entries(unit, cell, count, families.last - families.first))
+        piece = Piece(count_entries(unit, cell, count, families.last - families.first), (), {})
+        found.keeper.save(found.level, pieces.batch.first, piece)
+        found.add(pieces.batch.first, piece)
         progress("posterior", pieces.batch.first + pieces.batch.parents.units, blocks.above.units)
     chains.check()
     told = BlockPosterior(
@@ -270,7 +291,7 @@ def _estimate(
         seed=blocks.seed,
         with_units=blocks.lists.units is not None,
     )
-    return joined(found), told
+    return found, told
 
 
 def _finish(pieces: _Pieces, prior: Prior, position: int) -> _Done:
@@ -278,9 +299,9 @@ def _finish(pieces: _Pieces, prior: Prior, position: int) -> _Done:
     blocks, families = pieces.blocks, pieces.batch.families
     first = families.first
     if not pieces.free(position):
-        begin, end = families.children[position : position + 2].tolist()
-        kept = blocks.start.part(begin, end)
-        return _Done(kept.owners() + (begin - first), kept.cells, kept.counts, None)
+        begin, end = (families.children[position : position + 2] - first).tolist()
+        kept = pieces.start.part(begin, end)
+        return _Done(kept.owners() + begin, kept.cells, kept.counts, None)
     parent = pieces.pose(position)
     draws = draw(parent.posed, prior, parent.start, _SWEEPS, (blocks.seed, ROUNDS, parent.number), learning=False)
     counts = round_counts(draws.means, rounding_of(siblings_of(pieces.batch, pieces.labels, position)))
