@@ -240,9 +240,13 @@ def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
     # Where no memory is named, what is published does not hang on the machine.
     assert told(go(arguments, tmp_path / "any"))["method"] == "least-squares"
     capsys.readouterr()
-    named = [*arguments, str(tmp_path / "named"), "--intervals", "least-squares", "--memory", "1GB"]
-    assert main(["topdown", "run", *named]) == 2
+    named = [*arguments, str(tmp_path / "named"), "--memory", "1GB", "--intervals"]
+    assert main(["topdown", "run", *named, "least-squares"]) == 2
     assert "too little for intervals by least squares" in capsys.readouterr().err
+    go(arguments, tmp_path / "few", "--memory", "1GB", "--intervals", "monte-carlo", "--replicates", "2")
+    capsys.readouterr()
+    assert main(["topdown", "run", *named, "monte-carlo", "--replicates", "300000"]) == 2
+    assert "too little for intervals by Monte Carlo" in capsys.readouterr().err
     assert not list(tmp_path.glob("named*"))
 
 

@@ -15,7 +15,7 @@ from yupana.confidential.request import LAYOUTS, Layout, RunRequest
 from yupana.confidential.tabulate.histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
-from yupana.confidential.topdown.memory import memory_for_intervals
+from yupana.confidential.topdown.memory import memory_for_intervals, memory_for_replicates
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
 from yupana.errors import ConfigError
 from yupana.files.column_map import ColumnMap
@@ -140,6 +140,26 @@ class CountedBlocks:
             areas[spine.levels[-1].name] = len(published.block)
         return memory_for_intervals(areas, self.config.schema.cells)
 
+    def check_memory(self) -> None:
+        """Refuse intervals that were asked for and do not fit into the memory that was named.
+
+        Raises
+        ------
+        ConfigError
+        """
+        method, memory = self.request.intervals, self.request.memory
+        if memory is None or method is None or method == "none":
+            return
+        words, needed = "least squares", self.takes_for_intervals
+        if method == "monte-carlo":
+            replicates, blocks = self.request.replicates or REPLICATES, len(self.world.spine.blocks)
+            words, needed = "Monte Carlo", memory_for_replicates(blocks, self.config.schema.cells, replicates)
+        if memory < needed:
+            raise ConfigError(
+                f"--memory: {memory // 10**6:,} MB are too little for intervals by {words}, which need "
+                f"{-(-needed // 10**6):,} MB; ask for --intervals none: `yupana topdown intervals` makes them later"
+            )
+
     @property
     def in_full(self) -> bool:
         """Whether everything is drawn, for noisy measurements that are written or intervals that are made of them."""
@@ -255,12 +275,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             If the configuration does not go with the spine, or the files asked for cannot be made of it.
         """
         check_run(config, records.world, request)
-        needed = records.takes_for_intervals
-        if request.intervals == "least-squares" and request.memory is not None and request.memory < needed:
-            raise ConfigError(
-                f"--memory: {request.memory // 10**6:,} MB are too little for intervals by least squares, which need "
-                f"{-(-needed // 10**6):,} MB; ask for --intervals none: `yupana topdown intervals` makes them later"
-            )
+        records.check_memory()
         if "nmf" in request.layouts:
             check_writable(config, records.world.spine)
         if request.pl is not None:
