@@ -164,7 +164,26 @@ def test_a_worker_in_another_folder_finds_records_by_a_relative_path(
         assert made(case, Path("data"), tmp_path / "out", elsewhere, 3) == whole
 
 
-@pytest.mark.parametrize("product", [*WORLDS, "persons"])
+@pytest.mark.parametrize("fault", ["value", "link", "twice", "none"])
+def test_the_same_is_found_in_what_topdown_counts_by_a_description(fault: str, tmp_path: Path) -> None:
+    case, data = TOPDOWN["described"](tmp_path, seeded(5))
+    name, row = {
+        "value": ("persons.csv", "3,SECRET"),
+        "link": ("persons.csv", "SECRET,1"),
+        "twice": ("homes.csv", "3,c1,o"),
+        "none": ("homes.csv", ",c1,o"),
+    }[fault]
+    with (data / name).open("a") as file:
+        file.write(row + "\n")
+    whole = refused(case, data, None, None)
+    assert whole
+    assert "SECRET" not in str(whole)
+    for shards in SHARDS:
+        (tmp_path / str(shards)).mkdir()
+        assert refused(case, data, LocalEngine(tmp_path / str(shards)), shards) == whole
+
+
+@pytest.mark.parametrize("product", [*WORLDS, "persons", "described"])
 def test_progress_tells_how_many_shards_are_counted(product: str, tmp_path: Path) -> None:
     case, data = {**WORLDS, **TOPDOWN}[product](tmp_path, seeded(1))
     (tmp_path / "parcels").mkdir()

@@ -125,7 +125,46 @@ def census_of_2020(configuration: str) -> World:
     return world
 
 
+COUNTIES = [f"c{number}" for number in range(7)]
+OF_HOMES: dict[str, Any] = {
+    "name": "homes-2026",
+    "unit": "persons",
+    "neighbours": "replace",
+    "files": {
+        "homes": {
+            "key": "id",
+            "columns": {"county": {"codes": COUNTIES, "fixed": True}, "tenure": {"codes": ["o", "r"], "fixed": True}},
+        },
+        "persons": {"parent": {"file": "homes", "column": "home"}, "columns": {"sex": {"codes": ["1", "2"]}}},
+    },
+    "areas": {"nation": {"code": "X"}, "county": {"column": "homes.county"}},
+    "tables": {
+        "all": {
+            "counts": "persons",
+            "by": ["persons.sex", "homes.tenure"],
+            "budget": {"nation": "1/2", "county": "1/2"},
+        },
+    },
+    "topdown": {"spine": ["nation", "county"], "cells": "all"},
+}
+
+
+def described_for_topdown(folder: Path, random: Random) -> tuple[Case, Path]:
+    """Persons that are linked to homes, which tell the county."""
+    (folder / "config.json").write_text(json.dumps(OF_HOMES))
+    data = folder / "data"
+    data.mkdir()
+    number = random.randint(20, 200)
+    homes = [f"{home},{random.choice(COUNTIES)},{random.choice('or')}" for home in range(number)]
+    persons = [f"{random.randrange(number)},{random.choice('12')}" for _ in range(random.randint(1, 500))]
+    (data / "homes.csv").write_text("\n".join(["id,county,tenure", *homes, ""]))
+    (data / "persons.csv").write_text("\n".join(["home,sex", *persons, ""]))
+    (data / "SYNTHETIC").touch()
+    return ask("topdown", folder / "config.json"), data
+
+
 TOPDOWN = {
     "persons": census_of_2020("pl94-2020-us"),
     "units": census_of_2020("h1-2020-us"),
+    "described": described_for_topdown,
 }

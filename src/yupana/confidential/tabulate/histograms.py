@@ -422,8 +422,13 @@ def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Integ
         If the schema has attributes that such records do not tell, a unit lies in a block that is not among those
         given, or the type of group quarters is not known.
     """
-    key, count = census.db.execute(_keys(census, schema, blocks, facilities)).fetchnumpy().values()
-    unit, cell = np.divmod(np.asarray(key, dtype=np.int64), schema.cells)
+    return block_entries(census.db, _keys(census, schema, blocks, facilities), schema.cells)
+
+
+def block_entries(db: duckdb.DuckDBPyConnection, query: str, cells: int) -> BlockEntries:
+    """What a query counts by block and cell, which gives ``key`` and ``count`` as for `count_keys`."""
+    key, count = db.execute(query).fetchnumpy().values()
+    unit, cell = np.divmod(np.asarray(key, dtype=np.int64), cells)
     return BlockEntries(unit, cell, np.asarray(count, dtype=np.int64))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.confidential.counter import MeasurementsCounter, Observed, Told
+from yupana.confidential.described.records import cut_of
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
@@ -206,8 +207,10 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         return super().frames(config)
 
     def cut_files(self, config: Configuration, columns: ColumnMap) -> tuple[RecordFile, ...]:
-        """Microdata, if there is any and no histogram."""
-        return () if isinstance(config, DescribedConfiguration) else files_of_microdata(config.schema, columns)
+        """Files of a description, or microdata, if there is any and no histogram."""
+        if isinstance(config, DescribedConfiguration):
+            return tuple(cut_of(config.description, columns, None).keys)
+        return files_of_microdata(config.schema, columns)
 
     def without_noise(self, config: Configuration) -> Configuration:
         """An infinite budget."""
