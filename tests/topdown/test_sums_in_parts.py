@@ -9,7 +9,7 @@ from yupana.geography.published import Areas
 from yupana.release.lines import texts
 from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.sums_in_parts import AreaSums, PartsByState, sums_in_parts
+from yupana.topdown.sums_in_parts import AreaSums, PartsByCounty, sums_in_parts
 
 BLOCKS, CELLS = 12, 5
 COUNTS = st.lists(st.tuples(st.integers(0, BLOCKS - 1), st.integers(0, CELLS - 1), st.integers(1, 9)), max_size=40)
@@ -61,12 +61,12 @@ def test_an_area_waits_for_no_unit_of_a_later_one() -> None:
 
 
 @given(COUNTS, CUTS, st.lists(st.integers(0, 3), min_size=BLOCKS, max_size=BLOCKS))
-def test_blocks_of_a_state_come_side_by_side(
-    entries: list[tuple[int, int, int]], cuts: tuple[int, ...], state: list[int]
+def test_blocks_of_a_county_come_side_by_side(
+    entries: list[tuple[int, int, int]], cuts: tuple[int, ...], county: list[int]
 ) -> None:
     whole = counted(entries)
-    parts = PartsByState(HistogramParts(whole, cuts), np.array(state))
-    assert np.array(state)[parts.order].tolist() == sorted(state)
+    parts = PartsByCounty(HistogramParts(whole, cuts), np.array(county))
+    assert np.array(county)[parts.order].tolist() == sorted(county)
     expected = whole.dense(0, BLOCKS, CELLS)[parts.order]
     for _ in range(2):
         at = 0
@@ -75,3 +75,21 @@ def test_blocks_of_a_state_come_side_by_side(
             assert np.array_equal(dense(part), expected[first : first + part.units])
             at += part.units
         assert at == parts.units == BLOCKS
+
+
+def test_areas_of_a_state_of_two_sides_are_given_out_as_their_counties_come() -> None:
+    """A spine has the blocks of AIAN areas behind all others of the state; no area waits for the state's last."""
+    counties = 50
+    county = np.concatenate([np.repeat(np.arange(counties), 9), np.arange(counties)])  # one of ten lies in such an area
+    blocks = len(county)
+    whole = count_entries(np.arange(blocks), np.zeros(blocks, dtype=np.int32), np.ones(blocks, dtype=np.int64), blocks)
+    parts = HistogramParts(whole, tuple(range(9, blocks, 9)))
+    published = areas("block", np.argsort(np.argsort(county, kind="stable")).tolist(), blocks)
+    by_county = PartsByCounty(parts, county)
+    come = given_out = waiting = 0
+    for summed in sums_in_parts(by_county, by_county.areas([published])):
+        come += summed.counts.units
+        given_out += summed.areas["block"][1].units
+        waiting = max(waiting, come - given_out)
+    assert given_out == blocks
+    assert waiting <= 10

@@ -59,8 +59,8 @@ _DERIVED: Final = {"place_county", "state_aiannh"}
 
 BLOCK_WIDTH: Final = 16
 
-BLOCKS_OF_STATE: Final = 10 ** (BLOCK_WIDTH - NESTED[STATE])
-"""What the 16 digits of a block are divided by for those of its state."""
+BLOCKS_OF_COUNTY: Final = 10 ** (BLOCK_WIDTH - NESTED[COUNTY])
+"""What the 16 digits of a block are divided by for those of its county."""
 
 TOLD: Final = frozenset({"block", US, *NESTED, *_DERIVED})
 """Kinds that the digits of a block and other kinds tell: no column is needed for them."""

@@ -90,21 +90,21 @@ def sums_in_parts(parts: BlockParts, kinds: Sequence[Areas]) -> Iterator[Summed]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartsByState:
-    """The same blocks, those of a state side by side: on a spine the two sides of a state can lie far apart.
+class PartsByCounty:
+    """The same blocks, those of a county side by side: on a spine the two sides of a state can lie far apart.
 
-    Blocks that come after those of a later state are read first and held; on a spine these lie in AIAN areas. Else an
-    area of the first state could not be given out before the last part has come.
+    Blocks that come after those of a later county are read first and held; on a spine these lie in AIAN areas. Else an
+    area of the first county could not be given out before the last part of its state has come, or of the country.
 
     Attributes
     ----------
     parts : BlockParts
-    state : ndarray of int64, shape (blocks,)
+    county : ndarray of int64, shape (blocks,)
         That of each block, as a number.
     """
 
     parts: BlockParts
-    state: Ints
+    county: Ints
 
     @property
     def units(self) -> int:
@@ -114,7 +114,7 @@ class PartsByState:
     @property
     def order(self) -> Ints:
         """The places in the parts of the blocks that are given here, of shape (blocks,)."""
-        return np.argsort(self.state, kind="stable")
+        return np.argsort(self.county, kind="stable")
 
     def areas(self, areas: Sequence[Areas]) -> list[Areas]:
         """The areas of the blocks of the parts as those of the blocks that are given here."""
@@ -123,7 +123,7 @@ class PartsByState:
 
     def __iter__(self) -> Iterator[Stretch]:
         """The place of the first block of each part, and the counts of the part."""
-        late: Flags = self.state < np.maximum.accumulate(self.state)
+        late: Flags = self.county < np.maximum.accumulate(self.county)
         if not late.any():
             yield from self.parts
             return

@@ -21,7 +21,7 @@ from yupana.files.database import named, open_database, source_of
 from yupana.files.delimited import PARQUET, column_types, parquet_rows, positions
 from yupana.files.regular import must_be_regular, regular
 from yupana.geography.disk import WrittenSpine
-from yupana.geography.kinds import BLOCK_WIDTH, BLOCKS_OF_STATE
+from yupana.geography.kinds import BLOCK_WIDTH, BLOCKS_OF_COUNTY
 from yupana.geography.published import Areas, PublishedBlocks
 from yupana.geography.tree import Tree
 from yupana.products.topdown.count_files import cell_of, code_of, codes_of, levels_in
@@ -37,7 +37,7 @@ from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION
 from yupana.topdown.file_pieces import workers
 from yupana.topdown.histogram import Entries, Histogram
 from yupana.topdown.queries import Schema
-from yupana.topdown.sums_in_parts import PartsByState, Stretch, Summed, sums_in_parts, together
+from yupana.topdown.sums_in_parts import PartsByCounty, Stretch, Summed, sums_in_parts, together
 from yupana.topdown.text_rows import (
     Bytes,
     NumberForm,
@@ -81,7 +81,7 @@ def tabulation_holds(
 ) -> bool:
     """Whether tabulation and tables of published areas are those of the blocks, with intervals that go with them."""
     spine = as_written(spine)
-    blocks = PartsByState(WrittenBlocks(folder, schema, spine), spine.block // BLOCKS_OF_STATE)
+    blocks = PartsByCounty(WrittenBlocks(folder, schema, spine), spine.block // BLOCKS_OF_COUNTY)
     kinds = blocks.areas(published.areas(spine.block))
     files: list[_Expected] = [_CountFile(folder / TABULATION, schema, kind, intervals=intervals) for kind in kinds]
     for table in tables_of(schema):

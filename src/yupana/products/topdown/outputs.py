@@ -10,7 +10,7 @@ import numpy as np
 
 from yupana.arrays import Integers, Ints
 from yupana.errors import ConfigError
-from yupana.geography.kinds import BLOCKS_OF_STATE
+from yupana.geography.kinds import BLOCKS_OF_COUNTY
 from yupana.geography.names import AreaNames, write_names
 from yupana.geography.published import Areas, PublishedBlocks, write_published
 from yupana.geography.spine import Spine
@@ -34,7 +34,7 @@ from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION
 from yupana.topdown.file_pieces import FilePiece, in_order, workers, write_in_order
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
-from yupana.topdown.sums_in_parts import PartsByState, Summed, sums_in_parts
+from yupana.topdown.sums_in_parts import PartsByCounty, Summed, sums_in_parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,10 +134,10 @@ def write_outputs(
     rows |= write_published(folder, published, fmt)
     if names is not None:
         rows |= write_names(folder, names, {kind.name: map(bytes.decode, kind.labels.tolist()) for kind in areas})
-    by_state = PartsByState(parts, spine.blocks // BLOCKS_OF_STATE)
+    by_county = PartsByCounty(parts, spine.blocks // BLOCKS_OF_COUNTY)
     found = None if intervals is None else intervals(areas)
     tabulated = write_tabulation(
-        folder, TabulatedAreas(schema, by_state.areas(areas), found), by_state, fmt, tables=tables_of(schema)
+        folder, TabulatedAreas(schema, by_county.areas(areas), found), by_county, fmt, tables=tables_of(schema)
     )
     tables = {path: number for path, number in tabulated.items() if path.startswith(TABLES)}
     return rows | {path: tabulated[path] for path in tabulated if path not in tables} | records | tables
