@@ -8,7 +8,12 @@ import pytest
 
 from yupana.cli.arguments import size
 from yupana.cli.main import main
-from yupana.confidential.records.database import default_memory, private_database
+from yupana.confidential.records.database import (
+    default_memory,
+    memory_limit,
+    private_database,
+    with_what_is_beside,
+)
 from yupana.products.phsafe.production import production_config
 from yupana.synthetic.census import synthesize
 
@@ -32,6 +37,12 @@ def test_the_database_gets_a_share_of_what_is_given() -> None:
         (limit,) = db.execute("SELECT current_setting('memory_limit')").fetchone() or ("",)
     assert limit in {"762.9 MiB", "800.0 MB"}
     assert default_memory() > 0
+    # Of little the interpreter takes more than a fifth.
+    for memory in (200 * 2**20, 300 * 2**20, 400 * 2**20):
+        with private_database(memory) as db:
+            assert memory_limit(db) == pytest.approx(max(memory - 150_000_000, memory // 2), rel=0.01)
+        with private_database(with_what_is_beside(memory)) as db:
+            assert memory_limit(db) == pytest.approx(0.8 * memory, rel=0.01)
 
 
 def test_a_default_leaves_half_of_the_machine() -> None:
@@ -44,7 +55,7 @@ def test_counts_do_not_depend_on_memory(tmp_path: Path, capsys: pytest.CaptureFi
     synthesize(data, households=60_000, seed=3, fmt="parquet")
     config.write_text(json.dumps(production_config()))
     tables = []
-    for name, options in (("much", ()), ("little", ("--memory", "200MB"))):
+    for name, options in (("much", ()), ("little", ("--memory", "300MB"))):
         assert main(["phsafe", "exact", str(config), str(data), str(tmp_path / name), *options]) == 0
         tables.append({path.name: path.read_bytes() for path in (tmp_path / name).glob("*.csv")})
     assert tables[0] == tables[1]

@@ -126,8 +126,8 @@ def size(text: str) -> int:
     return amount
 
 
-_LEAST_MEMORY = 200_000_000
-"""What the interpreter and its libraries take before a record is read."""
+_LEAST_MEMORY = 300_000_000
+"""What the interpreter and its libraries take, and as much for the database, which suffices for two million persons."""
 
 
 def _exact(text: str) -> Budget:

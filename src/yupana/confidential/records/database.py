@@ -48,7 +48,8 @@ def scratch_folder() -> Iterator[Path]:
 
 
 _SHARE_OF_DATABASE: Final = 0.8
-"""The rest is for the interpreter, numpy and what the database does not count."""
+_BESIDE_DATABASE: Final = 150_000_000
+"""The rest, and so many bytes at least, are for the interpreter, numpy and what the database does not count."""
 
 
 _ENOUGH: Final = 12_000_000_000
@@ -91,7 +92,7 @@ def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConne
     """
     _check_addresses()
     with scratch_folder() as scratch:
-        limit = int(_SHARE_OF_DATABASE * (memory or default_memory()))
+        limit = _of_database(memory or default_memory())
         place = scratch.parent
         full = OutputError(
             f"memory or the scratch disk ran out; give more with --memory, free space in {place}, or set TMPDIR"
@@ -106,6 +107,15 @@ def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConne
                 raise InputError(text) from None
             except duckdb.Error as error:
                 raise InputError(f"the records could not be read ({type(error).__name__})") from None
+
+
+def _of_database(memory: int) -> int:
+    return max(min(int(_SHARE_OF_DATABASE * memory), memory - _BESIDE_DATABASE), memory // 2)
+
+
+def with_what_is_beside(memory: int) -> int:
+    """Bytes to say for a database that may have all of ``memory``, as what is beside it was counted before."""
+    return max(memory, int(_SHARE_OF_DATABASE * memory) + _BESIDE_DATABASE)
 
 
 _LEAST_ADDRESSES: Final = 1 << 30

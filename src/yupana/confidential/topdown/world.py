@@ -9,6 +9,7 @@ import numpy as np
 
 from yupana.arrays import Integers
 from yupana.confidential.counter import input_checksums
+from yupana.confidential.records.database import with_what_is_beside
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate.histograms import (
@@ -191,7 +192,7 @@ def _memory_for_records(listed: int, configuration: Configuration, request: RunR
     needs = MemoryNeeds.of(listed, configuration.schema.cells, request.estimator)
     needs.check(request.memory)
     elsewhere = request.engine is not None and request.engine.slots > 1
-    return request.memory if elsewhere else needs.for_database(request.memory)
+    return request.memory if elsewhere else with_what_is_beside(needs.for_database(request.memory))
 
 
 def _facilities(
