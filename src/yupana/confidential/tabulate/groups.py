@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
+from yupana.confidential.records.database import memory_limit
 from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, join_pairs, merge_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, block_number, in_chosen
 from yupana.geography.block_file import BlockColumn, BlockFile
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _ROWS_AT_ONCE: Final = 10_000_000
-_PAIRS_AT_ONCE: Final = 2_000_000
-_CELLS_AT_ONCE: Final = 1 << 25
+_BYTES_OF_A_ROW: Final = 200
+"""Of the memory of the database: what is held while records are counted and the next ones are read."""
+_PAIRS_AT_ONCE: Final = 250_000
+_THIRD: Final = 2
+"""The place of the third column of a key."""
+_CELLS_AT_ONCE: Final = 1 << 22
 _CODE_BITS: Final = 14
 _CODES_IN_WORD: Final = 4
 _MOST_COLUMNS: Final = 2 * _CODES_IN_WORD
@@ -392,6 +397,11 @@ class SummedCounts:
         return cells.reshape(-1, self.categories)
 
 
+def _rows_at_once(db: duckdb.DuckDBPyConnection) -> int:
+    """How many records are read at a time: fewer where the database, and so the process, may take little."""
+    return min(_ROWS_AT_ONCE, max(1, memory_limit(db) // _BYTES_OF_A_ROW))
+
+
 def _stretches(length: int) -> Iterator[slice]:
     """Stretches of a long list that bound what is held at a time."""
     for first in range(0, length, _PAIRS_AT_ONCE):
@@ -410,7 +420,7 @@ def _ranges(starts: Ints, lengths: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """All records of some values of the first column of the key, or of some of the second of one: what is read at once.
+    """What is read at once: records of some values of the first column of the key, or of the second, or a part of them.
 
     Attributes
     ----------
@@ -419,18 +429,24 @@ class _Chunk:
     second : tuple of int and int, or None
         The same of the second column; None for all.
     records : int
+    part : tuple of int and int, or None
+        Of records of one value of the second column, those of which the third leaves the one where it is divided by
+        the other; None for all.
     """
 
     first: tuple[int, int]
     second: tuple[int, int] | None
     records: int
+    part: tuple[int, int] | None = None
 
     def where(self, values: Sequence[str]) -> str:
         """SQL for the records of the chunk, whose columns of the key are these SQL."""
         bounds = (self.first,) if self.second is None else (self.first, self.second)
-        return " AND ".join(
-            f"({value}) BETWEEN {low} AND {high}" for value, (low, high) in zip(values, bounds, strict=False)
-        )
+        within = [f"({value}) BETWEEN {low} AND {high}" for value, (low, high) in zip(values, bounds, strict=False)]
+        if self.part is not None:
+            rest, by = self.part
+            within.append(f"({values[_THIRD]})::BIGINT % {by} = {rest}")
+        return " AND ".join(within)
 
     def blocks(self, key: Sequence[BlockColumn]) -> str:
         """SQL for the numbers of its blocks."""
@@ -455,6 +471,18 @@ def _plan_reading(
     Values that have blocks but no records are in a slice, too: areas without records have counts. Records have no
     others than those within bounds, if these are given.
     """
+
+    def split(chunk: _Chunk) -> list[_Chunk]:
+        """A chunk of too many records of one value of the second column, in parts by the third, if there is one."""
+        if chunk.records <= at_once or len(tabulation.key) <= _THIRD:
+            return [chunk]
+        by = -(-chunk.records // at_once)
+        query = (
+            f"SELECT ({tabulation.key[_THIRD]})::BIGINT % {by} AS rest, count(*) FROM {tabulation.relation} "
+            f"WHERE {tabulation.condition(blocks)} AND {chunk.where(tabulation.key)} GROUP BY 1 ORDER BY 1"
+        )
+        return [replace(chunk, records=number, part=(rest, by)) for rest, number in db.execute(query).fetchall()]
+
     key = ", ".join(f"({value})::BIGINT" for value in (*tabulation.key, "0")[:2])
     records = f"SELECT {key}, count(*) FROM {tabulation.relation} WHERE {tabulation.condition(blocks)}"
     each = 10 ** sum(column.digits for column in blocks.key[1:])
@@ -472,7 +500,8 @@ def _plan_reading(
         elif number <= at_once or len(blocks.key) == 1:
             slices.append([_Chunk((value, value), None, number)])
         else:
-            slices.append(_in_parts(value, found[value], at_once))
+            parts = _in_parts(value, found[value], at_once)
+            slices.append([part for chunk in parts for part in split(chunk)])
     return slices
 
 
@@ -561,7 +590,7 @@ def count_groups(
         If there are too many areas, codes and categories to be counted together.
     """
     asked = _Asked.of(tabulation)
-    slices = _plan_reading(db, tabulation, blocks, _ROWS_AT_ONCE)
+    slices = _plan_reading(db, tabulation, blocks, _rows_at_once(db))
     chunks_of_all = iter([chunk for chunks in slices for chunk in chunks])
     # One chunk is read while the one before it is counted: the database and numpy keep a core each busy.
     with ThreadPoolExecutor(1) as reader:
@@ -606,7 +635,7 @@ def count_slice(
     """
     asked, within = _Asked.of(tabulation), f"({tabulation.key[0]}) BETWEEN {values[0]} AND {values[1]}"
     some = replace(tabulation, where=f"({tabulation.where}) AND {within}")
-    chunks = [chunk for of in _plan_reading(db, some, blocks, _ROWS_AT_ONCE, values) for chunk in of]
+    chunks = [chunk for of in _plan_reading(db, some, blocks, _rows_at_once(db), values) for chunk in of]
     return merge_slices(
         [_count_chunk(each, _read(db, some, blocks, each, asked), some, areas, asked) for each in chunks]
     )
