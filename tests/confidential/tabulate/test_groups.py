@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from safetab_worlds import seeded
 
+from yupana.confidential.records.database import private_database
 from yupana.confidential.tabulate import groups as engine
 from yupana.confidential.tabulate.groups import (
     GroupTabulation,
@@ -230,6 +231,26 @@ def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: p
     with opened(world) as (db, areas):
         slices = list(count_groups(db, world.tabulation, world.blocks, areas))
     check(world, areas, slices, seed)
+
+
+def test_little_memory_reads_few_records_at_a_time_of_one_county_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with private_database(400_000_000) as db:
+        assert engine._rows_at_once(db) == pytest.approx(250_000_000 / engine._BYTES_OF_A_ROW, rel=0.01)
+    read, split = engine._read, list[int]()
+
+    def note(*arguments: Any) -> Any:  # noqa: ANN401
+        chunk = arguments[3]
+        split.append(chunk.records if chunk.part else 0)
+        return read(*arguments)
+
+    monkeypatch.setattr(engine, "_read", note)
+    monkeypatch.setattr(engine, "_ROWS_AT_ONCE", 3)
+    for seed in range(30):
+        world = random_group_world(seeded(seed))
+        with opened(world) as (db, areas):
+            slices = list(count_groups(db, world.tabulation, world.blocks, areas))
+        check(world, areas, slices, seed)
+    assert sum(number > 0 for number in split) > 10
 
 
 @pytest.mark.parametrize("seed", range(60))
