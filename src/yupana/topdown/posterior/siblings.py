@@ -114,15 +114,16 @@ def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, p
         np.unique(kind * (int(groups.max(initial=0)) + 1) + groups, return_inverse=True)[1].astype(np.int64),
         place,
         np.ascontiguousarray(terms.weights[:, list(used)]),
-        np.ascontiguousarray(lower, dtype=np.int64),
-        np.ascontiguousarray(upper, dtype=np.int64),
+        # Copies: whoever holds a parent must not hold its batch by views of it.
+        np.array(lower, dtype=np.int64, order="C"),
+        np.array(upper, dtype=np.int64, order="C"),
         together,
         doors,
         opened,
         position,
     )
     base, klass = _expected(np.bincount(kind, family.parent, kinds), upper > 0, places)
-    return Posed(family.parent, asked, answers, base, klass, swaps)
+    return Posed(family.parent.copy(), asked, answers, base, klass, swaps)
 
 
 def _compact(terms: Terms, used: Sequence[int]) -> tuple[Ints, Floats]:
