@@ -25,6 +25,7 @@ from yupana.confidential.tabulate.groups import (
 )
 from yupana.confidential.tabulate.pairs import count_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
+from yupana.errors import InputError
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
 
@@ -231,6 +232,26 @@ def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: p
     with opened(world) as (db, areas):
         slices = list(count_groups(db, world.tabulation, world.blocks, areas))
     check(world, areas, slices, seed)
+
+
+def test_a_slice_that_needs_more_memory_than_there_is_is_refused_before_any_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = next(w for w in map(random_group_world, map(seeded, range(60))) if w.counted and not w.blocks.chosen)
+    monkeypatch.setattr(engine, "_BYTES_OF_A_COUNTED", 10**15)
+    with opened(world) as (db, areas), pytest.raises(InputError, match="--memory is too little to count"):
+        next(count_groups(db, world.tabulation, world.blocks, areas))
+
+
+def test_the_memory_for_a_slice_is_that_of_a_large_state() -> None:
+    """As it was seen from outside: 42.7 million records took 1.05 GB."""
+    for memory, suffices in ((400_000_000, False), (800_000_000, False), (900_000_000, True), (4_000_000_000, True)):
+        with private_database(memory) as db:
+            if suffices:
+                engine._require_memory(db, 42_700_000)
+            else:
+                with pytest.raises(InputError, match="give more"):
+                    engine._require_memory(db, 42_700_000)
 
 
 def test_little_memory_reads_few_records_at_a_time_of_one_county_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.confidential.records.database import memory_limit
 from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, join_pairs, merge_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, block_number, in_chosen
+from yupana.errors import InputError
 from yupana.geography.block_file import BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
 from yupana.privacy.sealed import Sealed
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE: Final = 10_000_000
 _BYTES_OF_A_ROW: Final = 200
 """Of the memory of the database: what is held while records are counted and the next ones are read."""
+_ITSELF: Final = 150_000_000
+_BYTES_OF_A_COUNTED: Final = 21
+"""What the interpreter takes, and what is held of each record of a slice until all of it is counted: 42.7 million of a
+state took 1.05 GB."""
 _PAIRS_AT_ONCE: Final = 250_000
 _THIRD: Final = 2
 """The place of the third column of a key."""
@@ -402,6 +407,12 @@ def _rows_at_once(db: duckdb.DuckDBPyConnection) -> int:
     return min(_ROWS_AT_ONCE, max(1, memory_limit(db) // _BYTES_OF_A_ROW))
 
 
+def _require_memory(db: duckdb.DuckDBPyConnection, records: int) -> None:
+    """Refuse a slice whose counts, beside the interpreter, take a quarter more than the process may."""
+    if 4 * (_ITSELF + _BYTES_OF_A_COUNTED * records) > 5 * (_ITSELF + memory_limit(db)):
+        raise InputError("--memory is too little to count the records of one state or county at once; give more")
+
+
 def _stretches(length: int) -> Iterator[slice]:
     """Stretches of a long list that bound what is held at a time."""
     for first in range(0, length, _PAIRS_AT_ONCE):
@@ -586,11 +597,14 @@ def count_groups(
 
     Raises
     ------
+    InputError
+        If the counts of a slice need more memory than the process may take, before any is counted.
     ValueError
         If there are too many areas, codes and categories to be counted together.
     """
     asked = _Asked.of(tabulation)
     slices = _plan_reading(db, tabulation, blocks, _rows_at_once(db))
+    _require_memory(db, max((sum(chunk.records for chunk in chunks) for chunks in slices), default=0))
     chunks_of_all = iter([chunk for chunks in slices for chunk in chunks])
     # One chunk is read while the one before it is counted: the database and numpy keep a core each busy.
     with ThreadPoolExecutor(1) as reader:
