@@ -245,7 +245,7 @@ def test_a_slice_that_needs_more_memory_than_there_is_is_refused_before_any_is_c
 
 def test_the_memory_for_a_slice_is_that_of_a_large_state() -> None:
     """As it was seen from outside: 42.7 million records took 1.05 GB."""
-    for memory, suffices in ((400_000_000, False), (800_000_000, False), (900_000_000, True), (4_000_000_000, True)):
+    for memory, suffices in ((400_000_000, False), (800_000_000, False), (1_100_000_000, True), (4_000_000_000, True)):
         with private_database(memory) as db:
             if suffices:
                 engine._require_memory(db, 42_700_000)
