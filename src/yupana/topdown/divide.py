@@ -41,12 +41,13 @@ class Terms:
 
     def apart(self) -> "Terms":
         """The same of what the live cells reach, in arrays of its own: it keeps alive no others, such as a batch's."""
-        queries, answers = [], []
-        for labels, values in zip(self.queries, self.answers, strict=True):
-            reached, local = np.unique(labels, return_inverse=True)
-            queries.append(local.astype(np.int32))
-            answers.append(values[:, reached])
-        return Terms(tuple(queries), tuple(answers), self.weights.copy(), self.held)
+        queries, answers = zip(*map(self.reached, range(len(self.queries))), strict=True)
+        return Terms(queries, answers, self.weights.copy(), self.held)
+
+    def reached(self, query: int) -> tuple[Indices, Floats]:
+        """The answers to a query that live cells reach, and which each cell counts in; in arrays of their own."""
+        reached, local = np.unique(self.queries[query], return_inverse=True)
+        return local.astype(np.int32), self.answers[query][:, reached]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

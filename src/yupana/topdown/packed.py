@@ -21,7 +21,7 @@ def packed(name: str, values: Integers) -> dict[str, Integers]:
     name : str
         What the first array is to be called; others are called after it.
     values : ndarray of signed integers
-        In as few bytes as hold them (`yupana.arrays.narrow`).
+        In as few bytes as hold them, 2 at least (`yupana.arrays.narrow`).
 
     Returns
     -------

@@ -48,7 +48,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 _SHARE_OF_DATABASE: Final = 0.8
-_BESIDE_DATABASE: Final = 150_000_000
+BESIDE_DATABASE: Final = 150_000_000
 """The rest, and so many bytes at least, are for the interpreter, numpy and what the database does not count."""
 
 
@@ -110,12 +110,21 @@ def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConne
 
 
 def _of_database(memory: int) -> int:
-    return max(min(int(_SHARE_OF_DATABASE * memory), memory - _BESIDE_DATABASE), memory // 2)
+    return max(min(int(_SHARE_OF_DATABASE * memory), memory - BESIDE_DATABASE), memory // 2)
+
+
+def _of_process(limit: int) -> int:
+    return max(int(limit / _SHARE_OF_DATABASE), limit + BESIDE_DATABASE)
 
 
 def with_what_is_beside(memory: int) -> int:
-    """Bytes to say for a database that may have all of ``memory``, as what is beside it was counted before."""
-    return max(memory, int(_SHARE_OF_DATABASE * memory) + _BESIDE_DATABASE)
+    """Bytes to say for a database that may have its share of all of ``memory``: what is beside it is not in that."""
+    return _of_process(int(_SHARE_OF_DATABASE * memory))
+
+
+def memory_of_process(db: duckdb.DuckDBPyConnection) -> int:
+    """How many bytes the process of a `private_database` may take, to four digits."""
+    return _of_process(memory_limit(db))
 
 
 _LEAST_ADDRESSES: Final = 1 << 30

@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
-from yupana.confidential.records.database import memory_limit
+from yupana.confidential.records.database import BESIDE_DATABASE, memory_limit, memory_of_process
 from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, join_pairs, merge_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, block_number, in_chosen
 from yupana.errors import InputError
@@ -32,10 +32,9 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE: Final = 10_000_000
 _BYTES_OF_A_ROW: Final = 200
 """Of the memory of the database: what is held while records are counted and the next ones are read."""
-_ITSELF: Final = 150_000_000
 _BYTES_OF_A_COUNTED: Final = 24
-"""What the interpreter takes, and what is held of each record of a slice until all of it is counted: 42.7 million of a
-state took 1.05 GB, and 16.5 million 0.53."""
+"""What is held of each record of a slice until all of it is counted: 42.7 million of a state took 1.05 GB, and 16.5
+million 0.53."""
 _PAIRS_AT_ONCE: Final = 250_000
 _THIRD: Final = 2
 """The place of the third column of a key."""
@@ -409,7 +408,7 @@ def _rows_at_once(db: duckdb.DuckDBPyConnection) -> int:
 
 def _require_memory(db: duckdb.DuckDBPyConnection, records: int) -> None:
     """Refuse a slice whose counts, beside the interpreter, take a quarter more than the process may."""
-    if 4 * (_ITSELF + _BYTES_OF_A_COUNTED * records) > 5 * (_ITSELF + memory_limit(db)):
+    if 4 * (BESIDE_DATABASE + _BYTES_OF_A_COUNTED * records) > 5 * memory_of_process(db):
         raise InputError("--memory is too little to count the records of one state or county at once; give more")
 
 

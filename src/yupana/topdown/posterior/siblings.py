@@ -131,10 +131,10 @@ def _compact(terms: Terms, used: Sequence[int]) -> tuple[Ints, Floats]:
     place = np.empty((len(terms.queries[0]), len(used)), dtype=np.int64)
     answers, begin = [], 0
     for at, query in enumerate(used):
-        reached, local = np.unique(terms.queries[query], return_inverse=True)
+        local, reached = terms.reached(query)
         place[:, at] = begin + local
-        answers.append(terms.answers[query][:, reached])
-        begin += len(reached)
+        answers.append(reached)
+        begin += reached.shape[1]
     return place, np.concatenate(answers, axis=1).astype(np.float64)
 
 
