@@ -7,6 +7,8 @@ import duckdb
 import pytest
 
 import yupana
+from yupana import interruption
+from yupana.confidential.records.database import private_database
 from yupana.errors import InputError, OutputError
 from yupana.files.database import named, open_database, quoted, source_of, unreadable, write_query
 
@@ -86,3 +88,15 @@ def test_rows_are_written_and_read_under_any_name(tmp_path: Path, name: str) -> 
         assert db.execute(f"SELECT {column}, n FROM {read}({source_of(path)})").fetchall() == [("it's", 1)]
         with pytest.raises(OSError, match="its disk may be full"):
             write_query(db, "SELECT 1 AS a", tmp_path / "no folder" / "a.csv")
+
+
+def test_what_fails_after_a_signal_failed_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The database tells of some signals by an error of no class of its own.
+    with pytest.raises(InputError, match="could not be read"), private_database():
+        raise duckdb.Error("Error")
+    monkeypatch.setattr(interruption, "is_stopped", lambda: True)
+    for error in (duckdb.Error("Error"), duckdb.IOException("short"), duckdb.InterruptException("stopped")):
+        with pytest.raises(KeyboardInterrupt), private_database():
+            raise error
+    with pytest.raises(KeyboardInterrupt), unreadable(InputError("no such file")):
+        raise duckdb.Error("Error")

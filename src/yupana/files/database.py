@@ -14,6 +14,7 @@ from typing import Final
 
 import duckdb
 
+from yupana import interruption
 from yupana.errors import OutputError, YupanaError
 from yupana.files.temporary import temporary_folder
 
@@ -90,7 +91,20 @@ def unreadable(fault: Exception) -> Iterator[None]:
     except STOPS:
         raise
     except (OSError, UnicodeDecodeError, duckdb.Error):
+        go_no_further_if_stopped()
         raise fault from None
+
+
+def go_no_further_if_stopped() -> None:
+    """Where the database fails: raise that a signal came, if one did, as it has no class of error of its own for that.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If one did.
+    """
+    if interruption.is_stopped():
+        raise KeyboardInterrupt from None
 
 
 def write_query(database: duckdb.DuckDBPyConnection, query: str, path: Path, *, header: bool = True) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 import duckdb
 
 from yupana.errors import InputError, OutputError
-from yupana.files.database import STOPS, open_database
+from yupana.files.database import STOPS, go_no_further_if_stopped, open_database
 from yupana.files.scratch import hold, sweep
 from yupana.files.temporary import temporary_folder
 
@@ -103,9 +103,11 @@ def private_database(memory: int | None = None) -> Iterator[duckdb.DuckDBPyConne
             except STOPS:
                 raise
             except duckdb.IOException:
+                go_no_further_if_stopped()
                 text = f"an input file could not be read to its end, or the disk of {place} is full"
                 raise InputError(text) from None
             except duckdb.Error as error:
+                go_no_further_if_stopped()
                 raise InputError(f"the records could not be read ({type(error).__name__})") from None
 
 
