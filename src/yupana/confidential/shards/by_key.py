@@ -10,7 +10,7 @@ from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.database import numbers, scratch_folder
+from yupana.confidential.records.database import memory_limit, numbers, scratch_folder
 from yupana.confidential.records.findings import merge_findings
 from yupana.confidential.records.reader import Source
 from yupana.confidential.shards.folder import (
@@ -106,11 +106,8 @@ def _cut_values(work: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _write_values(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
     value = f"CAST({typed[one.key[0]]} AS VARCHAR)"
-    shard = f"{hash_of_key(one, typed)} % {one.shards} AS {_SHARD}"
-    rows = f"SELECT {value} AS value, {shard} FROM {named(one.schema.relation)} WHERE {value} IS NOT NULL"
-    db.execute(
-        f"COPY ({rows}) TO {quoted(str(scratch))} (FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE)"
-    )
+    rows = f"{value} AS value, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD}"
+    _write_apart(db, f"SELECT {rows} FROM {named(one.schema.relation)} WHERE {value} IS NOT NULL", scratch, one.shards)
 
 
 def _look_for_repeated(
@@ -158,11 +155,26 @@ _SHARD: Final = "shard_of_record"
 def _write_by_shard(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
     """Write the records of a part by shard."""
     rows = f"SELECT *, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD} FROM {named(one.schema.relation)}"
-    db.execute(
-        f"COPY ({rows}) TO {quoted(str(scratch))} (FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE)"
-    )
+    _write_apart(db, rows, scratch, one.shards)
     if one.part == 0:
         write_columns(db, one, scratch, typed)
+
+
+_ROWS_HELD: Final = 20_480
+"""So many records of a shard wait until they are written, where memory allows it; the database's own number takes a
+gigabyte for four shards, and twice the time."""
+_FEWEST_HELD: Final = 2_048
+_BYTES_OF_HELD: Final = 4_000
+
+
+def _write_apart(db: duckdb.DuckDBPyConnection, rows: str, folder: Path, shards: int) -> None:
+    """Write rows as Parquet, a folder for each shard."""
+    held = min(_ROWS_HELD, max(_FEWEST_HELD, memory_limit(db) // (_BYTES_OF_HELD * shards)))
+    db.execute(f"SET partitioned_write_flush_threshold = {_ROWS_HELD}")
+    db.execute(
+        f"COPY ({rows}) TO {quoted(str(folder))} "
+        f"(FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE, ROW_GROUP_SIZE {held})"
+    )
 
 
 def _parcels(shard: int, path: Path, name: str, one: Part) -> Iterator[tuple[int, bytes]]:
