@@ -21,6 +21,7 @@ import yupana
 from yupana.cli.main import main
 from yupana.confidential import begin
 from yupana.confidential import run as machine
+from yupana.confidential.tabulate import groups
 from yupana.files.draw_log import DrawLog, DrawnStretch
 from yupana.plan import ledger as door
 from yupana.products import PRODUCTS as PRODUCTS_BY_KEY
@@ -214,8 +215,8 @@ def go_on(arguments: list[str], place: Path, monkeypatch: pytest.MonkeyPatch) ->
     return found
 
 
-def drawn(content: bytes) -> Iterator[tuple[DrawnStretch, np.ndarray]]:
-    """Read a file of draws as its page says it is (docs/interrupted-runs.md)."""
+def drawn(content: bytes, *, ended: bool = True) -> Iterator[tuple[DrawnStretch, np.ndarray]]:
+    """Read a file of draws as its page says it is (docs/interrupted-runs.md); of a killed run room may follow."""
     start = 64
     while content[start : start + 32] != bytes(32):
         start += 32
@@ -225,7 +226,7 @@ def drawn(content: bytes) -> Iterator[tuple[DrawnStretch, np.ndarray]]:
         numbers = np.frombuffer(content, f"<i{width}", values, start + 32 + length)
         yield DrawnStretch(name, first, groups, values), numbers
         start += -(-(32 + length + width * values) // 32) * 32
-    assert len(content) == start + 32
+    assert len(content) == start + 32 or not ended
 
 
 @pytest.mark.slow
@@ -240,6 +241,23 @@ def test_a_run_killed_before_it_begins_is_begun_anew(real: Named, place: Path, p
     assert charges(place) == 1
     assert yupana.check(place / "out").wrong == ()
     assert {path.name for path in place.iterdir()} == {"out", "out.confidential.log"}
+
+
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+def test_a_run_goes_on_with_its_draws_in_other_batches(
+    real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does when it is given less memory, or shards."""
+    arguments = line(real, product, place)
+    assert killed(arguments, lambda: at_call(door, "add_noise", 3))
+    before = dict(drawn(kept(place)["draws"], ended=False))
+    assert before
+    monkeypatch.setattr(groups, "_ROWS_AT_ONCE", 1)
+    found = dict(drawn(go_on([*arguments, "--shards", "3"], place, monkeypatch)["draws"]))
+    for stretch, numbers in before.items():
+        assert np.array_equal(found[stretch], numbers)
+    assert charges(place) == 1
+    assert yupana.check(place / "out").wrong == ()
 
 
 QUICK: Final = {*((product, "between two draws") for product in PRODUCTS), ("safetab-p", "while a draw is written")}

@@ -16,6 +16,7 @@ from sharded_worlds import TOPDOWN, WORLDS, damaged, made, phsafe, refused
 from yupana.asked import ask
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import validate
+from yupana.confidential.tabulate import gathered, groups
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, open_processes
 
@@ -205,3 +206,19 @@ def test_progress_tells_how_many_areas_are_counted(tmp_path: Path) -> None:
     validate(case.product, case.config, data, request)
     areas = len({path.parent.name for path in data.rglob("*=*/*")})
     assert seen == [("counting areas", done, areas) for done in range(areas + 1)]
+
+
+@pytest.mark.parametrize("product", ["safetab-p", "safetab-h", "tables"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_release_of_a_seed_is_the_same_however_few_records_are_counted_at_a_time(
+    product: str, seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Areas are drawn for in stretches that records decide nothing about, in memory and from disk."""
+    case, data = WORLDS[product](tmp_path, seeded(seed))
+    monkeypatch.setattr(gathered, "_AT_ONCE", 5)
+    whole = made(case, data, tmp_path / "whole", None, None)
+    monkeypatch.setattr(groups, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(groups, "_SHARE_OF_GATHERED", 10**12)
+    assert made(case, data, tmp_path / "some", None, None) == whole
+    (tmp_path / "shards").mkdir()
+    assert made(case, data, tmp_path / "sharded", LocalEngine(tmp_path / "shards"), 3) == whole

@@ -160,6 +160,12 @@ def observe_at_the_door(
         yield Seen(*seen)
 
 
+def sources_of_trials(entropy: Entropy, trials: int) -> Iterator[Entropy]:
+    """The noise of each trial: the first has that of a release of the same seed, each other its own."""
+    for trial in range(trials):
+        yield entropy.branch(f"trial {trial}") if trial else entropy
+
+
 Noted = dict[tuple[str, int], NDArray[np.int64]]
 """Noisy counts of a piece, by its measurement and the number of its first group."""
 
@@ -175,8 +181,8 @@ class RecordingLedger(Ledger):
         """A meter that notes what it draws, if that is asked for."""
         self.charge(measurement)
         if measurement.name not in self.names:
-            return Meter(measurement, groups)
-        return _RecordingMeter(measurement, groups, self.noted)
+            return Meter(measurement, groups, serial=len(self.charged))
+        return _RecordingMeter(measurement, groups, self.noted, serial=len(self.charged))
 
 
 @dataclass(slots=True)
@@ -200,7 +206,7 @@ class TruthLedger(Ledger):
     def open(self, measurement: Measurement, groups: int) -> Meter:
         """A meter that draws nothing."""
         self.charge(measurement)
-        return _TrueMeter(measurement, groups, self.noted)
+        return _TrueMeter(measurement, groups, self.noted, serial=len(self.charged))
 
 
 @dataclass(slots=True)

@@ -155,7 +155,7 @@ class LevelMeasurer:
             chosen[:, groups] = True
             counts = added_up(exact.details(chosen), self.level.family.choices[0].finest)
         cells = np.full(areas * width, family.measured)
-        noisy = meter.measure(exact.first * width, cells, counts.ravel(), self.entropy)
+        noisy = _measured(meter, exact.first * width, cells, counts.ravel(), self.entropy)
         places = self._places(exact, groups)
         return self.level.shown(family, 0, places, noisy.reshape(-1, family.measured), measurement)
 
@@ -167,7 +167,7 @@ class LevelMeasurer:
         if self._total is not None:
             for some in stretches(len(totals), width):
                 ones = np.ones(some.stop - some.start, dtype=np.int64)
-                noisy = self._total.measure(first + some.start, ones, totals[some], self.entropy)
+                noisy = _measured(self._total, first + some.start, ones, totals[some], self.entropy)
                 choice[some] = self.level.choosing.choice(noisy)
         wanted = needs_cells(self.level.family, choice)
         chosen = np.zeros(exact.totals.shape, dtype=bool)
@@ -234,10 +234,18 @@ def measure_chosen(
         finest = counts.finest[np.searchsorted(counts.rows, groups + some.start)]
         for cell, holds in enumerate(of.finest):
             exact[starts[groups] + holds] += finest[:, cell]
-    noisy = meter.measure(counts.first + some.start, width, exact, entropy)
+    noisy = _measured(meter, counts.first + some.start, width, exact, entropy)
     for number, groups in enumerate(of_choice):
         cells = np.arange(family.choices[number].measured)
         yield number, groups + some.start, noisy[starts[groups, None] + cells]
+
+
+def _measured(meter: Meter, first: int, cells: Ints, counts: Ints, entropy: Entropy) -> Ints:
+    """Measure some groups with the noise of a stream that is named by them.
+
+    So noise from a seed is the same in whichever order groups are counted, and on any number of shards.
+    """
+    return meter.measure(first, cells, counts, entropy.branch(f"{meter.serial} {first}"))
 
 
 def added_up(counts: Ints, finest: tuple[int, ...]) -> Ints:

@@ -20,8 +20,9 @@ from yupana.confidential.choices import (
     needs_cells,
     stretches,
 )
-from yupana.confidential.tabulate.groups import GroupTabulation, SliceCounts, SummedCounts
 from yupana.confidential.tabulate.pieces import GroupAreas
+from yupana.confidential.tabulate.slice_counts import SliceCounts, SummedCounts
+from yupana.confidential.tabulate.tabulation import GroupTabulation
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
@@ -177,13 +178,13 @@ class AreaCounts(Sealed):
 
 
 def counts_in(part: SliceCounts, kind: str) -> AreaCounts:
-    """What a slice holds of a kind of areas."""
+    """What was counted of a kind of areas."""
     return AreaCounts(part.range_of(kind)[0], partial(part.totals, kind), partial(part.details, kind))
 
 
 def add_up(part: SliceCounts, listed: Sequence[ListedLevel]) -> None:
     """Add what a slice holds to levels of groups that totals list."""
-    for kind in dict.fromkeys(one.kind for one in listed):
+    for kind in dict.fromkeys(one.kind for one in listed if one.kind in part.pairs):
         counts = counts_in(part, kind)
         for one in (one for one in listed if one.kind == kind):
             one.add(*part.range_of(kind), counts)
@@ -229,7 +230,7 @@ def measure_slices(
         if areas.crosses(kind)
     }
     for part in slices:
-        for kind in kinds:
+        for kind in (kind for kind in kinds if kind in part.pairs):
             if kind in sums:
                 sums[kind].add(part, kind)
             else:

@@ -78,7 +78,7 @@ class Ledger:
             If `charge` refuses the measurement.
         """
         self.charge(measurement)
-        return Meter(measurement, groups, draws=self.draws)
+        return Meter(measurement, groups, serial=len(self.charged), draws=self.draws)
 
     def measure(self, measurement: Measurement, counts: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
         """Charge a measurement and return its noisy counts: the door from confidential to public.
@@ -122,12 +122,15 @@ class Meter:
     measurement : Measurement
     groups : int
         Population groups of the measurement, numbered from 0.
+    serial : int
+        How many measurements the ledger had charged, this one included.
     draws : DrawLog or None
         As the ledger has it.
     """
 
     measurement: Measurement
     groups: int
+    serial: int = field(kw_only=True)
     draws: DrawLog | None = field(default=None, kw_only=True)
     _done: list[tuple[int, int]] = field(default_factory=list, init=False)
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,18 +14,14 @@ import pytest
 from safetab_worlds import seeded
 
 from yupana.confidential.records.database import private_database
+from yupana.confidential.tabulate import gathered, slice_counts
 from yupana.confidential.tabulate import groups as engine
-from yupana.confidential.tabulate.groups import (
-    GroupTabulation,
-    ResponseColumns,
-    SliceCounts,
-    SummedCounts,
-    count_groups,
-    count_slice,
-    merge_slices,
-)
+from yupana.confidential.tabulate.gathered import GatheredShards
+from yupana.confidential.tabulate.groups import count_groups, count_shard
 from yupana.confidential.tabulate.pairs import count_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
+from yupana.confidential.tabulate.slice_counts import SliceCounts, SummedCounts
+from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
 from yupana.errors import InputError
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
@@ -201,9 +198,10 @@ def check(world: GroupWorld, areas: GroupAreas, slices: list[SliceCounts], seed:
             truth[listed.index(area), group, category] = count
         draws = np.random.default_rng(seed)
         counted, selected = draws.random(categories) < 0.5, draws.random(truth.shape[:2]) < 0.5
+        some = [part for part in slices if kind.name in part.ranges]
         if areas.crosses(kind.name):
             summed = SummedCounts(len(listed), groups, categories)
-            for part in slices:
+            for part in some:
                 assert part.range_of(kind.name) == (0, len(listed))
                 summed.add(part, kind.name)
             assert np.array_equal(summed.totals(), truth.sum(axis=2))
@@ -211,7 +209,7 @@ def check(world: GroupWorld, areas: GroupAreas, slices: list[SliceCounts], seed:
             assert np.array_equal(summed.details(selected), truth[selected])
             continue
         ends = [0]
-        for part in slices:
+        for part in some:
             low, high = part.range_of(kind.name)
             assert low == ends[-1], "an area is in no slice, or in two"
             ends.append(high)
@@ -222,36 +220,56 @@ def check(world: GroupWorld, areas: GroupAreas, slices: list[SliceCounts], seed:
         assert ends[-1] == len(listed)
 
 
+def draw_sizes(random: Random, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Read, hold and give few or many at a time; how many bytes wait in memory."""
+    pairs = random.choice([1, 5, 10_000])
+    monkeypatch.setattr(engine, "_ROWS_AT_ONCE", random.choice([1, 7, 10_000]))
+    monkeypatch.setattr(slice_counts, "_PAIRS_AT_ONCE", pairs)
+    monkeypatch.setattr(slice_counts, "_CELLS_AT_ONCE", pairs)
+    monkeypatch.setattr(gathered, "_AT_ONCE", random.choice([1, 10, 10_000]))
+    memory = random.choice([0, 1000, 10**9])
+    monkeypatch.setattr(engine, "memory_for_gathered", lambda _: memory)
+    return memory
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = seeded(seed)
     world = random_group_world(random)
-    rows, pairs = random.choice([1, 7, 10_000]), random.choice([1, 5, 10_000])
-    for name, most in (("_ROWS_AT_ONCE", rows), ("_PAIRS_AT_ONCE", pairs), ("_CELLS_AT_ONCE", pairs)):
-        monkeypatch.setattr(engine, name, most)
+    draw_sizes(random, monkeypatch)
     with opened(world) as (db, areas):
         slices = list(count_groups(db, world.tabulation, world.blocks, areas))
     check(world, areas, slices, seed)
 
 
-def test_a_slice_that_needs_more_memory_than_there_is_is_refused_before_any_is_counted(
+def test_a_shard_that_needs_more_memory_than_there_is_is_refused_before_any_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = next(w for w in map(random_group_world, map(seeded, range(60))) if w.counted and not w.blocks.chosen)
     monkeypatch.setattr(engine, "_BYTES_OF_A_COUNTED", 10**15)
-    with opened(world) as (db, areas), pytest.raises(InputError, match="--memory is too little to count"):
-        next(count_groups(db, world.tabulation, world.blocks, areas))
+    with opened(world) as (db, areas), pytest.raises(InputError, match="more --shards"):
+        count_shard(db, world.tabulation, world.blocks, areas)
 
 
-def test_the_memory_for_a_slice_is_that_of_a_large_state() -> None:
-    """As it was seen from outside: 42.7 million records took 1.05 GB."""
-    for memory, suffices in ((400_000_000, False), (800_000_000, False), (1_100_000_000, True), (4_000_000_000, True)):
-        with private_database(memory) as db:
-            if suffices:
-                engine._require_memory(db, 42_700_000)
-            else:
-                with pytest.raises(InputError, match="give more"):
-                    engine._require_memory(db, 42_700_000)
+def test_counts_that_are_kept_on_disk_leave_nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(engine, "memory_for_gathered", lambda _: 0)
+    monkeypatch.setattr(engine, "_ROWS_AT_ONCE", 1)
+    written = 0
+    for world in map(random_group_world, map(seeded, range(20))):
+        with opened(world) as (db, areas):
+            slices = count_groups(db, world.tabulation, world.blocks, areas)
+            for _ in slices:
+                files = [path for path in tmp_path.rglob("*") if path.is_file() and path.parent.name.isdigit()]
+                written += len(files)
+                assert all(path.stat().st_mode & 0o077 == 0 or private(path) for path in files)
+        assert [path for path in tmp_path.glob("*/*") if path.is_dir()] == []
+    assert written
+
+
+def private(path: Path) -> bool:
+    """Whether a folder above is its user's alone."""
+    return any(parent.stat().st_mode & 0o077 == 0 for parent in path.parents)
 
 
 def test_little_memory_reads_few_records_at_a_time_of_one_county_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +297,7 @@ def test_shards_add_up_to_the_whole(seed: int, monkeypatch: pytest.MonkeyPatch) 
     """Whichever records a shard holds, none included, in whatever order shards are merged."""
     random = seeded(seed)
     world = random_group_world(random)
-    monkeypatch.setattr(engine, "_ROWS_AT_ONCE", random.choice([1, 7, 10_000]))
+    memory = draw_sizes(random, monkeypatch)
     number = random.choice([1, 3, 8])
     shards: list[list[Row]] = [[] for _ in range(number)]
     for record in world.records:
@@ -287,19 +305,18 @@ def test_shards_add_up_to_the_whole(seed: int, monkeypatch: pytest.MonkeyPatch) 
     if number > 1:
         shards[0] += shards.pop()
         shards.append([])
-    firsts = sorted({row[world.blocks.key[0].name] for row in world.chosen_blocks})
-    cut = random.randint(0, len(firsts))
-    ranges = [(some[0], some[-1]) for some in (firsts[:cut], firsts[cut:]) if some]
-    parts: list[list[SliceCounts]] = [[] for _ in ranges]
+    parts: list[list[SliceCounts]] = []
     for records in shards:
         with opened(replace(world, records=records)) as (db, areas):
-            for of_range, values in zip(parts, ranges, strict=True):
-                of_range.append(count_slice(db, world.tabulation, world.blocks, areas, values))
-    for of_range in parts:
-        random.shuffle(of_range)
-    check(world, areas, [merge_slices(of_range) for of_range in parts], seed)
-    halves = [(of_range[: number // 2], of_range[number // 2 :]) for of_range in parts]
-    check(world, areas, [merge_slices([merge_slices(half) for half in both if half]) for both in halves], seed)
+            parts.append(count_shard(db, world.tabulation, world.blocks, areas))
+    random.shuffle(parts)
+    with GatheredShards(memory) as gathered:
+        for counted in parts:
+            gathered.take([counted])
+        gathered.forget()
+        for counted in parts:
+            gathered.take([counted])
+        check(world, areas, [*gathered.each[0].slices(areas)], seed)
 
 
 def test_worlds_have_what_is_hard() -> None:

@@ -13,14 +13,11 @@ from yupana.confidential.choices import LevelGroups, needs_cells
 from yupana.confidential.described.blocks import key_of
 from yupana.confidential.described.measure import groups_of_level
 from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
-from yupana.confidential.tabulate.groups import (
-    GroupTabulation,
-    ResponseColumns,
-    SliceCounts,
-    count_groups,
-    count_slices,
-)
+from yupana.confidential.tabulate.gathered import Gathered
+from yupana.confidential.tabulate.groups import count_groups, count_shard
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
+from yupana.confidential.tabulate.slice_counts import SliceCounts
+from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
 from yupana.errors import ConfigError
 from yupana.files.database import named
 from yupana.geography.block_file import BlockAreas, BlockFile
@@ -220,7 +217,7 @@ def count_blocks(
     bounded: bool,
     keep: bool = False,
     shard: bool = False,
-    counted: Sequence[Iterable[SliceCounts]] | None = None,
+    counted: Sequence[Gathered] | None = None,
 ) -> Iterator[FileCounts]:
     """Count the tables of each file; every record is read once.
 
@@ -239,9 +236,9 @@ def count_blocks(
     keep : bool
         Count at once, and keep all slices.
     shard : bool
-        Count a shard, in slices that are the same for any.
-    counted : sequence of iterable of SliceCounts, optional
-        What shards have counted together, by file; nothing is counted then.
+        Count a shard, in parts.
+    counted : sequence of Gathered, optional
+        What shards have counted, by file; nothing is counted then.
     """
     for place, file in enumerate(dict.fromkeys(table.counts for table in description.tables if table.name in wanted)):
         levels = [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())]
@@ -250,9 +247,9 @@ def count_blocks(
         tabulation = of.tabulation(bounded=bounded)
         slices: Iterable[SliceCounts]
         if counted is not None:
-            slices = counted[place]
+            slices = counted[place].slices(areas)
         elif shard:
-            slices = count_slices(db, tabulation, blocks, areas)
+            slices = count_shard(db, tabulation, blocks, areas)
         else:
             slices = count_groups(db, tabulation, blocks, areas)
         yield FileCounts(of, areas, tabulation, list(slices) if keep else slices, published, in_no_group)

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.accuracy import Seen, observe_at_the_door
+from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Told, input_checksums, not_published
 from yupana.confidential.described.block_counts import FileCounts, count_blocks, measure_blocks
 from yupana.confidential.described.criteria import tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
+from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest, in_output
 from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.groups import merge_shards
+from yupana.confidential.tabulate.gathered import GatheredShards
+from yupana.confidential.tabulate.groups import memory_for_gathered
 from yupana.errors import InputError, OutputError
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
@@ -140,11 +142,16 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         sizes = records.published.by_level if records.published else {}
         if config.blocks:
             none = Numbers[str]()
-            counted = None
-            if records.counted is not None:
-                counted = [merge_shards(of_file) for of_file in zip(*records.counted, strict=True)]
             of_files = count_blocks(
-                records.db, config, config.blocks, wanted, sizes, none, bounded=bounded, keep=keep, counted=counted
+                records.db,
+                config,
+                config.blocks,
+                wanted,
+                sizes,
+                none,
+                bounded=bounded,
+                keep=keep,
+                counted=records.counted,
             )
             return DescribedCounts({}, {}, sizes, list(of_files) if keep else of_files, none)
         if records.counted is None:
@@ -224,16 +231,15 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
             exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
         request.announce(f"adding noise, {trials} times")
         choosing = [f"{total_name(table)}/{level.name}" for table in config.tables for level in table.levels]
-        entropy = request.entropy
         seen = (
             (trial, found)
-            for trial in range(trials)
+            for trial, entropy in enumerate(sources_of_trials(request.entropy, trials))
             for found in observe_at_the_door(
                 exact,
                 whole,
                 plan,
-                lambda counts, ledger: counts.measured(config, ledger, entropy),
-                lambda counts, ledger: counts.measured(config, ledger, entropy, leave_out=False),
+                partial(_observed, config=config, entropy=entropy),
+                partial(_observed, config=config, entropy=entropy, leave_out=False),
                 choosing,
             )
         )
@@ -254,13 +260,17 @@ def _open(config: Description, data: Path, request: RunRequest, *, to_count: boo
             yield records
         return
     task = partial(_count_shard, config, request.columns, to_count)
-    found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress)
-    with (
-        without_records(data, cut) as public,
-        open_described(config, public, request.memory, request.columns) as records,
-    ):
-        files = {name: within(data, public, of) for name, of in records.files.items()} | dict(found.files)
-        yield replace(records, folder=data, files=files, findings=found.findings, counted=found.parts)
+    memory = memory_for_gathered(request.memory or default_memory())
+    with GatheredShards(memory) as gathered:
+        taker = gathered if config.blocks else None
+        found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress, taker)
+        with (
+            without_records(data, cut) as public,
+            open_described(config, public, request.memory, request.columns) as records,
+        ):
+            files = {name: within(data, public, of) for name, of in records.files.items()} | dict(found.files)
+            counted = tuple(gathered.each) if gathered.each else found.parts
+            yield replace(records, folder=data, files=files, findings=found.findings, counted=counted)
 
 
 def _count_shard(
@@ -281,6 +291,12 @@ def _count_shard(
         none = Numbers[str]()
         of_files = count_blocks(records.db, config, config.blocks, _wanted(config), {}, none, bounded=True, shard=True)
         return (), [list(of_file.slices) for of_file in of_files]
+
+
+def _observed(
+    exact: DescribedCounts, ledger: Ledger, config: Description, entropy: Entropy, *, leave_out: bool = True
+) -> Iterator[Groups]:
+    return exact.measured(config, ledger, entropy, leave_out=leave_out)
 
 
 def _wanted(config: Description) -> dict[str, Sequence[DescribedLevel]]:

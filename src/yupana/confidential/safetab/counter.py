@@ -11,12 +11,13 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from yupana.confidential.accuracy import Seen, observe_at_the_door
+from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, E, Observed, R
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.request import RunRequest
+from yupana.confidential.shards.folder import AsCounted, Taker
 from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards, within, without_records
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, RecordFile
@@ -122,16 +123,16 @@ class SafetabCounter(Counter[Parameters[K], R, E, list[RowTable]]):
             exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
         request.announce(f"adding noise, {trials} times")
         choosing = [m.name for m in plan.measurements if self.choosing and m.name.startswith(self.choosing)]
-        uncut, entropy = self.uncut(config), request.entropy
+        uncut = self.uncut(config)
         seen = (
             found
-            for _ in range(trials)
+            for entropy in sources_of_trials(request.entropy, trials)
             for found in observe_at_the_door(
                 exact,
                 whole,
                 plan,
-                lambda counts, ledger: self.groups(counts, config, ledger, entropy),
-                lambda counts, ledger: self.groups(counts, uncut, ledger, entropy),
+                partial(self._observed, config=config, entropy=entropy),
+                partial(self._observed, config=uncut, entropy=entropy),
                 choosing,
             )
         )
@@ -140,6 +141,9 @@ class SafetabCounter(Counter[Parameters[K], R, E, list[RowTable]]):
         rows = summarize(errors, confidence)
         tables = accuracy_tables(rows, summarize_iterations(errors, config.iterations, confidence))
         return Observed(plan.product, errors, rows, tables)
+
+    def _observed(self, exact: E, ledger: Ledger, config: Parameters[K], entropy: Entropy) -> Iterator[Groups]:
+        return self.groups(exact, config, ledger, entropy)
 
 
 def _by_level(plan: Plan, seen: Iterable[Seen], trials: int) -> Iterator[LevelErrors]:
@@ -208,16 +212,24 @@ class CheckedDetails:
 
     @contextmanager
     def open_as_asked(
-        self, data: Path, request: RunRequest, count: Callable[[DetailedRecords], Any]
+        self,
+        data: Path,
+        request: RunRequest,
+        count: Callable[[DetailedRecords], Any],
+        taker: Taker | None = None,
     ) -> Iterator[DetailedRecords]:
-        """Open a folder as a request has it: where there is an engine, ``count`` counts the records of each shard."""
+        """Open a folder as a request has it.
+
+        Where there is an engine, ``count`` counts the records of each shard; ``taker`` takes the counts.
+        """
         cut = Cut({self.columns.applied(RECORDS[self.kind]): _BLOCK_KEY}, request.shards)
         if request.engine is None or not can_be_cut(data, cut):
             with self.open(data, request.memory) as records:
                 yield records
             return
         task = partial(_count_shard, self, count)
-        found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress)
+        taker = _OfParts(taker or AsCounted())
+        found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress, taker)
         with without_records(data, cut) as public, self.open(public, request.memory) as records:
             notes, without = Numbers(records.notes), Numbers(records.without_housing_units)
             for part in found.parts:
@@ -246,6 +258,19 @@ class _DetailedPart(Sealed):
     counts: Any
     notes: Numbers[str]
     without_housing_units: Numbers[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _OfParts:
+    """Has the counts of parts taken."""
+
+    counts: Taker
+
+    def take(self, part: _DetailedPart) -> _DetailedPart:
+        return replace(part, counts=self.counts.take(part.counts))
+
+    def forget(self) -> None:
+        self.counts.forget()
 
 
 def _count_shard(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from yupana.confidential.counter import Told, input_checksums
+from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.request import RunRequest
 from yupana.confidential.safetab.counter import (
@@ -23,14 +24,11 @@ from yupana.confidential.safetab.counter import (
 )
 from yupana.confidential.safetab.measure_persons import PassCounts, PersonCounts, measure_persons
 from yupana.confidential.safetab.tabulation import areas_of, tabulation_of
-from yupana.confidential.tabulate.groups import (
-    GroupTabulation,
-    SliceCounts,
-    count_groups,
-    count_slices,
-    merge_shards,
-)
+from yupana.confidential.tabulate.gathered import GatheredShards
+from yupana.confidential.tabulate.groups import count_groups, count_shard, memory_for_gathered
 from yupana.confidential.tabulate.pieces import GroupAreas
+from yupana.confidential.tabulate.slice_counts import SliceCounts
+from yupana.confidential.tabulate.tabulation import GroupTabulation
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -71,10 +69,10 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         del out, kept
         clock.start("reading and checking the records")
         checked = CheckedDetails(KIND, config.config.settings, config.iterations, request.columns)
-        with checked.open_as_asked(
-            data, request, partial(_count_shard, config, _passes(config) if to_count else [])
-        ) as records:
-            yield records
+        task = partial(_count_shard, config, _passes(config) if to_count else [])
+        memory = memory_for_gathered(request.memory or default_memory())
+        with GatheredShards(memory) as gathered, checked.open_as_asked(data, request, task, gathered) as records:
+            yield replace(records, counted=tuple(gathered.each)) if records.counted else records
 
     def inputs(self, records: DetailedRecords) -> dict[str, str]:
         """Persons, the reference file and the list of housing units."""
@@ -104,7 +102,7 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
                 if records.counted is None:
                     slices: Iterable[SliceCounts] = count_groups(records.db, tabulation, blocks_of(states), areas)
                 else:
-                    slices = merge_shards([part[place] for part in records.counted])
+                    slices = records.counted[place].slices(areas)
                 yield PassCounts(run, areas, tabulation, list(slices) if keep else slices)
 
         return PersonCounts(list(passes()) if keep else passes())
@@ -165,10 +163,10 @@ def _tabulation(config: Parameters[PersonsConfig], run: Run, states: frozenset[i
 def _count_shard(
     config: Parameters[PersonsConfig], passes: Sequence[tuple[Run, frozenset[int]]], records: DetailedRecords
 ) -> list[list[SliceCounts]]:
-    """A shard's part of each slice of each pass, a state in each."""
+    """A shard's parts of each pass."""
     codes = config.config.settings.max_race_codes
     return [
-        count_slices(
+        count_shard(
             records.db,
             _tabulation(config, run, states, codes),
             blocks_of(states),

@@ -7,8 +7,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.tabulate.groups import GroupTabulation, ResponseColumns
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
+from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
 from yupana.products.safetab.iterations import ETHNICITY, MOST_RACE_CODES, RACE, CharacteristicIterations
 from yupana.products.safetab.regions import REGION_TYPES, RegionType, Run, blocks_of
 

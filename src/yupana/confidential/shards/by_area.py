@@ -16,6 +16,7 @@ from yupana.confidential.shards.folder import (
     CountedShards,
     Part,
     Shard,
+    Taker,
     count_folder,
     hash_of_key,
     lost_rows,
@@ -37,6 +38,7 @@ def count_by_area(
     areas: Sequence[Parts],
     shard: Shard,
     progress: Progress,
+    taker: Taker,
 ) -> CountedShards | None:
     """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
     work = [
@@ -50,10 +52,10 @@ def count_by_area(
         apart = KeysOfAreas(scratch)
         results = engine.map(partial(_count_area, shard), work)
         for result in told(results, "counting areas", len(work), progress):
-            unread, digests, of_area, found = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+            unread, digests, of_area, (found, of_shard) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
             counted.unread.extend(unread)
             counted.digests.update(digests)
-            counted.by_shard.append(found)
+            counted.by_shard.append((found, None if of_shard is None else taker.take(of_shard)))
             apart.add(of_area)
         if not counted.unread and not apart.are_apart():
             return None

@@ -18,6 +18,7 @@ from yupana.confidential.shards.folder import (
     CountedShards,
     Part,
     Shard,
+    Taker,
     TaskLimits,
     count_folder,
     hash_of_key,
@@ -52,6 +53,7 @@ def count_by_key(
     most: int | None,
     shard: Shard,
     progress: Progress,
+    taker: Taker,
 ) -> CountedShards:
     """Cut each part by its keys into so many shards, and count them; by default as many as are best."""
     number = most or _number(engine, shard.sources.values())
@@ -64,7 +66,10 @@ def count_by_key(
     progress("cutting records into shards", 0, 0)
     results = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
     of_parts = next(results)
-    counted = list(told(results, "counting shards", number, progress))
+    counted = [
+        (found, None if of_shard is None else taker.take(of_shard))
+        for found, of_shard in told(results, "counting shards", number, progress)
+    ]
     unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
     return CountedShards(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
 

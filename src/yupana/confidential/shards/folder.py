@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import duckdb
 
@@ -23,6 +23,30 @@ P = TypeVar("P")
 
 CountFolder = Callable[[Path, int], tuple[Sequence[Finding], P | None]]
 """Finds what is wrong with the records of a folder, and counts them if they are fit, in so many bytes of memory."""
+
+
+class Taker(Protocol):
+    """Makes of what a shard counted what is kept of it here, as soon as it is there."""
+
+    def take(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
+        """What is kept of one shard."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all that was taken: the records are counted anew, in other shards."""
+        ...
+
+
+class AsCounted:
+    """Keeps what was counted as it is."""
+
+    def take(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
+        """The same."""
+        return counted
+
+    def forget(self) -> None:
+        """There is nothing here to drop."""
+
 
 EMPTY: Final = "columns.parquet"
 """What a file is called that says which columns there are."""

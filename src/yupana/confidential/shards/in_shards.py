@@ -30,9 +30,11 @@ from yupana.confidential.shards.by_area import count_by_area
 from yupana.confidential.shards.by_key import count_by_key, is_repeated
 from yupana.confidential.shards.folder import (
     EMPTY,
+    AsCounted,
     CountFolder,
     P,
     Shard,
+    Taker,
     TaskLimits,
     lay_out,
     make_rows,
@@ -96,6 +98,7 @@ def count_in_shards(
     count: CountFolder[P],
     memory: int | None = None,
     progress: Progress = silent,
+    taker: Taker | None = None,
 ) -> InShards[P]:
     """Cut the records of a folder into shards, and count each.
 
@@ -111,12 +114,15 @@ def count_in_shards(
         Bytes that a task may use; by default its share of this machine's.
     progress : callable
         Told how many shards are counted.
+    taker : Taker, optional
+        Takes what shards counted; by default it is kept as it is.
 
     Raises
     ------
     InputError, OutputError, EngineError
         If the records cannot be read, or the engine fails.
     """
+    taker = taker or AsCounted()
     limits = TaskLimits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
     folder = folder.absolute()  # a worker may be in another place
     sources, findings = _find(folder, cut, limits)
@@ -131,9 +137,10 @@ def count_in_shards(
     # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
     number = 1 if unique and cut.number != 1 and is_repeated(engine, unique, cut.number, shard) else cut.number
     areas = areas_of(sources, number)
-    counted = count_by_area(engine, cut.keys, areas, shard, progress) if areas else None
+    counted = count_by_area(engine, cut.keys, areas, shard, progress, taker) if areas else None
     if counted is None:
-        counted = count_by_key(engine, cut.keys, number, shard, progress)
+        taker.forget()
+        counted = count_by_key(engine, cut.keys, number, shard, progress, taker)
     found = merge_findings([of for of, _ in counted.by_shard])
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file

@@ -5,11 +5,10 @@ to each question, and by category; each distinct set of codes is mapped to its g
 is a sum over (piece, set of codes) pairs. A piece is what no area divides (`pieces`).
 """
 
-import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -19,12 +18,16 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.confidential.records.database import BESIDE_DATABASE, memory_limit, memory_of_process
-from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, join_pairs, merge_pairs
-from yupana.confidential.tabulate.pieces import GroupAreas, block_number, in_chosen
+from yupana.confidential.tabulate.chunks import Chunk, plan_reading
+from yupana.confidential.tabulate.gathered import Gathered
+from yupana.confidential.tabulate.lists import Lists
+from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, merge_pairs
+from yupana.confidential.tabulate.pieces import GroupAreas, block_number
+from yupana.confidential.tabulate.slice_counts import SliceCounts
+from yupana.confidential.tabulate.tabulation import CODE_BITS, CODES_IN_WORD, GroupTabulation, ResponseColumns
 from yupana.errors import InputError
-from yupana.geography.block_file import BlockColumn, BlockFile
+from yupana.geography.block_file import BlockFile
 from yupana.plan.responses import ResponseGroup
-from yupana.privacy.sealed import Sealed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -32,39 +35,12 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE: Final = 10_000_000
 _BYTES_OF_A_ROW: Final = 200
 """Of the memory of the database: what is held while records are counted and the next ones are read."""
+_SHARE_OF_GATHERED: Final = 8
 _BYTES_OF_A_COUNTED: Final = 24
-"""What is held of each record of a slice until all of it is counted: 42.7 million of a state took 1.05 GB, and 16.5
-million 0.53."""
-_PAIRS_AT_ONCE: Final = 250_000
-_THIRD: Final = 2
-"""The place of the third column of a key."""
-_CELLS_AT_ONCE: Final = 1 << 22
-_CODE_BITS: Final = 14
-_CODES_IN_WORD: Final = 4
-_MOST_COLUMNS: Final = 2 * _CODES_IN_WORD
-_MOST_CATEGORIES: Final = 1 << 12
+"""What is held of each record of a shard until all of it is counted and sent."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Lists:
-    """Lists of numbers by key: those of key k stand in ``values[starts[k]:starts[k + 1]]``."""
-
-    starts: Ints
-    values: Indices
-
-    def extended(self, *others: "_Lists") -> "_Lists":
-        """These lists, then those."""
-        lists = (self, *others)
-        before = np.cumsum([0, *(len(each.values) for each in lists)])
-        starts = [each.starts[:-1] + shift for each, shift in zip(lists, before, strict=False)]
-        return _Lists(np.concatenate([*starts, before[-1:]]), np.concatenate([each.values for each in lists]))
-
-    def since(self, key: int) -> "_Lists":
-        """The lists of this key and of larger ones, which begin at 0."""
-        return _Lists(self.starts[key:] - self.starts[key], self.values[self.starts[key] :])
-
-
-def _groups_of(given: "csr_array", members: "csr_array", alone: Flags) -> _Lists:
+def _groups_of(given: "csr_array", members: "csr_array", alone: Flags) -> Lists:
     """Groups of sets of codes, which stand one in a row.
 
     Parameters
@@ -80,44 +56,7 @@ def _groups_of(given: "csr_array", members: "csr_array", alone: Flags) -> _Lists
     row = np.repeat(np.arange(given.shape[0]), np.diff(shared.indptr))
     within = ~alone[shared.indices] | (shared.data == np.diff(given.indptr)[row])
     ends = np.cumsum(np.bincount(row[within], minlength=given.shape[0]))
-    return _Lists(np.append(0, ends), shared.indices[within].astype(np.int32))
-
-
-@dataclass(frozen=True, eq=False)
-class ResponseColumns:
-    """A question that a record may answer with several codes, as the relation of records holds the answer.
-
-    The answer is a set: a code that is given twice is given once, and a column may be skipped.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        SQL of one to eight columns of numbers from 0 to below 2**14.
-    place : numpy.ndarray of int, shape (numbers,)
-        Of each number the place of the code, or -1 for none. The first such number is the quickest to count.
-    codes : int
-        How many codes there are.
-
-    Raises
-    ------
-    ValueError
-        If there are too many columns or numbers, or none.
-    """
-
-    columns: tuple[str, ...]
-    place: Ints
-    codes: int
-
-    def __post_init__(self) -> None:
-        if not (1 <= len(self.columns) <= _MOST_COLUMNS and 1 <= len(self.place) <= 1 << _CODE_BITS):
-            raise ValueError(f"a response has 1 to {_MOST_COLUMNS} columns and 1 to {1 << _CODE_BITS} numbers")
-
-    @property
-    def words(self) -> tuple[tuple[str, ...], ...]:
-        """The columns by the number that they are packed into, four in each."""
-        return tuple(
-            self.columns[first : first + _CODES_IN_WORD] for first in range(0, len(self.columns), _CODES_IN_WORD)
-        )
+    return Lists(np.append(0, ends), shared.indices[within].astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +112,8 @@ class _Question:
     def rests(self) -> Ints:
         """The words of a record whose columns are all none, the first left out of the first word."""
         none = int(np.argmax(np.append(self.columns.place, -1) < 0))
-        packed = [sum(none << _CODE_BITS * place for place in range(len(word))) for word in self.columns.words]
-        return np.array([packed[0] >> _CODE_BITS, *packed[1:]])
+        packed = [sum(none << CODE_BITS * place for place in range(len(word))) for word in self.columns.words]
+        return np.array([packed[0] >> CODE_BITS, *packed[1:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,223 +121,7 @@ class _Sets:
     """Sets of several codes that some records give, each in some group, and by space the groups of each."""
 
     number: int
-    groups: tuple[_Lists, ...]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SliceCounts(Sealed):
-    """Exact counts of the records of some values of the first column of the key, or of some of these records.
-
-    Attributes
-    ----------
-    records : int
-    in_no_group : int
-        Of these, how many are in no group of any kind of areas.
-    categories : int
-    ranges : mapping of kind to tuple of int and int
-        See `range_of`.
-    sizes : mapping of kind to int
-        How many groups areas of the kind show.
-    singles : int
-        How many keys are single codes. Larger ones are sets of several, numbered as they were found.
-    spaces : tuple of _Lists
-        The groups of each key; areas of several kinds may show the same.
-    space_of : mapping of kind to int
-        Its place in `spaces`.
-    pairs : mapping of kind to CountedPairs
-        Of keys by area.
-    """
-
-    records: int
-    in_no_group: int
-    categories: int
-    ranges: Mapping[str, tuple[int, int]]
-    sizes: Mapping[str, int]
-    singles: int
-    spaces: tuple[_Lists, ...]
-    space_of: Mapping[str, int]
-    pairs: Mapping[str, CountedPairs]
-
-    def range_of(self, kind: str) -> tuple[int, int]:
-        """The areas of a kind in this slice, as a range of places in `GroupAreas.ids`.
-
-        Areas that cross slices are in every slice: their counts here are parts of sums.
-        """
-        return self.ranges[kind]
-
-    def totals(self, kind: str, counted: Flags | None = None) -> Ints:
-        """Records of every group, shape (areas of the slice, groups).
-
-        Parameters
-        ----------
-        kind : str
-        counted : numpy.ndarray of bool, shape (categories,), optional
-            Which categories count; all by default.
-        """
-        low, high = self.range_of(kind)
-        size = self.sizes[kind]
-        dense = np.zeros((high - low) * size, dtype=np.int64)
-        pairs = self.pairs[kind]
-        totals = pairs.totals(counted)
-        for some in _stretches(len(pairs.key)):
-            pair, group = self._groups(kind, np.arange(some.start, some.stop), low)
-            if len(group):
-                least = int(group.min())
-                summed = np.bincount(group - least, weights=totals[pair])
-                dense[least : least + len(summed)] += summed.astype(np.int64)
-        return dense.reshape(high - low, size)
-
-    def details(self, kind: str, selected: Flags) -> Ints:
-        """Records of selected groups by category.
-
-        Parameters
-        ----------
-        kind : str
-        selected : numpy.ndarray of bool, shape (areas of the slice, groups)
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (selected groups, categories)
-            In the order of ``numpy.flatnonzero(selected)``.
-        """
-        low, _ = self.range_of(kind)
-        chosen = np.flatnonzero(selected)
-        cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
-        place = np.full(selected.size, -1, dtype=np.int32)
-        place[chosen] = np.arange(len(chosen))
-        pairs = self.pairs[kind]
-        in_areas: Flags = np.asarray(selected.any(axis=1))
-        near = np.flatnonzero(in_areas[pairs.region - low]) if len(chosen) else NOTHING
-        for some in _stretches(len(near)):
-            pair, group = self._groups(kind, near[some], low)
-            wanted = place[group] >= 0
-            pair, at = pair[wanted], place[group[wanted]].astype(np.int64) * self.categories
-            for part in _stretches(len(pair)):
-                starts = pairs.starts[pair[part]]
-                lengths = pairs.starts[pair[part] + 1] - starts
-                triple = _ranges(starts, lengths)
-                cell = np.repeat(at[part], lengths) + pairs.category[triple]
-                if len(cell):
-                    least = int(cell.min())
-                    summed = np.bincount(cell - least, weights=pairs.count[triple])
-                    cells[least : least + len(summed)] += summed.astype(np.int64)
-        return cells.reshape(-1, self.categories)
-
-    def _groups(self, kind: str, numbers: Ints, low: int) -> tuple[Ints, Ints]:
-        """Every group that some pairs count in: numbers of the pairs and places of the groups, one entry for each."""
-        pairs, lists = self.pairs[kind], self.spaces[self.space_of[kind]]
-        key = pairs.key[numbers]
-        starts = lists.starts[key]
-        lengths = lists.starts[key + 1] - starts
-        of_space = lists.values[_ranges(starts, lengths)]
-        row = (pairs.region[numbers].astype(np.int64) - low) * self.sizes[kind]
-        return np.repeat(numbers, lengths), np.repeat(row, lengths) + of_space
-
-
-def merge_slices(parts: Sequence[SliceCounts]) -> SliceCounts:
-    """Counts of several parts of the records of one slice together: in any order, and merged before or not, the same.
-
-    Parameters
-    ----------
-    parts : sequence of SliceCounts
-        One at least, by one tabulation and the same areas. No record is in two. What values they are of follow one
-        another.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    first, known = parts[0], parts[0].singles
-    pairs: dict[str, list[CountedPairs]] = {kind: [] for kind in first.pairs}
-    for part in parts:
-        # Sets of several codes are numbered after those of the parts before.
-        for kind, found in part.pairs.items():
-            key = np.where(found.key < part.singles, found.key, found.key + np.int32(known - part.singles))
-            pairs[kind].append(replace(found, key=key))
-        known += len(part.spaces[0].starts) - 1 - part.singles if part.spaces else 0
-    return SliceCounts(
-        records=sum(part.records for part in parts),
-        in_no_group=sum(part.in_no_group for part in parts),
-        categories=first.categories,
-        ranges={kind: _spanned([part.ranges[kind] for part in parts]) for kind in first.ranges},
-        sizes=first.sizes,
-        singles=first.singles,
-        spaces=tuple(
-            lists.extended(*(part.spaces[space].since(part.singles) for part in parts[1:]))
-            for space, lists in enumerate(first.spaces)
-        ),
-        space_of=first.space_of,
-        pairs={kind: join_pairs(found) for kind, found in pairs.items()},
-    )
-
-
-def merge_shards(shards: Sequence[Sequence[SliceCounts]]) -> Iterator[SliceCounts]:
-    """What shards have counted by `count_slices`, as `count_groups` gives it where there is one: in the same slices.
-
-    Parameters
-    ----------
-    shards : sequence of sequence of SliceCounts
-        One shard at least; all have the same slices.
-    """
-    waiting: list[SliceCounts] = []
-    for parts in zip(*shards, strict=True):
-        part = merge_slices(parts)
-        if waiting and sum(one.records for one in (*waiting, part)) > _ROWS_AT_ONCE:
-            yield merge_slices(waiting)
-            waiting = []
-        waiting.append(part)
-    if waiting:
-        yield merge_slices(waiting)
-
-
-def _spanned(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """From the first of some ranges to the last."""
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
-
-
-@dataclass(eq=False)
-class SummedCounts:
-    """Exact counts of areas of a kind that cross slices, added up slice by slice; only cells that are not empty."""
-
-    areas: int
-    groups: int
-    categories: int
-    _cells: list[tuple[Ints, Ints]] = field(default_factory=list)
-
-    def add(self, part: SliceCounts, kind: str) -> None:
-        """Add the counts of a slice."""
-        occupied = part.totals(kind) > 0
-        numbers = np.flatnonzero(occupied)
-        step = max(1, _CELLS_AT_ONCE // self.categories)
-        for first in range(0, len(numbers), step):
-            some = numbers[first : first + step]
-            selected = np.zeros(occupied.size, dtype=bool)
-            selected[some] = True
-            cells = part.details(kind, selected.reshape(occupied.shape))
-            present = cells > 0
-            self._cells.append(
-                ((some[:, None] * self.categories + np.arange(self.categories))[present], cells[present])
-            )
-
-    def totals(self, counted: Flags | None = None) -> Ints:
-        """Records of every group, shape (areas, groups): see `SliceCounts.totals`."""
-        summed = np.zeros(self.areas * self.groups, dtype=np.int64)
-        for numbers, counts in self._cells:
-            group, category = np.divmod(numbers, self.categories)
-            weights = counts if counted is None else counts * counted[category]
-            summed += np.bincount(group, weights=weights, minlength=len(summed)).astype(np.int64)
-        return summed.reshape(self.areas, self.groups)
-
-    def details(self, selected: Flags) -> Ints:
-        """Records of selected groups by category: see `SliceCounts.details`."""
-        chosen = np.flatnonzero(selected)
-        place = np.full(selected.size, -1, dtype=np.int64)
-        place[chosen] = np.arange(len(chosen))
-        cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
-        for numbers, counts in self._cells:
-            group, category = np.divmod(numbers, self.categories)
-            wanted = place[group] >= 0
-            at = place[group[wanted]] * self.categories + category[wanted]
-            cells += np.bincount(at, weights=counts[wanted], minlength=len(cells)).astype(np.int64)
-        return cells.reshape(-1, self.categories)
+    groups: tuple[Lists, ...]
 
 
 def _rows_at_once(db: duckdb.DuckDBPyConnection) -> int:
@@ -406,185 +129,24 @@ def _rows_at_once(db: duckdb.DuckDBPyConnection) -> int:
     return min(_ROWS_AT_ONCE, max(1, memory_limit(db) // _BYTES_OF_A_ROW))
 
 
+def memory_for_gathered(memory: int) -> int:
+    """How many bytes of counts wait in memory for those of other records; more wait on disk."""
+    return memory // _SHARE_OF_GATHERED
+
+
 def _require_memory(db: duckdb.DuckDBPyConnection, records: int) -> None:
-    """Refuse a slice whose counts, beside the interpreter, take a quarter more than the process may."""
+    """Refuse a shard whose counts, beside the interpreter, take a quarter more than the process may."""
     if 4 * (BESIDE_DATABASE + _BYTES_OF_A_COUNTED * records) > 5 * memory_of_process(db):
-        raise InputError("--memory is too little to count the records of one state or county at once; give more")
-
-
-def _stretches(length: int) -> Iterator[slice]:
-    """Stretches of a long list that bound what is held at a time."""
-    for first in range(0, length, _PAIRS_AT_ONCE):
-        yield slice(first, min(first + _PAIRS_AT_ONCE, length))
-
-
-def _ranges(starts: Ints, lengths: Ints) -> Ints:
-    """The numbers of several ranges, one after the other."""
-    if not len(lengths):
-        return NOTHING
-    ends: Ints = np.cumsum(lengths)
-    numbers: Ints = np.arange(ends[-1])
-    numbers += np.repeat(starts - (ends - lengths), lengths)
-    return numbers
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """What is read at once: records of some values of the first column of the key, or of the second, or a part of them.
-
-    Attributes
-    ----------
-    first : tuple of int and int
-        Least and greatest value.
-    second : tuple of int and int, or None
-        The same of the second column; None for all.
-    records : int
-    part : tuple of int and int, or None
-        Of records of one value of the second column, those of which the third leaves the one where it is divided by
-        the other; None for all.
-    """
-
-    first: tuple[int, int]
-    second: tuple[int, int] | None
-    records: int
-    part: tuple[int, int] | None = None
-
-    def where(self, values: Sequence[str]) -> str:
-        """SQL for the records of the chunk, whose columns of the key are these SQL."""
-        bounds = (self.first,) if self.second is None else (self.first, self.second)
-        within = [f"({value}) BETWEEN {low} AND {high}" for value, (low, high) in zip(values, bounds, strict=False)]
-        if self.part is not None:
-            rest, by = self.part
-            within.append(f"({values[_THIRD]})::BIGINT % {by} = {rest}")
-        return " AND ".join(within)
-
-    def blocks(self, key: Sequence[BlockColumn]) -> str:
-        """SQL for the numbers of its blocks."""
-        within = 10 ** sum(column.digits for column in key[1:])
-        first, last = (value * within for value in self.first)
-        end = last + within
-        if self.second is not None:
-            of_second = 10 ** sum(column.digits for column in key[2:])
-            first, end = first + self.second[0] * of_second, first + (self.second[1] + 1) * of_second
-        return f"block >= {first} AND block < {end}"
-
-
-def _plan_reading(
-    db: duckdb.DuckDBPyConnection,
-    tabulation: "GroupTabulation",
-    blocks: BlockFile,
-    at_once: int,
-    within: tuple[int, int] | None = None,
-) -> list[list[_Chunk]]:
-    """Slices of whole values of the first column of the key, each read in chunks of about ``at_once`` records.
-
-    Values that have blocks but no records are in a slice, too: areas without records have counts. Records have no
-    others than those within bounds, if these are given.
-    """
-
-    def split(chunk: _Chunk) -> list[_Chunk]:
-        """A chunk of too many records of one value of the second column, in parts by the third, if there is one."""
-        if chunk.records <= at_once or len(tabulation.key) <= _THIRD:
-            return [chunk]
-        by = -(-chunk.records // at_once)
-        query = (
-            f"SELECT ({tabulation.key[_THIRD]})::BIGINT % {by} AS rest, count(*) FROM {tabulation.relation} "
-            f"WHERE {tabulation.condition(blocks)} AND {chunk.where(tabulation.key)} GROUP BY 1 ORDER BY 1"
-        )
-        return [replace(chunk, records=number, part=(rest, by)) for rest, number in db.execute(query).fetchall()]
-
-    key = ", ".join(f"({value})::BIGINT" for value in (*tabulation.key, "0")[:2])
-    records = f"SELECT {key}, count(*) FROM {tabulation.relation} WHERE {tabulation.condition(blocks)}"
-    each = 10 ** sum(column.digits for column in blocks.key[1:])
-    values = db.execute(f"SELECT DISTINCT block // {each} FROM block_pieces").fetchall()
-    low, high = within or (0, math.inf)
-    found: dict[int, list[tuple[int, int]]] = {value: [] for (value,) in values if low <= value <= high}
-    for first, second, number in db.execute(f"{records} GROUP BY ALL ORDER BY ALL").fetchall():
-        found.setdefault(first, []).append((second, number))
-    slices: list[list[_Chunk]] = []
-    for value in sorted(found):
-        number = sum(each for _, each in found[value])
-        last = slices[-1][-1] if slices else None
-        if last and last.second is None and last.records + number <= at_once:
-            slices[-1] = [_Chunk((last.first[0], value), None, last.records + number)]
-        elif number <= at_once or len(blocks.key) == 1:
-            slices.append([_Chunk((value, value), None, number)])
-        else:
-            parts = _in_parts(value, found[value], at_once)
-            slices.append([part for chunk in parts for part in split(chunk)])
-    return slices
-
-
-def _in_parts(first: int, of_second: Sequence[tuple[int, int]], at_once: int) -> list[_Chunk]:
-    """Chunks of one value of the first column, by values of the second."""
-    chunks: list[_Chunk] = []
-    for second, records in of_second:
-        last = chunks[-1] if chunks else None
-        if last and last.second and last.records + records <= at_once:
-            chunks[-1] = _Chunk(last.first, (last.second[0], second), last.records + records)
-        else:
-            chunks.append(_Chunk((first, first), (second, second), records))
-    return chunks
-
-
-@dataclass(frozen=True, eq=False)
-class GroupTabulation:
-    """What is to be counted.
-
-    Attributes
-    ----------
-    relation : str
-        SQL of the relation of records; not of a temporary one, which belongs to one cursor.
-    key : tuple of str
-        SQL for the columns of the key of the block of a record, in the order of `BlockFile.key`.
-    where : str
-        SQL for which records count; ``true`` for all.
-    responses : mapping of response to ResponseColumns
-    spaces : mapping of kind to tuple of ResponseGroup
-        By kind of areas the groups that its areas show, by responses of `responses`. Kinds that the areas given to
-        `count_groups` lack are not counted, but a record in one of their groups is in some group.
-    attribute : str
-        SQL for a number that tells the category of a record.
-    category : numpy.ndarray of uint8 or uint16
-        The category of each such number.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 4096 categories, or groups by a response that is not among `responses`.
-    """
-
-    relation: str
-    key: tuple[str, ...]
-    where: str
-    responses: Mapping[str, ResponseColumns]
-    spaces: Mapping[str, tuple[ResponseGroup, ...]]
-    attribute: str
-    category: Categories
-
-    def __post_init__(self) -> None:
-        if self.categories > _MOST_CATEGORIES:
-            raise ValueError(f"records are counted in {_MOST_CATEGORIES} categories at most")
-        unknown = {group.response for groups in self.spaces.values() for group in groups} - self.responses.keys()
-        if unknown:
-            raise ValueError(f"there are groups by responses that are not given: {', '.join(sorted(unknown))}")
-
-    @property
-    def categories(self) -> int:
-        """How many categories."""
-        return int(self.category.max()) + 1
-
-    def condition(self, blocks: BlockFile) -> str:
-        """SQL for the records that count, in blocks that do."""
-        return f"({self.where}) AND {in_chosen(self.key[0], blocks)}"
+        raise InputError("--memory is too little to count a shard of the records at once; give more, or more --shards")
 
 
 def count_groups(
     db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, areas: GroupAreas
 ) -> Iterator[SliceCounts]:
-    """Count records slice after slice, in order; every record is read once.
+    """Count records slice after slice of the country; every record is read once.
 
-    A slice is all records of some values of the first column of the key that follow one another.
+    A slice is all records of some values of the first column of the key that follow one another. What is counted of one
+    is given as soon as it is whole, some areas at a time (`Gathered.slices`).
 
     Parameters
     ----------
@@ -593,82 +155,68 @@ def count_groups(
     tabulation : GroupTabulation
     blocks : BlockFile
     areas : GroupAreas
+
+    Raises
+    ------
+    ValueError
+        If there are too many areas, codes and categories to be counted together.
+    """
+    slices = plan_reading(db, tabulation, blocks, _rows_at_once(db))
+    parts = _count_chunks(db, tabulation, blocks, areas, [chunk for chunks in slices for chunk in chunks])
+    for chunks in slices:
+        with Gathered(memory_for_gathered(memory_limit(db))) as gathered:
+            for part in islice(parts, len(chunks)):
+                gathered.add(part)
+            yield from gathered.slices(areas, (chunks[0].first[0], chunks[-1].first[1]))
+
+
+def count_shard(
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, areas: GroupAreas
+) -> list[SliceCounts]:
+    """Count records that are some of the country's, in parts that are gathered with those of other shards.
+
+    Parameters are those of `count_groups`.
 
     Raises
     ------
     InputError
-        If the counts of a slice need more memory than the process may take, before any is counted.
+        If the counts need more memory than the process may take, before any is counted.
     ValueError
-        If there are too many areas, codes and categories to be counted together.
+        As `count_groups` has it.
     """
-    asked = _Asked.of(tabulation)
-    slices = _plan_reading(db, tabulation, blocks, _rows_at_once(db))
-    _require_memory(db, max((sum(chunk.records for chunk in chunks) for chunks in slices), default=0))
-    chunks_of_all = iter([chunk for chunks in slices for chunk in chunks])
-    # One chunk is read while the one before it is counted: the database and numpy keep a core each busy.
-    with ThreadPoolExecutor(1) as reader:
-
-        def read_next() -> Iterator[Future[_Entries]]:
-            for chunk in islice(chunks_of_all, 1):
-                yield reader.submit(_read, db.cursor(), tabulation, blocks, chunk, asked)
-
-        reading = deque(read_next())
-        for chunks in slices:
-            parts = []
-            for chunk in chunks:
-                entries = reading.popleft().result()
-                reading.extend(read_next())
-                parts.append(_count_chunk(chunk, entries, tabulation, areas, asked))
-            yield merge_slices(parts)
+    slices = plan_reading(db, tabulation, blocks, _rows_at_once(db))
+    chunks = [chunk for of_slice in slices for chunk in of_slice]
+    _require_memory(db, sum(chunk.records for chunk in chunks))
+    return [*_count_chunks(db, tabulation, blocks, areas, chunks)]
 
 
-def count_slice(
+def _count_chunks(
     db: duckdb.DuckDBPyConnection,
     tabulation: GroupTabulation,
     blocks: BlockFile,
     areas: GroupAreas,
-    values: tuple[int, int],
-) -> SliceCounts:
-    """Count the records of a slice that a database holds, all or some, as part of the slice: see `merge_slices`.
+    chunks: Sequence[Chunk],
+) -> Iterator[SliceCounts]:
+    """Read and count chunk after chunk.
 
-    Parameters
-    ----------
-    db : duckdb.DuckDBPyConnection
-        With `find_areas` done for the same blocks.
-    tabulation : GroupTabulation
-    blocks : BlockFile
-    areas : GroupAreas
-    values : tuple of int and int
-        Of the first column of the key, the least and the greatest; blocks have some of them.
-
-    Raises
-    ------
-    ValueError
-        If there are too many areas, codes and categories to be counted together.
+    One is read while the one before it is counted: the database and numpy keep a core each busy.
     """
-    asked, within = _Asked.of(tabulation), f"({tabulation.key[0]}) BETWEEN {values[0]} AND {values[1]}"
-    some = replace(tabulation, where=f"({tabulation.where}) AND {within}")
-    chunks = [chunk for of in _plan_reading(db, some, blocks, _rows_at_once(db), values) for chunk in of]
-    return merge_slices(
-        [_count_chunk(each, _read(db, some, blocks, each, asked), some, areas, asked) for each in chunks]
-    )
+    asked, waiting = _Asked.of(tabulation), iter(chunks)
+    with ThreadPoolExecutor(1) as reader:
 
+        def read_next() -> Iterator[Future[_Entries]]:
+            for chunk in islice(waiting, 1):
+                yield reader.submit(_read, db.cursor(), tabulation, blocks, chunk, asked)
 
-def count_slices(
-    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, areas: GroupAreas
-) -> list[SliceCounts]:
-    """Count the records of a shard as parts of slices that are the same for any shard.
-
-    There is one for each value of the first column of the key of which there are blocks. Parameters and errors are
-    those of `count_slice`.
-    """
-    each = 10 ** sum(column.digits for column in blocks.key[1:])
-    values = db.execute(f"SELECT DISTINCT block // {each} FROM block_pieces ORDER BY 1").fetchall()
-    return [count_slice(db, tabulation, blocks, areas, (value, value)) for (value,) in values]
+        reading = deque(read_next())
+        for chunk in chunks:
+            entries = reading.popleft().result()
+            reading.extend(read_next())
+            yield _count_chunk(chunk, entries, tabulation, areas, asked)
 
 
 def _count_chunk(
-    chunk: _Chunk, entries: "_Entries", tabulation: GroupTabulation, areas: GroupAreas, asked: "_Asked"
+    chunk: Chunk, entries: "_Entries", tabulation: GroupTabulation, areas: GroupAreas, asked: "_Asked"
 ) -> SliceCounts:
     """Count what was read of a chunk by areas of every kind."""
     kinds = [kind for kind in tabulation.spaces if kind in areas.kinds]
@@ -713,7 +261,7 @@ class _Asked:
         Its place in `spaces`.
     singles : int
         How many keys of single codes there are; larger ones are sets of several.
-    groups : list of _Lists
+    groups : list of Lists
         By space the groups of each single code.
     """
 
@@ -721,7 +269,7 @@ class _Asked:
     spaces: tuple[_Space, ...]
     space_of: Mapping[str, int]
     singles: int
-    groups: list[_Lists]
+    groups: list[Lists]
 
     @staticmethod
     def of(tabulation: GroupTabulation) -> "_Asked":
@@ -737,7 +285,7 @@ class _Asked:
             singles += columns.codes
         # A single code is in every group that it is a member of, alone or not.
         groups = [
-            reduce(_Lists.extended, (_Lists(m.indptr, m.indices) for m in space.members.values())) for space in spaces
+            reduce(Lists.extended, (Lists(m.indptr, m.indices) for m in space.members.values())) for space in spaces
         ]
         space_of = {kind: distinct.index(groups) for kind, groups in tabulation.spaces.items()}
         return _Asked(tuple(questions), spaces, space_of, singles, groups)
@@ -765,7 +313,7 @@ class _Entries:
 
 
 def _read(
-    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, chunk: _Chunk, asked: _Asked
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, chunk: Chunk, asked: _Asked
 ) -> _Entries:
     words = [_word(word) for question in asked.questions for word in question.columns.words]
     packed = "".join(f", {word} AS word_{number}" for number, word in enumerate(words))
@@ -810,14 +358,14 @@ def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int)
     """
     from scipy.sparse import csr_array  # noqa: PLC0415 (a tenth of a second, and few tables need it)
 
-    mask = (1 << _CODE_BITS) - 1
+    mask = (1 << CODE_BITS) - 1
     key = question.of_number[words[0] & mask]
-    more = (words[0] >> _CODE_BITS) != question.rests[0]
+    more = (words[0] >> CODE_BITS) != question.rests[0]
     for word, rest in zip(words[1:], question.rests[1:], strict=True):
         more |= word != rest
     several = np.flatnonzero(more)
     distinct, number = _distinct([word[several] for word in words])
-    shifts = _CODE_BITS * np.arange(_CODES_IN_WORD)
+    shifts = CODE_BITS * np.arange(CODES_IN_WORD)
     digits = np.concatenate([(word[:, None] >> shifts) & mask for word in distinct], axis=1)
     codes = question.columns.place[digits[:, : len(question.columns.columns)]]
     there = codes >= 0
@@ -840,7 +388,7 @@ def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int)
 
 def _word(columns: Sequence[str]) -> str:
     """SQL for up to four codes in one number."""
-    return " | ".join(f"(({column})::BIGINT << {_CODE_BITS * place})" for place, column in enumerate(columns))
+    return " | ".join(f"(({column})::BIGINT << {CODE_BITS * place})" for place, column in enumerate(columns))
 
 
 def _distinct(words: Sequence[Ints]) -> tuple[list[Ints], Ints]:

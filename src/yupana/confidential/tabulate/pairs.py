@@ -24,6 +24,7 @@ class CountedPairs:
     Attributes
     ----------
     region, key : numpy.ndarray of int32, shape (pairs,)
+        Ascending by both as they are counted.
     starts : numpy.ndarray of int64, shape (pairs + 1,)
         Where the categories of each pair begin.
     category : numpy.ndarray of uint8 or uint16
@@ -36,6 +37,19 @@ class CountedPairs:
     starts: Ints
     category: Categories
     count: Indices
+
+    @property
+    def bytes(self) -> int:
+        """What the arrays take."""
+        return sum(a.nbytes for a in (self.region, self.key, self.starts, self.category, self.count))
+
+    def part(self, first: int, last: int) -> "CountedPairs":
+        """The pairs from one place to below another."""
+        starts = self.starts[first : last + 1]
+        counts = slice(int(starts[0]), int(starts[-1]))
+        return CountedPairs(
+            self.region[first:last], self.key[first:last], starts - starts[0], self.category[counts], self.count[counts]
+        )
 
     @cached_property
     def all(self) -> Ints:

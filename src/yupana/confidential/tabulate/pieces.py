@@ -1,6 +1,6 @@
 """The areas that blocks make, and the pieces that no area divides: what groups are counted by."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,6 +65,26 @@ class GroupAreas:
         within = 10 ** (self.kinds[kind].width - self.first.digits)
         low, high = np.searchsorted(ids, [first * within, (last + 1) * within])
         return int(low), int(high)
+
+    def stretches(self, kind: str, first: tuple[int, int] | None, most: int) -> Iterator[tuple[int, int]]:
+        """Areas of a kind that no value of the first column of the key divides, some at a time, as ranges of places.
+
+        Parameters
+        ----------
+        kind : str
+            That does not cross these values.
+        first : tuple of int and int, optional
+            The least and the greatest of them; by default all.
+        most : int
+            Areas of one of them are given together, but no more than so many, or one.
+        """
+        low, high = (0, len(self.ids[kind])) if first is None else self.within(kind, *first)
+        of_first = self.ids[kind][low:high] // 10 ** (self.kinds[kind].width - self.first.digits)
+        ends = [*(low + 1 + np.flatnonzero(of_first[1:] != of_first[:-1])).tolist(), high]
+        for end in ends:
+            for begin in range(low, end, max(1, most)):
+                yield begin, min(begin + max(1, most), end)
+            low = end
 
     def written(self, kind: str) -> list[str]:
         """The codes of the areas of a kind."""

@@ -1,0 +1,231 @@
+"""Counts of parts of the records, kept until all records of some areas are there, and given by area."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.confidential.records.database import scratch_folder
+from yupana.confidential.tabulate.lists import Lists
+from yupana.confidential.tabulate.pairs import CountedPairs
+from yupana.confidential.tabulate.pieces import GroupAreas
+from yupana.confidential.tabulate.slice_counts import SliceCounts, merge_slices, places_of
+from yupana.privacy.sealed import Sealed
+
+_AT_ONCE: Final = 1 << 19
+"""So many groups of areas are given at a time."""
+
+
+class Part(Protocol):
+    """What `SliceCounts` tells of its areas, wherever its arrays are."""
+
+    @property
+    def summary(self) -> SliceCounts:
+        """The numbers of records, of no areas."""
+        ...
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[int, int]]:
+        """The areas that may have counts, by kind."""
+        ...
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """How many groups areas of each kind show."""
+        ...
+
+    def has(self, kind: str, low: int, high: int) -> bool:
+        """Whether there are counts of areas from place ``low`` to below ``high``."""
+        ...
+
+    def within(self, kind: str, low: int, high: int) -> SliceCounts:
+        """The counts of some areas of a kind alone, from place ``low`` to below ``high``; of no records."""
+        ...
+
+
+class Gathered(Sealed):
+    """Parts that have no record in common: in memory while they are small, else in private files.
+
+    A context: the files are gone at its end.
+    """
+
+    def __init__(self, memory: int) -> None:
+        """Keep so many bytes of counts in memory at most."""
+        self._memory, self._held = memory, 0
+        self._parts: list[Part] = []
+        self._in_memory: list[SliceCounts] = []
+        self._open = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, part: SliceCounts) -> None:
+        """Take the counts of some records."""
+        self._in_memory.append(part)
+        self._held += part.bytes
+        # The one part of a slice is there anyway.
+        if self._held > self._memory and (self._parts or len(self._in_memory) > 1):
+            self._put_down()
+
+    def _put_down(self) -> None:
+        folder = self._folder = self._folder or self._open.enter_context(scratch_folder())
+        for part in self._in_memory:
+            self._parts.append(_OnDisk.of(part, folder / str(len(self._parts))))
+        self._in_memory, self._held = [], 0
+
+    def slices(self, areas: GroupAreas, first: tuple[int, int] | None = None) -> Iterator[SliceCounts]:
+        """What was gathered, by area: each area of a kind once and whole; those that cross slices part by part.
+
+        Areas are given together as `GroupAreas.stretches` has them, whatever the parts: noise is drawn for them so.
+
+        Parameters
+        ----------
+        areas : GroupAreas
+            By which all parts were counted.
+        first : tuple of int and int, optional
+            The least and the greatest value of the first column of the key that parts are of; by default all.
+        """
+        parts: list[Part] = [*self._parts, *self._in_memory]
+        for part in parts:
+            yield part.summary
+        for kind in parts[0].ranges if parts else ():
+            if areas.crosses(kind):
+                for part in parts:
+                    yield part.within(kind, *part.ranges[kind])
+                continue
+            for low, high in areas.stretches(kind, first, _AT_ONCE // max(1, parts[0].sizes[kind])):
+                some = [part for part in parts if part.has(kind, low, high)]
+                yield merge_slices([part.within(kind, low, high) for part in some or parts[:1]])
+
+
+class GatheredShards(Sealed):
+    """What shards counted, by pass or file of which each has counted parts.
+
+    A context: what is gathered is gone at its end.
+    """
+
+    def __init__(self, memory: int) -> None:
+        """Keep so many bytes of counts in memory at most."""
+        self._memory = memory
+        self._open = ExitStack()
+        self.each: list[Gathered] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def forget(self) -> None:
+        """Drop all that was taken."""
+        self._open.close()
+        self.each = []
+
+    def take(self, counted: Sequence[Sequence[SliceCounts]]) -> None:
+        """Take what one shard counted."""
+        if not self.each:
+            self.each = [self._open.enter_context(Gathered(self._memory // len(counted))) for _ in counted]
+        for gathered, parts in zip(self.each, counted, strict=True):
+            for part in parts:
+                gathered.add(part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An array of one dimension in a file of several."""
+
+    path: Path
+    offset: int
+    length: int
+    dtype: np.dtype[Any]
+
+    @staticmethod
+    def of(arrays: Sequence[NDArray[Any]], path: Path) -> "tuple[_Stored, ...]":
+        """Write arrays one after the other."""
+        ends = np.cumsum([0, *(array.nbytes for array in arrays)]).tolist()
+        with path.open("wb") as file:
+            for array in arrays:
+                file.write(np.ascontiguousarray(array).data)
+        return tuple(_Stored(path, end, len(array), array.dtype) for end, array in zip(ends, arrays, strict=False))
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """The numbers from one place to below another."""
+        offset = self.offset + first * self.dtype.itemsize
+        return np.fromfile(self.path, self.dtype, count=last - first, offset=offset)
+
+    @property
+    def mapped(self) -> NDArray[Any]:
+        """The numbers, read where they are looked at."""
+        if not self.length:
+            return np.empty(0, self.dtype)
+        return np.memmap(self.path, self.dtype, mode="r", offset=self.offset, shape=(self.length,))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _OnDisk(Sealed):
+    """A part whose arrays are in files.
+
+    Attributes
+    ----------
+    counts : SliceCounts
+        The part, without its arrays.
+    pairs : mapping of kind to tuple of _Stored
+        The fields of `CountedPairs`, in their order.
+    spaces : tuple of tuple of _Stored
+        Those of `Lists`.
+    """
+
+    counts: SliceCounts
+    pairs: Mapping[str, tuple[_Stored, ...]]
+    spaces: Sequence[tuple[_Stored, ...]]
+
+    @staticmethod
+    def of(part: SliceCounts, folder: Path) -> "_OnDisk":
+        folder.mkdir()
+        pairs = {
+            kind: _Stored.of((of.region, of.key, of.starts, of.category, of.count), folder / f"pairs-{number}")
+            for number, (kind, of) in enumerate(part.pairs.items())
+        }
+        spaces = [
+            _Stored.of((lists.starts, lists.values), folder / f"space-{number}")
+            for number, lists in enumerate(part.spaces)
+        ]
+        return _OnDisk(replace(part, pairs={}, spaces=()), pairs, spaces)
+
+    @property
+    def summary(self) -> SliceCounts:
+        return self.counts.summary
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[int, int]]:
+        return self.counts.ranges
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return self.counts.sizes
+
+    def has(self, kind: str, low: int, high: int) -> bool:
+        first, last = places_of(self.pairs[kind][0].mapped, low, high)
+        return first < last
+
+    def within(self, kind: str, low: int, high: int) -> SliceCounts:
+        region, key, starts, category, count = self.pairs[kind]
+        first, last = places_of(region.mapped, low, high)
+        begins = starts.read(first, last + 1)
+        pairs = CountedPairs(
+            region.read(first, last),
+            key.read(first, last),
+            begins - begins[0],
+            category.read(int(begins[0]), int(begins[-1])),
+            count.read(int(begins[0]), int(begins[-1])),
+        )
+        lists = Lists(*(array.read(0, array.length) for array in self.spaces[self.counts.space_of[kind]]))
+        return self.counts.of_kind(kind, low, high, lists, pairs)
