@@ -16,6 +16,7 @@ from sharded_worlds import TOPDOWN, WORLDS, damaged, made, phsafe, refused
 from yupana.asked import ask
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import validate
+from yupana.confidential.shards import by_state
 from yupana.confidential.tabulate import gathered, groups
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, open_processes
@@ -75,11 +76,60 @@ def test_the_same_is_found_in_detailed_records(seed: int, product: str, tmp_path
         assert refused(case, data, LocalEngine(tmp_path / str(shards)), shards) == whole
 
 
-def test_the_edited_file_is_counted_in_one_piece(tmp_path: Path) -> None:
-    write_cef(tmp_path / "data", crowded(2, 30))
+@pytest.mark.parametrize("folders", [("", "", ""), ("people", "homes", "places")])
+def test_the_edited_file_is_counted_state_by_state(
+    folders: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_cef(tmp_path / "data", crowded(2, 30), folders=folders)
+    if folders[0]:
+        keys = "".join(f"{kind}_dir = {name}\n" for kind, name in zip(("per", "unit", "grfc"), folders, strict=True))
+        (tmp_path / "data" / "cef_config.ini").write_text(f"[paths]\n{keys}")
     case = phsafe(tmp_path, seeded(2))
     whole = made(case, tmp_path / "data", tmp_path / "whole", None, None)
-    assert made(case, tmp_path / "data", tmp_path / "out", LocalEngine(tmp_path), 3) == whole
+    monkeypatch.setattr(by_state, "_count_whole", None)
+    for shards in (2, None):
+        assert made(case, tmp_path / "data", tmp_path / "out", LocalEngine(tmp_path), shards) == whole
+
+
+SPOILED: dict[str, tuple[str, int, str]] = {
+    "a line too short": ("CEF20_PER_{}.txt", 90, ""),
+    "a value of none": ("CEF20_UNIT_{}.txt", 25, "9"),
+    "a unit of another state": ("CEF20_UNIT_{}.txt", 1, "{unit}"),
+    "a person of another state's unit": ("CEF20_PER_{}.txt", 1, "{unit}"),
+    "a block of another state": ("CEF20_UNIT_{}.txt", 37, "{unit:0>22}"),
+    "no such block": ("CEF20_UNIT_{}.txt", 37, "none"),
+}
+
+
+@pytest.mark.parametrize("fault", [*SPOILED, "a block that is there twice", "no header", "a file gone", "a file more"])
+def test_what_is_wrong_with_an_edited_file_is_told_as_in_one_piece(fault: str, tmp_path: Path) -> None:
+    """Also what only files of two states together show."""
+    data = tmp_path / "data"
+    write_cef(data, crowded(3, 30))
+    one, other, *_ = sorted(path.stem[-2:] for path in data.glob("CEF20_UNIT_*"))
+    unit = (data / f"CEF20_UNIT_{other}.txt").read_text()[1:10]
+    if fault in SPOILED:
+        name, start, text = SPOILED[fault]
+        path, text = data / name.format(one), text.format(unit=unit)
+        first, rest = path.read_text().split("\n", 1)
+        end = start + len(text) if text else None
+        path.write_text(f"{first[:start]}{text}{first[end:] if end else ''}\n{rest}")
+    elif fault == "a file gone":
+        (data / f"CEF20_PER_{one}.txt").unlink()
+    elif fault == "a file more":
+        (data / "grfc_tab20_99.txt").write_text((data / f"grfc_tab20_{one}.txt").read_text())
+    else:
+        place = data / f"grfc_tab20_{one}.txt"
+        header, line, *rest = place.read_text().splitlines()
+        again = (data / f"grfc_tab20_{other}.txt").read_text().splitlines()[1]
+        lines = [line, *rest] if fault == "no header" else [header, line, *rest, again]
+        place.write_text("\n".join(lines) + "\n")
+    case = phsafe(tmp_path, seeded(3))
+    whole = refused(case, data, None, None)
+    parcels = tmp_path / "parcels"
+    parcels.mkdir()
+    assert refused(case, data, LocalEngine(parcels), 2) == whole
+    assert whole
 
 
 @pytest.mark.parametrize("file", ["persons", "units", "geo"])

@@ -146,7 +146,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         """Open the records a configuration speaks of; on an engine they are counted, too."""
         del out, kept
         clock.start("reading and checking the records")
-        cut = Cut({request.columns.applied(schema): _KEY for schema in FILES}, request.shards)
+        cut = Cut({request.columns.applied(schema): _KEY for schema in FILES}, request.shards, by_state=True)
         if request.engine is not None and can_be_cut(data, cut):
             yield _counted_in_shards(config, data, cut, request, to_count=to_count)
             return

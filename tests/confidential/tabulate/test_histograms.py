@@ -17,6 +17,7 @@ from schemas import PL94, make_schema
 from spine_maker import random_blocks, write_reference
 
 from yupana.confidential.tabulate.histograms import check_facilities, open_block_counts
+from yupana.engine.local import LocalEngine
 from yupana.errors import InputError
 from yupana.geography.attributes import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities
 from yupana.geography.blocks import read_reference
@@ -268,6 +269,21 @@ def test_persons_are_counted_by_block_and_cell(
     with open_block_counts(tmp_path / "data", PL94, np.array(blocks)) as found:
         names = {path.name for source in found.files.values() for path in source.paths}
     assert names >= ({"quarters.csv", "geo.csv"} if form is as_csv else set())
+
+
+@pytest.mark.parametrize("form", [as_csv, as_cef])
+@pytest.mark.parametrize("shards", [2, None])
+def test_persons_are_counted_in_shards_by_block_and_cell(
+    tmp_path: Path, form: Callable[[Path, Census, dict[str, str]], None], shards: int | None
+) -> None:
+    census, types, blocks = sample(1)
+    form(tmp_path / "data", census, types)
+    engine = LocalEngine(tmp_path)
+    with open_block_counts(tmp_path / "data", PL94, np.array(blocks), engine=engine, shards=shards) as found:
+        assert counted(found.part(0, len(blocks)), blocks) == expected_persons(census, types)
+        names = {path.name for source in found.files.values() for path in source.paths}
+    with open_block_counts(tmp_path / "data", PL94, np.array(blocks)) as found:
+        assert names == {path.name for source in found.files.values() for path in source.paths}
 
 
 @pytest.mark.parametrize("form", [as_csv, as_cef])

@@ -8,7 +8,7 @@ that lies; so a record of ``geo`` is the line of its unit.
 import configparser
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -114,8 +114,45 @@ def open_cef(db: duckdb.DuckDBPyConnection, folder: Path) -> Opened:
     findings += wrong
     wrong = open_reference(db, reference, _PLACED) or _open_units(db, units)
     if not wrong:
-        sources |= {"units": units, "geo": replace(units, beside=reference.paths)}
+        sources |= {"units": units, "geo": _places_of(units, reference)}
     return sources, findings + wrong
+
+
+def _places_of(units: Source, reference: Source) -> Source:
+    """The geography: a record is the line of its unit."""
+    return replace(units, beside=reference.paths)
+
+
+def edited_sources(folder: Path) -> dict[str, Source]:
+    """The files that stand for persons, units and geo, whatever is in them."""
+    persons, units, reference = find_cef(folder)[0].values()
+    return {"persons": persons, "units": units, "geo": _places_of(units, reference)}
+
+
+@dataclass(frozen=True, slots=True)
+class EditedNames:
+    """How files are named, by kind, with ``%s`` for the state."""
+
+    patterns: Mapping[str, str]
+
+    def as_config(self) -> str:
+        """A configuration by which files so named are found, in a folder for each kind."""
+        told = (
+            f"{kind}_dir = {kind}\n{kind}_file_format = {of.replace('%', '%%')}" for kind, of in self.patterns.items()
+        )
+        return "\n".join(["[paths]", *told, ""])
+
+
+def find_states(folder: Path) -> tuple[EditedNames, dict[str, dict[str, Path]]]:
+    """How files are named; and the files of each state, by kind.
+
+    There are none where something is wrong with which are there, or blocks are listed of states without records.
+    """
+    files, findings = _find(folder, (PERSONS, UNITS, GEO))
+    states: dict[str, dict[str, Path]] = {}
+    if not findings and files["grfc"].keys() == files["per"].keys():
+        states = {state: {kind: of[state] for kind, of in files.items()} for state in files["per"]}
+    return EditedNames({kind: pattern for kind, _, pattern in _places(folder)[0]}), states
 
 
 def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> Opened:
@@ -342,6 +379,30 @@ def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: Record
         finding = Finding("unique_block", "", f"{BLOCK} occurs twice", int(count))
         findings += place_finding(db, source, finding, "reference", broken)
     return findings
+
+
+class UnreadableBlocksError(Exception):
+    """A reference file whose blocks cannot be told."""
+
+
+def block_keys(db: duckdb.DuckDBPyConnection, path: Path) -> NDArray[np.uint64]:
+    """64 bits of the key of each block of a reference file.
+
+    Raises
+    ------
+    UnreadableBlocksError
+        If it cannot be read; `open_reference` tells why.
+    """
+    header, wrong = _reference_header(path, _PLACED)
+    try:
+        if not wrong:
+            rows = csv_rows(path, header, quote='"')
+            return np.asarray(db.execute(f"SELECT hash({BLOCK}) AS key FROM {rows}").fetchnumpy()["key"], np.uint64)
+    except STOPS:
+        raise
+    except duckdb.Error:
+        pass
+    raise UnreadableBlocksError
 
 
 def _reference_header(path: Path, schema: RecordFile) -> tuple[tuple[str, ...], list[Finding]]:

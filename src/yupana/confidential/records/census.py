@@ -287,7 +287,8 @@ def open_census(
         if intact:
             checked = check_units(db, states, policies, rules)
             findings, seen = findings + word_units(checked, sources, states, policies, rules), checked.states
-        yield Census(db, folder, sources, tuple(findings), seen)
+        # Units and their geography may be of the same lines, and wrong in the same.
+        yield Census(db, folder, sources, tuple(dict.fromkeys(findings)), seen)
 
 
 def _open_files(

@@ -46,14 +46,19 @@ def areas_of(sources: Mapping[str, Source], most: int | None) -> tuple[Parts, ..
     number = most or len(together)
     if len(together) < max(2, number):
         return ()
-    shares: list[tuple[int, int, list[str]]] = [(0, place, []) for place in range(number)]
-    for folder in sorted(together, key=lambda folder: (-size[folder], folder)):
-        taken, place, folders = heapq.heappop(shares)
-        heapq.heappush(shares, (taken + size[folder], place, [*folders, folder]))
     return tuple(
         {name: tuple(sorted(part for folder in folders for part in together[folder][name])) for name in sources}
-        for _, _, folders in sorted(shares, key=lambda share: share[1])
+        for folders in shared_out(size, number)
     )
+
+
+def shared_out(size: Mapping[str, int], number: int) -> list[list[str]]:
+    """What has sizes, put into so many shares that are about as large, the largest first."""
+    shares: list[tuple[int, int, list[str]]] = [(0, place, []) for place in range(number)]
+    for name in sorted(size, key=lambda name: (-size[name], name)):
+        taken, place, names = heapq.heappop(shares)
+        heapq.heappush(shares, (taken + size[name], place, [*names, name]))
+    return [names for _, _, names in sorted(shares, key=lambda share: share[1])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import duckdb
 
@@ -47,6 +47,9 @@ class AsCounted:
     def forget(self) -> None:
         """There is nothing here to drop."""
 
+
+Told: TypeAlias = tuple[Sequence[Finding], Any]
+"""What a shard found, and what it counted."""
 
 EMPTY: Final = "columns.parquet"
 """What a file is called that says which columns there are."""
@@ -173,7 +176,7 @@ class CountedShards(Sealed):
 
     unread: list[Finding]
     digests: dict[str, str]
-    by_shard: list[tuple[Sequence[Finding], Any]]
+    by_shard: list[Told]
 
 
 def stamps_of(folder: Path, sources: Iterable[Source]) -> dict[Path, Stamp | None]:
@@ -215,9 +218,14 @@ def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path, typed:
     db.execute(f"COPY ({none}) TO {quoted(str(folder / EMPTY))} (FORMAT parquet)")
 
 
-def count_folder(task: Shard, folder: Path) -> tuple[Sequence[Finding], Any]:
+def count_folder(task: Shard, folder: Path) -> Told:
     """Count a shard whose rows lie in a folder."""
     lay_out(folder, task.whole(), task.sources)
+    return count_told(task, folder)
+
+
+def count_told(task: Shard, folder: Path) -> Told:
+    """Count a folder that stands for that of all records, and tell what is wrong in words of that."""
     try:
         found, counted = task.count(folder, task.limits.memory)
     except BrokenRulesError as error:

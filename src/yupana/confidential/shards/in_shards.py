@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
+from yupana.confidential.records.cef import edited_sources
 from yupana.confidential.records.database import default_memory, scratch_folder
 from yupana.confidential.records.findings import Finding, merge_findings
 from yupana.confidential.records.reader import (
@@ -28,9 +29,11 @@ from yupana.confidential.records.stored import left_on_store, require_at_hand
 from yupana.confidential.shards.areas import areas_of
 from yupana.confidential.shards.by_area import count_by_area
 from yupana.confidential.shards.by_key import count_by_key, is_repeated
+from yupana.confidential.shards.by_state import count_by_state, lies_by_state
 from yupana.confidential.shards.folder import (
     EMPTY,
     AsCounted,
+    CountedShards,
     CountFolder,
     P,
     Shard,
@@ -60,11 +63,14 @@ class Cut:
         How many shards; by the size of the files if nothing is said.
     unique : mapping of RecordFile to str
         A column of which no value may occur twice, of files that are cut by another.
+    by_state : bool
+        Whether the Census Edited File, which may stand for the files, is counted state by state.
     """
 
     keys: Mapping[RecordFile, tuple[str, ...]]
     number: int | None = None
     unique: Mapping[RecordFile, str] = field(default_factory=dict)
+    by_state: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -87,8 +93,8 @@ class InShards(Sealed, Generic[P]):
 
 
 def can_be_cut(folder: Path, cut: Cut) -> bool:
-    """Whether a folder holds files that can be cut; others are read in one piece, such as the Census Edited File."""
-    return any(forms(folder, schema) for schema in cut.keys)
+    """Whether a folder holds files that can be cut; others are read in one piece."""
+    return any(forms(folder, schema) for schema in cut.keys) or (cut.by_state and lies_by_state(folder))
 
 
 def count_in_shards(
@@ -125,6 +131,9 @@ def count_in_shards(
     taker = taker or AsCounted()
     limits = TaskLimits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
     folder = folder.absolute()  # a worker may be in another place
+    if cut.by_state and lies_by_state(folder):
+        of_states = count_by_state(engine, cut.number, Shard(folder, {}, count, limits, None, {}), progress, taker)
+        return InShards(edited_sources(folder), tuple(_merged(of_states)), _parts(of_states))
     sources, findings = _find(folder, cut, limits)
     if findings:
         return InShards(sources, tuple(findings), ())
@@ -141,13 +150,21 @@ def count_in_shards(
     if counted is None:
         taker.forget()
         counted = count_by_key(engine, cut.keys, number, shard, progress, taker)
-    found = merge_findings([of for of, _ in counted.by_shard])
+    found = _merged(counted)
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file
     # What could not be read is told before what was read without it, and by its lines.
     told = tuple(counted.unread) or tuple(_placed(finding, sources) for finding in found)
     files = {name: _with_digests(source, counted.digests) for name, source in sources.items()}
-    return InShards(files, told, tuple(part for _, part in counted.by_shard if part is not None))
+    return InShards(files, told, _parts(counted))
+
+
+def _merged(counted: CountedShards) -> list[Finding]:
+    return merge_findings([of for of, _ in counted.by_shard])
+
+
+def _parts(counted: CountedShards) -> tuple[Any, ...]:
+    return tuple(part for _, part in counted.by_shard if part is not None)
 
 
 def _with_digests(source: Source, digests: Mapping[str, str]) -> Source:

@@ -184,7 +184,7 @@ def open_block_counts(
     require_folder(folder)
     if not forms(folder, HISTOGRAM) and not codes:
         count = _CountMicrodata(schema, blocks, facilities, columns)
-        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), shards)
+        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), shards, by_state=True)
         if engine is not None and can_be_cut(folder, cut):
             yield count.in_shards(engine, folder, cut, memory, progress)
             return

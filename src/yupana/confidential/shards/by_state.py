@@ -1,0 +1,150 @@
+"""Count the Census Edited File state by state, as its files lie: a shard has the files of some states.
+
+A shard is not told of other states. So the driver sees to it that no unit and no block is in two of them; where one is,
+or where a shard finds a rule broken, all files are counted as one shard, which tells what is wrong with them together.
+"""
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.confidential.records.cef import (
+    CONFIG,
+    PERSON_LAYOUT,
+    UNIT_LAYOUT,
+    EditedNames,
+    UnreadableBlocksError,
+    block_keys,
+    find_states,
+    is_cef,
+)
+from yupana.confidential.records.database import is_scratch, scratch_folder
+from yupana.confidential.records.findings import failing
+from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers, read_lines
+from yupana.confidential.shards.areas import KeysOfAreas, shared_out
+from yupana.confidential.shards.folder import CountedShards, Shard, Stamp, Taker, Told, count_told, require_stamp
+from yupana.engine.engine import Engine
+from yupana.errors import YupanaError
+from yupana.files.columns import MAFID, RecordFile
+from yupana.privacy.sealed import packed
+from yupana.progress import Progress, told
+
+_Files: TypeAlias = Mapping[str, Mapping[str, tuple[Path, Stamp | None]]]
+"""Where the files of some states lie, by kind and by what they are called."""
+_Work: TypeAlias = tuple[_Files, EditedNames, Sequence[str]]
+"""The files of a shard, how they are named, and the names of public files beside them."""
+_Keys: TypeAlias = tuple[list[NDArray[np.uint64]], list[NDArray[np.uint64]]]
+"""Those of units, and of blocks."""
+
+
+def lies_by_state(folder: Path) -> bool:
+    """Whether a folder holds the Census Edited File where every worker can read it."""
+    # What was copied from a store is in a folder of the driver alone.
+    return is_cef(folder) and not (is_scratch(folder) or is_scratch(folder.parent))
+
+
+def count_by_state(engine: Engine, most: int | None, shard: Shard, progress: Progress, taker: Taker) -> CountedShards:
+    """Count the files of some states in each shard; in so many shards at most, by default one for each state."""
+    names, states = find_states(shard.folder)
+    size = {state: sum(path.stat().st_size for path in files.values()) for state, files in states.items()}
+    theirs = {path for files in states.values() for path in files.values()} | {shard.folder / CONFIG}
+    beside = [path.name for path in shard.folder.iterdir() if path.is_file() and path not in theirs]
+    by_state = [
+        (_files_of([states[state] for state in some]), names, beside)
+        for some in shared_out(size, min(most or len(states), len(states)))
+    ]
+    found = _counted(engine, shard, by_state, progress, taker) if len(by_state) > 1 else None
+    if found is None:
+        taker.forget()
+        (result,) = engine.map(partial(_count_whole, shard), [b""])
+        findings, counted = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+        found = [(findings, None if counted is None else taker.take(counted))]
+    return CountedShards([], {}, found)
+
+
+def _counted(
+    engine: Engine, shard: Shard, by_state: Sequence[_Work], progress: Progress, taker: Taker
+) -> list[Told] | None:
+    """What each shard found and counted; None where that is not all that there is to find."""
+    work = [*map(pickle.dumps, by_state)]
+    counted = []
+    with scratch_folder() as of_units, scratch_folder() as of_blocks:
+        units, blocks = KeysOfAreas(of_units), KeysOfAreas(of_blocks)
+        for result in told(engine.map(partial(_count_states, shard), work), "counting states", len(work), progress):
+            keys, (findings, of_shard) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+            if keys is None or failing(findings) or of_shard is None:
+                return None
+            units.add(keys[0])
+            blocks.add(keys[1])
+            counted.append((findings, taker.take(of_shard)))
+        return counted if units.are_apart() and blocks.are_apart() else None
+
+
+def _files_of(states: Sequence[Mapping[str, Path]]) -> _Files:
+    kinds = dict.fromkeys(kind for files in states for kind in files)
+    return {
+        kind: {files[kind].name: (files[kind], Stamp.of(files[kind])) for files in states if kind in files}
+        for kind in kinds
+    }
+
+
+def _count_whole(task: Shard, _work: bytes) -> bytes:
+    """What is found and counted of all files together."""
+    with task.limits.kept():
+        return packed(count_told(task, task.folder))
+
+
+def _count_states(task: Shard, work: bytes) -> bytes:
+    """The keys of some states, and what was found and counted of them; no keys if these cannot be read."""
+    files, names, beside = cast("_Work", pickle.loads(work))  # noqa: S301 (of our driver)
+    with scratch_folder() as folder, _speaking_of(folder, task.folder), task.limits.kept():
+        for name in beside:
+            (folder / name).symlink_to(task.folder / name)
+        (folder / CONFIG).write_text(names.as_config())
+        for kind, of_kind in files.items():
+            (folder / kind).mkdir()
+            for name, (path, stamp) in of_kind.items():
+                require_stamp(path, stamp)
+                (folder / kind / name).symlink_to(path)
+        keys = _keys(task, files)
+        found: Told = ((), None) if keys is None else count_told(task, folder)
+        for path, stamp in (place for of_kind in files.values() for place in of_kind.values()):
+            require_stamp(path, stamp)
+        return packed((keys, found))
+
+
+_IDS: Final = RecordFile("ids", "record", (MAFID,))
+_ID_OF: Final = {
+    kind: Layout(_IDS, layout.width, {MAFID.name: layout.fields[MAFID.name]})
+    for kind, layout in (("per", PERSON_LAYOUT), ("unit", UNIT_LAYOUT))
+}
+
+
+def _keys(task: Shard, files: _Files) -> _Keys | None:
+    try:
+        ids = [
+            np.unique(numbers(lines, layout)[MAFID.name].astype(np.uint64))
+            for kind, layout in _ID_OF.items()
+            for path, _ in files[kind].values()
+            for lines in read_lines(path, layout.width)
+        ]
+        with task.limits.database() as db:
+            blocks = [block_keys(db, path) for path, _ in files["grfc"].values()]
+    except (ShapeError, UnreadableBlocksError):
+        return None
+    return ids, blocks
+
+
+@contextmanager
+def _speaking_of(ours: Path, theirs: Path) -> Iterator[None]:
+    """Let errors speak of the folder of the records."""
+    try:
+        yield
+    except YupanaError as error:
+        raise error.reworded(lambda text: text.replace(str(ours), str(theirs))) from None
