@@ -2,18 +2,23 @@
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import pytest
+from safetab_worlds import random_world, seeded, write_data, write_parameters
 
 from yupana.cli.arguments import size
 from yupana.cli.main import main
+from yupana.confidential.records import detailed_files
 from yupana.confidential.records.database import (
     default_memory,
     memory_limit,
     private_database,
+    require_memory,
     with_what_is_beside,
 )
+from yupana.errors import InputError
 from yupana.products.phsafe.production import production_config
 from yupana.synthetic.census import synthesize
 
@@ -68,3 +73,34 @@ def test_too_little_memory_is_refused_by_name(tmp_path: Path, capsys: pytest.Cap
     assert stop.value.code == 2
     assert "--memory: 1MB is too little" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("needed", [10**7, 10**8, 10**9, 4 * 10**9])
+def test_the_least_that_is_told_suffices_and_less_is_refused(needed: int) -> None:
+    for memory in (300_000_000, 500_000_000, 1_000_000_000, 2_000_000_000, 8_000_000_000):
+        with private_database(memory) as db:
+            try:
+                require_memory(db, needed, "that")
+            except InputError as error:
+                told = re.fullmatch(r"--memory is too little for that; give ([\d,]+) MB at least", str(error))
+                assert told
+                least = 10**6 * int(told[1].replace(",", ""))
+                assert memory < least < 4 * (needed + 10**8)
+                with private_database(least) as enough:
+                    require_memory(enough, needed, "that")
+            else:
+                assert 5 * memory >= 4 * needed
+
+
+def test_safetab_refuses_more_blocks_than_fit_before_records_are_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = random_world(seeded(1), noise="some")
+    write_parameters(tmp_path / "parameters", world)
+    write_data(tmp_path / "data", world)
+    monkeypatch.setattr(detailed_files, "BYTES_OF_A_BLOCK", 10**9)
+    monkeypatch.setattr(detailed_files, "_check", None)
+    folders = [str(tmp_path / name) for name in ("parameters", "data", "out")]
+    assert main(["safetab-p", "run", *folders, "--memory", "300MB"]) == 2
+    assert "blocks of GRF-C.txt; give" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""Measure population groups slice after slice of the country, as these are counted.
+"""Measure population groups as their areas are counted, slice after slice of the country.
 
 Areas that may lie in more than one slice, and groups that published totals list, are added up and come last; all others
 are measured before the next slice is read, so that the counts of a nation are never held at once.
@@ -21,7 +21,7 @@ from yupana.confidential.choices import (
     stretches,
 )
 from yupana.confidential.tabulate.pieces import GroupAreas
-from yupana.confidential.tabulate.slice_counts import SliceCounts, SummedCounts
+from yupana.confidential.tabulate.slice_counts import CountedAreas, SummedCounts
 from yupana.confidential.tabulate.tabulation import GroupTabulation
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import Entropy
@@ -112,7 +112,7 @@ class ListedLevel(Sealed):
         self.by_category = np.zeros((int(self.wanted.sum()), self.categories), dtype=np.int64)
 
     def add(self, low: int, high: int, counts: "AreaCounts") -> None:
-        """Add what a slice holds of the areas from place ``low`` up to ``high``."""
+        """Add what was counted of the areas from place ``low`` up to ``high``."""
         self.memberships += int(counts.of(None)[:, self.columns].sum())
         begin, end = np.searchsorted(self.area, [low, high])
         row, column = self.area[begin:end] - low, self.columns.start + self.group[begin:end]
@@ -177,21 +177,21 @@ class AreaCounts(Sealed):
         return cells.of(self.details(selected))
 
 
-def counts_in(part: SliceCounts, kind: str) -> AreaCounts:
-    """What was counted of a kind of areas."""
-    return AreaCounts(part.range_of(kind)[0], partial(part.totals, kind), partial(part.details, kind))
+def counts_in(found: CountedAreas) -> AreaCounts:
+    """What was counted of some areas."""
+    return AreaCounts(found.low, found.totals, found.details)
 
 
-def add_up(part: SliceCounts, listed: Sequence[ListedLevel]) -> None:
-    """Add what a slice holds to levels of groups that totals list."""
-    for kind in dict.fromkeys(one.kind for one in listed if one.kind in part.pairs):
-        counts = counts_in(part, kind)
-        for one in (one for one in listed if one.kind == kind):
-            one.add(*part.range_of(kind), counts)
+def add_up(found: CountedAreas, listed: Sequence[ListedLevel]) -> None:
+    """Add what was counted of some areas to levels of groups that totals list."""
+    counts = counts_in(found)
+    for one in listed:
+        if one.kind == found.kind:
+            one.add(found.low, found.high, counts)
 
 
 def measure_slices(
-    slices: Iterable[SliceCounts],
+    counted: Iterable[CountedAreas],
     areas: GroupAreas,
     tabulation: GroupTabulation,
     levels: Sequence[SlicedLevel],
@@ -199,11 +199,11 @@ def measure_slices(
     ledger: Ledger,
     entropy: Entropy,
 ) -> Iterator[Groups]:
-    """Measure levels slice after slice, by kind of areas; those that may lie in more than one slice come last.
+    """Measure levels as their areas are counted; those that may lie in more than one slice come last.
 
     Parameters
     ----------
-    slices : iterable of SliceCounts
+    counted : iterable of CountedAreas
     areas : GroupAreas
     tabulation : GroupTabulation
         By which they were counted.
@@ -229,13 +229,12 @@ def measure_slices(
         for kind in kinds
         if areas.crosses(kind)
     }
-    for part in slices:
-        for kind in (kind for kind in kinds if kind in part.pairs):
-            if kind in sums:
-                sums[kind].add(part, kind)
-            else:
-                yield from measure(kind, counts_in(part, kind))
-        add_up(part, listed)
+    for found in counted:
+        if found.kind in sums:
+            sums[found.kind].add(found)
+        elif found.kind in kinds:
+            yield from measure(found.kind, counts_in(found))
+        add_up(found, listed)
     for kind, summed in sums.items():
         yield from measure(kind, AreaCounts(0, summed.totals, summed.details))
 

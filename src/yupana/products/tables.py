@@ -318,7 +318,7 @@ def _rows(family: Family, name: str, pieces: list[_Piece], codes: "_Codes", nois
         "VARIANCE": Coded(noise.variances, terms),
         "MOE": Coded(noise.margins, terms),
     }
-    return RowTable(name, {column: columns[column] for column in family.tables[name]}, np.arange(groups * cells))
+    return RowTable(name, {column: columns[column] for column in family.tables[name]})
 
 
 def _labels(labels: Sequence[str | int], cell: NDArray[np.int32]) -> Coded | Ints:

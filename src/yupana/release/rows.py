@@ -1,14 +1,17 @@
 """Large tables: rows gathered as numbers, piece by piece, and written once by the database."""
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.files.database import named, open_database, write_query
+from yupana.files.database import named, open_database, source_of, write_query
+from yupana.files.delimited import PARQUET
 from yupana.release.tables import Format, Value, written
 
 
@@ -29,20 +32,20 @@ class Coded:
 
 @dataclass(frozen=True, eq=False)
 class RowTable:
-    """A table to publish: columns of codes or of whole numbers, all of one length, and what orders its rows."""
+    """A table to publish: columns of codes or of whole numbers, all of one length, in the order of its rows."""
 
     name: str
     columns: Mapping[str, Coded | NDArray[np.int64]]
-    order: NDArray[np.int64]
 
     @property
     def rows(self) -> int:
         """How many rows."""
-        return len(self.order)
+        column = next(iter(self.columns.values()))
+        return len(column.places if isinstance(column, Coded) else column)
 
 
 def write_rows(folder: Path, table: RowTable, fmt: Format) -> Path:
-    """Write a table in its order, as `yupana.release.tables.write_table` would.
+    """Write a table, as `yupana.release.tables.write_table` would.
 
     Raises
     ------
@@ -59,28 +62,56 @@ def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str
         return {table.name: _write(db, folder / f"{table.name}.{fmt}", table, fmt) for table in tables}
 
 
+_ROWS_AT_ONCE: Final = 1 << 16
+"""The database holds texts of so many rows; of a large table they take a gigabyte."""
+
+
 def _write(db: duckdb.DuckDBPyConnection, path: Path, table: RowTable, fmt: Format) -> Path:
     path.parent.mkdir(exist_ok=True)
-    arrays: dict[str, NDArray[np.integer]] = {"order": table.order}
     lists: dict[str, dict[int, Sequence[Value]]] = {"texts": {}, "numbers": {}}
+    arrays: dict[str, NDArray[np.integer]] = {}
     joins, columns = [], []
     for number, (name, column) in enumerate(table.columns.items()):
         if not isinstance(column, Coded):
             arrays[f"c{number}"] = column
             columns.append(f"c{number} AS {named(name)}")
             continue
-        arrays[f"c{number}"] = column.places.astype(np.int32)
+        arrays[f"c{number}"] = column.places
         kind = "texts" if fmt == "csv" or not _is_number(column.values) else "numbers"
         lists[kind][number] = column.values
         joins.append(f"JOIN {kind} d{number} ON d{number}.place = c{number} AND d{number}.of = {number}")
         columns.append(f"d{number}.value AS {named(name)}")
     _list_values(db, "texts", "VARCHAR", {n: [written(value) for value in of] for n, of in lists["texts"].items()})
     _list_values(db, "numbers", "DOUBLE", lists["numbers"])
-    db.register("rows", arrays)
-    query = f'SELECT {", ".join(columns)} FROM rows {" ".join(joins)} ORDER BY rows."order"'
-    write_query(db, query, path)
-    db.unregister("rows")
+    query = f'SELECT {", ".join(columns)} FROM rows {" ".join(joins)} ORDER BY rows."row"'
+    parts: list[Path] = []
+    for first in range(0, max(table.rows, 1), _ROWS_AT_ONCE):
+        some = slice(first, min(first + _ROWS_AT_ONCE, table.rows))
+        row = np.arange(some.stop - some.start)
+        db.register("rows", {"row": row, **{name: array[some] for name, array in arrays.items()}})
+        parts.append(path.with_name(f"{path.stem}.{len(parts)}{path.suffix}"))
+        write_query(db, query, parts[-1], header=not first)
+        db.unregister("rows")
+    _join(db, parts, path)
     return path
+
+
+def _join(db: duckdb.DuckDBPyConnection, parts: Sequence[Path], path: Path) -> None:
+    """Make one file of several, whose rows follow one another, and remove these."""
+    first, *others = parts
+    if not others:
+        first.rename(path)
+        return
+    if path.suffix == PARQUET:
+        files = ", ".join(map(source_of, parts))
+        write_query(db, f"SELECT * FROM read_parquet([{files}])", path)
+    else:
+        with path.open("wb") as whole:
+            for part in parts:
+                with part.open("rb") as file:
+                    shutil.copyfileobj(file, whole)
+    for part in parts:
+        part.unlink()
 
 
 def _list_values(db: duckdb.DuckDBPyConnection, name: str, kind: str, lists: Mapping[int, Sequence[Value]]) -> None:

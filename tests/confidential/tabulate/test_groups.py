@@ -20,7 +20,7 @@ from yupana.confidential.tabulate.gathered import GatheredShards
 from yupana.confidential.tabulate.groups import count_groups, count_shard
 from yupana.confidential.tabulate.pairs import count_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
-from yupana.confidential.tabulate.slice_counts import SliceCounts, SummedCounts
+from yupana.confidential.tabulate.slice_counts import CountedAreas, SliceCounts, SummedCounts
 from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
 from yupana.errors import InputError
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
@@ -184,12 +184,12 @@ def opened(world: GroupWorld) -> Iterator[tuple[duckdb.DuckDBPyConnection, Group
         yield db, find_areas(db, world.blocks, world.kinds)
 
 
-def check(world: GroupWorld, areas: GroupAreas, slices: list[SliceCounts], seed: int) -> None:
-    """Compare slices with counting record by record."""
+def check(world: GroupWorld, areas: GroupAreas, counted: list[CountedAreas], seed: int) -> None:
+    """Compare what was counted with counting record by record."""
     tabulation, categories = world.tabulation, world.tabulation.categories
-    assert sum(part.records for part in slices) == len(world.counted)
+    assert sum(found.records for found in counted) == len(world.counted)
     lost = sum(not any(world.groups_of(record, kind) for kind in tabulation.spaces) for record in world.counted)
-    assert sum(part.in_no_group for part in slices) == lost
+    assert sum(found.in_no_group for found in counted) == lost
     for kind in world.kinds:
         listed, groups = world.live(kind), len(tabulation.spaces[kind.name])
         assert areas.written(kind.name) == listed
@@ -197,27 +197,35 @@ def check(world: GroupWorld, areas: GroupAreas, slices: list[SliceCounts], seed:
         for (area, group, category), count in world.cells(kind).items():
             truth[listed.index(area), group, category] = count
         draws = np.random.default_rng(seed)
-        counted, selected = draws.random(categories) < 0.5, draws.random(truth.shape[:2]) < 0.5
-        some = [part for part in slices if kind.name in part.ranges]
+        some, selected = draws.random(categories) < 0.5, draws.random(truth.shape[:2]) < 0.5
+        of_kind = [found for found in counted if found.kind == kind.name]
         if areas.crosses(kind.name):
             summed = SummedCounts(len(listed), groups, categories)
-            for part in some:
-                assert part.range_of(kind.name) == (0, len(listed))
-                summed.add(part, kind.name)
+            for found in of_kind:
+                assert (found.low, found.high) == (0, len(listed))
+                summed.add(found)
             assert np.array_equal(summed.totals(), truth.sum(axis=2))
-            assert np.array_equal(summed.totals(counted), truth[:, :, counted].sum(axis=2))
+            assert np.array_equal(summed.totals(some), truth[:, :, some].sum(axis=2))
             assert np.array_equal(summed.details(selected), truth[selected])
             continue
-        ends = [0]
-        for part in some:
-            low, high = part.range_of(kind.name)
-            assert low == ends[-1], "an area is in no slice, or in two"
-            ends.append(high)
+        end = 0
+        for found in of_kind:
+            low, high = found.low, found.high
+            assert low == end, "an area is in no slice, or in two"
+            end = high
             here = truth[low:high]
-            assert np.array_equal(part.totals(kind.name), here.sum(axis=2))
-            assert np.array_equal(part.totals(kind.name, counted), here[:, :, counted].sum(axis=2))
-            assert np.array_equal(part.details(kind.name, selected[low:high]), here[selected[low:high]])
-        assert ends[-1] == len(listed)
+            assert np.array_equal(found.totals(), here.sum(axis=2))
+            assert np.array_equal(found.totals(some), here[:, :, some].sum(axis=2))
+            assert np.array_equal(found.details(selected[low:high]), here[selected[low:high]])
+        assert end == len(listed)
+
+
+def kept(counted: Iterator[CountedAreas]) -> list[CountedAreas]:
+    """What is counted, looked at while it is there: it may be on disk for no longer."""
+    return [
+        replace(found, parts=[part.within(found.kind, found.low, found.high) for part in found.parts])
+        for found in counted
+    ]
 
 
 def draw_sizes(random: Random, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -238,8 +246,7 @@ def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: p
     world = random_group_world(random)
     draw_sizes(random, monkeypatch)
     with opened(world) as (db, areas):
-        slices = list(count_groups(db, world.tabulation, world.blocks, areas))
-    check(world, areas, slices, seed)
+        check(world, areas, kept(count_groups(db, world.tabulation, world.blocks, areas)), seed)
 
 
 def test_a_shard_that_needs_more_memory_than_there_is_is_refused_before_any_is_counted(
@@ -287,8 +294,7 @@ def test_little_memory_reads_few_records_at_a_time_of_one_county_too(monkeypatch
     for seed in range(30):
         world = random_group_world(seeded(seed))
         with opened(world) as (db, areas):
-            slices = list(count_groups(db, world.tabulation, world.blocks, areas))
-        check(world, areas, slices, seed)
+            check(world, areas, kept(count_groups(db, world.tabulation, world.blocks, areas)), seed)
     assert sum(number > 0 for number in split) > 10
 
 
@@ -316,7 +322,7 @@ def test_shards_add_up_to_the_whole(seed: int, monkeypatch: pytest.MonkeyPatch) 
         gathered.forget()
         for counted in parts:
             gathered.take([counted])
-        check(world, areas, [*gathered.each[0].slices(areas)], seed)
+        check(world, areas, [*gathered.each[0].areas(areas)], seed)
 
 
 def test_worlds_have_what_is_hard() -> None:

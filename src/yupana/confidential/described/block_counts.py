@@ -16,7 +16,7 @@ from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measu
 from yupana.confidential.tabulate.gathered import Gathered
 from yupana.confidential.tabulate.groups import count_groups, count_shard
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
-from yupana.confidential.tabulate.slice_counts import SliceCounts
+from yupana.confidential.tabulate.slice_counts import CountedAreas, SliceCounts
 from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
 from yupana.errors import ConfigError
 from yupana.files.database import named
@@ -185,25 +185,25 @@ class FileCounts(Sealed):
     of : _BlockLevels
     areas : GroupAreas
     tabulation : GroupTabulation
-    slices : iterable of SliceCounts
+    counted : iterable of CountedAreas
         Counted as they are asked for, unless they are kept.
     published : mapping of ``table/level`` to PublishedGroups
     in_no_group : Counter
-        How many records are in no group of any level, by file; told by the slices that were counted.
+        How many records are in no group of any level, by file; told by what was counted.
     """
 
     of: _BlockLevels
     areas: GroupAreas
     tabulation: GroupTabulation
-    slices: Iterable[SliceCounts]
+    counted: Iterable[CountedAreas]
     published: Mapping[str, PublishedGroups]
     in_no_group: Numbers[str]
 
-    def counted(self) -> Iterator[SliceCounts]:
-        """The slices; how many of their records are in no group is noted."""
-        for part in self.slices:
-            self.in_no_group[self.of.file] += part.in_no_group
-            yield part
+    def areas_counted(self) -> Iterator[CountedAreas]:
+        """What was counted; how many of the records are in no group is noted."""
+        for found in self.counted:
+            self.in_no_group[self.of.file] += found.in_no_group
+            yield found
 
 
 def count_blocks(
@@ -216,7 +216,6 @@ def count_blocks(
     *,
     bounded: bool,
     keep: bool = False,
-    shard: bool = False,
     counted: Sequence[Gathered] | None = None,
 ) -> Iterator[FileCounts]:
     """Count the tables of each file; every record is read once.
@@ -234,25 +233,43 @@ def count_blocks(
     bounded : bool
         Count so many codes of each response as the description says; False counts all.
     keep : bool
-        Count at once, and keep all slices.
-    shard : bool
-        Count a shard, in parts.
+        Count at once, and keep all counts in memory.
     counted : sequence of Gathered, optional
         What shards have counted, by file; nothing is counted then.
     """
-    for place, file in enumerate(dict.fromkeys(table.counts for table in description.tables if table.name in wanted)):
-        levels = [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())]
-        of = _BlockLevels(description, file, levels)
+    for place, of in enumerate(_levels_by_file(description, wanted)):
         areas = find_areas(db, blocks, of.kinds)
         tabulation = of.tabulation(bounded=bounded)
-        slices: Iterable[SliceCounts]
         if counted is not None:
-            slices = counted[place].slices(areas)
-        elif shard:
-            slices = count_shard(db, tabulation, blocks, areas)
+            found = counted[place].areas(areas)
         else:
-            slices = count_groups(db, tabulation, blocks, areas)
-        yield FileCounts(of, areas, tabulation, list(slices) if keep else slices, published, in_no_group)
+            found = count_groups(db, tabulation, blocks, areas, keep=keep)
+        yield FileCounts(of, areas, tabulation, list(found) if keep else found, published, in_no_group)
+
+
+def count_shard_of_blocks(
+    db: duckdb.DuckDBPyConnection,
+    description: Description,
+    blocks: BlockFile,
+    wanted: Mapping[str, Sequence[DescribedLevel]],
+) -> list[list[SliceCounts]]:
+    """Count a shard of the records, as `count_blocks` does: of each file the parts that `Gathered` takes."""
+    return [
+        count_shard(db, of.tabulation(bounded=True), blocks, find_areas(db, blocks, of.kinds))
+        for of in _levels_by_file(description, wanted)
+    ]
+
+
+def _levels_by_file(description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]) -> list[_BlockLevels]:
+    files = dict.fromkeys(table.counts for table in description.tables if table.name in wanted)
+    return [
+        _BlockLevels(
+            description,
+            file,
+            [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())],
+        )
+        for file in files
+    ]
 
 
 def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True) -> Iterator[Groups]:
@@ -280,7 +297,9 @@ def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave
         )
         for (level, first), tables in alike.items()
     }
-    yield from measure_slices(exact.counted(), areas, exact.tabulation, sliced, [*listed.values()], ledger, entropy)
+    yield from measure_slices(
+        exact.areas_counted(), areas, exact.tabulation, sliced, [*listed.values()], ledger, entropy
+    )
     for table, level in by_totals:
         counts = listed[level, of.columns(table, level).start]
         yield from counts.measure(table.name, groups(table, level), ledger, entropy)

@@ -13,7 +13,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Told, input_checksums, not_published
-from yupana.confidential.described.block_counts import FileCounts, count_blocks, measure_blocks
+from yupana.confidential.described.block_counts import FileCounts, count_blocks, count_shard_of_blocks, measure_blocks
 from yupana.confidential.described.criteria import tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
@@ -288,9 +288,7 @@ def _count_shard(
             without_limits = config.criteria and records.is_synthetic and _limits(config)
             limits = (True, False) if without_limits else (True,)
             return (), [tabulate(records.db, config, _wanted(config), limited=limited) for limited in limits]
-        none = Numbers[str]()
-        of_files = count_blocks(records.db, config, config.blocks, _wanted(config), {}, none, bounded=True, shard=True)
-        return (), [list(of_file.slices) for of_file in of_files]
+        return (), count_shard_of_blocks(records.db, config, config.blocks, _wanted(config))
 
 
 def _observed(

@@ -6,6 +6,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -127,6 +128,43 @@ def with_what_is_beside(memory: int) -> int:
 def memory_of_process(db: duckdb.DuckDBPyConnection) -> int:
     """How many bytes the process of a `private_database` may take, to four digits."""
     return _of_process(memory_limit(db))
+
+
+_USED_OF_DATABASE: Final = 0.8
+"""The part of what the database may take that it and the arrays beside it took, while records were counted."""
+
+
+def require_memory(db: duckdb.DuckDBPyConnection, needed: int, what: str) -> None:
+    """Refuse what takes more than a quarter above what the process of a `private_database` may.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    needed : int
+        Bytes that are held beside the interpreter and the database.
+    what : str
+        That needs them; public.
+
+    Raises
+    ------
+    InputError
+        With the least that suffices.
+    """
+
+    def fits(memory: int) -> bool:
+        return 4 * (BESIDE_DATABASE + needed + _USED_OF_DATABASE * _of_database(memory)) <= 5 * memory
+
+    if not fits(memory := memory_of_process(db)):
+        # From a gigabyte on the database tells its limit in tenths of one, cut off.
+        least = _round_up(next(more for more in count(memory, _STEP) if fits(more)) * 11 // 10)
+        raise InputError(f"--memory is too little for {what}; give {least // 10**6:,} MB at least")
+
+
+_STEP: Final = 10_000_000
+
+
+def _round_up(memory: int) -> int:
+    return -(-memory // _STEP) * _STEP
 
 
 _LEAST_ADDRESSES: Final = 1 << 30

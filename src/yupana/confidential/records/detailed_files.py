@@ -6,6 +6,7 @@ from typing import Final
 
 import duckdb
 
+from yupana.confidential.records.database import numbers, require_memory
 from yupana.confidential.records.detailed_rules import (
     BLOCK_CODE,
     Broken,
@@ -29,6 +30,9 @@ from yupana.confidential.records.reader import (
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, Column, RecordFile
 from yupana.files.database import STOPS
 
+BYTES_OF_A_BLOCK: Final = 90
+"""What is held of each block that is listed, and of the groups that are published of its areas: of the nation and of
+California as it was seen from outside."""
 _NOT_TABULATED: Final = ("HOUSEHOLDER", "CENRACE", "HHRACE")
 
 
@@ -47,9 +51,17 @@ def open_detailed_files(
         The race and ethnicity codes there are.
     listed : bool
         Whether there is a list of housing units.
+
+    Raises
+    ------
+    InputError
+        If there are more blocks than fit into memory.
     """
     files = {"records": schema, "GRF-C": REFERENCE} | ({"housing-units": HOUSING_UNITS} if listed else {})
     sources, findings = _open(db, folder, files)
+    if "GRF-C" in sources:
+        (blocks,) = numbers(db, f"SELECT count(*) FROM {REFERENCE.relation}")
+        require_memory(db, BYTES_OF_A_BLOCK * blocks, f"the {blocks:,} blocks of GRF-C.txt")
     whole = {}
     for name, source in sources.items():
         try:

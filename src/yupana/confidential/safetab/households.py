@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from yupana.confidential.choices import Choosing, LevelGroups, needs_cells
 from yupana.confidential.counter import Told, Validation, input_checksums, not_published
 from yupana.confidential.records.census import is_synthetic
+from yupana.confidential.records.database import numbers, require_memory
 from yupana.confidential.records.detailed import DetailedRecords
+from yupana.confidential.records.detailed_files import BYTES_OF_A_BLOCK
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.safetab.counter import (
@@ -61,6 +63,8 @@ _CELLS: Final[Mapping[str, CellSums]] = {
 }
 """Which categories each finest cell of a question counts."""
 
+_BYTES_OF_A_LISTED: Final = 60
+"""What is held of each group that the totals list."""
 _NOT_LISTED: Final = "households_in_groups_not_listed"
 
 
@@ -331,6 +335,11 @@ def list_groups(
     """Find the groups that a run measures: those of T01001 in areas that the geography has. A function of public files.
 
     Where housing units are listed, areas without one are left out.
+
+    Raises
+    ------
+    InputError
+        If there are more groups than fit into memory.
     """
     levels, left_out, unknown = [], Numbers(totals.left_out), Numbers[str]()
     for of_pass in config.settings.runs:
@@ -346,6 +355,10 @@ def list_groups(
             unknown[base] += int((~here).sum())
             left_out["of areas without housing units"] += int((here & ~live).sum())
             levels.append(_listed(level, totals, config, iterations, found, live))
+    (blocks,) = numbers(records.db, "SELECT count(*) FROM blocks")
+    groups = sum(len(of.counts.area) for of in levels)
+    needed = BYTES_OF_A_BLOCK * blocks + _BYTES_OF_A_LISTED * groups
+    require_memory(records.db, needed, f"the {groups:,} groups that the totals list")
     left_out["of areas that GRF-C does not have"] += unknown.total()
     return Listed(levels, +left_out, +unknown)
 
@@ -387,9 +400,9 @@ def count_levels(
         levels = [of for of in counted if of.level.region.run == of_pass]
         areas = areas_of(records.db, states, [of.level.region for of in levels])
         tabulation = tabulation_of(iterations, states, of_pass, (_CATEGORY, _EACH), race_codes)
-        for part in count_groups(records.db, tabulation, blocks_of(states), areas):
-            none += part.in_no_group
-            add_up(part, [of.counts for of in levels])
+        for found in count_groups(records.db, tabulation, blocks_of(states), areas):
+            none += found.in_no_group
+            add_up(found, [of.counts for of in levels])
     return none
 
 

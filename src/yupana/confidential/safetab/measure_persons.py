@@ -10,7 +10,7 @@ import numpy as np
 from yupana.confidential.choices import Choosing, LevelGroups, left_out_up_to
 from yupana.confidential.slices import CellSums, SlicedLevel, measure_slices
 from yupana.confidential.tabulate.pieces import GroupAreas
-from yupana.confidential.tabulate.slice_counts import SliceCounts
+from yupana.confidential.tabulate.slice_counts import CountedAreas
 from yupana.confidential.tabulate.tabulation import GroupTabulation
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -28,12 +28,12 @@ _EACH: Final = CellSums(np.eye(PERSONS.measured, dtype=bool))
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PassCounts(Sealed):
-    """Exact counts of one pass, slice after slice."""
+    """Exact counts of one pass, some areas at a time."""
 
     run: Run
     areas: GroupAreas
     tabulation: GroupTabulation
-    slices: Iterable[SliceCounts]
+    counted: Iterable[CountedAreas]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,34 +43,34 @@ class PersonCounts(Sealed):
     Attributes
     ----------
     passes : iterable of PassCounts
-        Unless they are kept, a pass is counted as its slices are asked for, and before the next is begun: the database
+        Unless they are kept, a pass is counted as its areas are asked for, and before the next is begun: the database
         holds the areas of one pass.
     in_no_iteration : Counter
-        How many records are in no iteration, by pass; told by the slices that were counted.
+        How many records are in no iteration, by pass; told by what was counted.
     """
 
     passes: Iterable[PassCounts]
     in_no_iteration: Counter[Run] = field(default_factory=Counter)
 
-    def slices_of(self, counts: PassCounts) -> Iterator[SliceCounts]:
-        """The slices of a pass; how many of their records are in no iteration is noted."""
+    def areas_of(self, counts: PassCounts) -> Iterator[CountedAreas]:
+        """The areas of a pass; how many of its records are in no iteration is noted."""
         self.in_no_iteration[counts.run] = 0
-        for part in counts.slices:
-            self.in_no_iteration[counts.run] += part.in_no_group
-            yield part
+        for found in counts.counted:
+            self.in_no_iteration[counts.run] += found.in_no_group
+            yield found
 
 
 def measure_persons(
     exact: PersonCounts, config: PersonsConfig, iterations: CharacteristicIterations, ledger: Ledger, entropy: Entropy
 ) -> Iterator[Groups]:
-    """Measure every group, pass after pass in the order of the slices; areas that cross these come last."""
+    """Measure every group, pass after pass as areas are counted; those that cross states come last."""
     for counts in exact.passes:
         levels = [
             _level(config, iterations, counts.areas, ledger.plan, level)
             for level in config.settings.levels
             if level.region.run == counts.run and config.budgets[level] > 0
         ]
-        yield from measure_slices(exact.slices_of(counts), counts.areas, counts.tabulation, levels, [], ledger, entropy)
+        yield from measure_slices(exact.areas_of(counts), counts.areas, counts.tabulation, levels, [], ledger, entropy)
 
 
 def _level(

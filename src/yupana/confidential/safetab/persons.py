@@ -1,6 +1,6 @@
 """SafeTab-P's counter: from persons to the noisy totals and counts by sex and age of population groups."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -91,7 +91,7 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
         bounded: bool = True,
         keep: bool = False,
     ) -> PersonCounts:
-        """Count as the slices are asked for, unless the counts are to be kept."""
+        """Count as areas are asked for, unless the counts are to be kept."""
         del plan
         codes = config.config.settings.max_race_codes if bounded else MOST_RACE_CODES
 
@@ -100,10 +100,10 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
                 areas = _areas(records, config, run, states)
                 tabulation = _tabulation(config, run, states, codes)
                 if records.counted is None:
-                    slices: Iterable[SliceCounts] = count_groups(records.db, tabulation, blocks_of(states), areas)
+                    counted = count_groups(records.db, tabulation, blocks_of(states), areas, keep=keep)
                 else:
-                    slices = records.counted[place].slices(areas)
-                yield PassCounts(run, areas, tabulation, list(slices) if keep else slices)
+                    counted = records.counted[place].areas(areas)
+                yield PassCounts(run, areas, tabulation, list(counted) if keep else counted)
 
         return PersonCounts(list(passes()) if keep else passes())
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,38 +13,11 @@ from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.tabulate.lists import Lists
 from yupana.confidential.tabulate.pairs import CountedPairs
 from yupana.confidential.tabulate.pieces import GroupAreas
-from yupana.confidential.tabulate.slice_counts import SliceCounts, merge_slices, places_of
+from yupana.confidential.tabulate.slice_counts import CountedAreas, Part, SliceCounts, places_of
 from yupana.privacy.sealed import Sealed
 
 _AT_ONCE: Final = 1 << 19
 """So many groups of areas are given at a time."""
-
-
-class Part(Protocol):
-    """What `SliceCounts` tells of its areas, wherever its arrays are."""
-
-    @property
-    def summary(self) -> SliceCounts:
-        """The numbers of records, of no areas."""
-        ...
-
-    @property
-    def ranges(self) -> Mapping[str, tuple[int, int]]:
-        """The areas that may have counts, by kind."""
-        ...
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """How many groups areas of each kind show."""
-        ...
-
-    def has(self, kind: str, low: int, high: int) -> bool:
-        """Whether there are counts of areas from place ``low`` to below ``high``."""
-        ...
-
-    def within(self, kind: str, low: int, high: int) -> SliceCounts:
-        """The counts of some areas of a kind alone, from place ``low`` to below ``high``; of no records."""
-        ...
 
 
 class Gathered(Sealed):
@@ -81,7 +54,12 @@ class Gathered(Sealed):
             self._parts.append(_OnDisk.of(part, folder / str(len(self._parts))))
         self._in_memory, self._held = [], 0
 
-    def slices(self, areas: GroupAreas, first: tuple[int, int] | None = None) -> Iterator[SliceCounts]:
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What was taken."""
+        return [*self._parts, *self._in_memory]
+
+    def areas(self, areas: GroupAreas, first: tuple[int, int] | None = None) -> Iterator[CountedAreas]:
         """What was gathered, by area: each area of a kind once and whole; those that cross slices part by part.
 
         Areas are given together as `GroupAreas.stretches` has them, whatever the parts: noise is drawn for them so.
@@ -93,17 +71,19 @@ class Gathered(Sealed):
         first : tuple of int and int, optional
             The least and the greatest value of the first column of the key that parts are of; by default all.
         """
-        parts: list[Part] = [*self._parts, *self._in_memory]
-        for part in parts:
-            yield part.summary
-        for kind in parts[0].ranges if parts else ():
+        if not (parts := self.parts):
+            return
+        one = parts[0]
+        records, lost = sum(part.records for part in parts), sum(part.in_no_group for part in parts)
+        yield CountedAreas("", 0, 0, 0, one.categories, (), records, lost)
+        for kind, size in one.sizes.items():
             if areas.crosses(kind):
                 for part in parts:
-                    yield part.within(kind, *part.ranges[kind])
+                    yield CountedAreas(kind, *part.ranges[kind], size, one.categories, [part])
                 continue
-            for low, high in areas.stretches(kind, first, _AT_ONCE // max(1, parts[0].sizes[kind])):
+            for low, high in areas.stretches(kind, first, _AT_ONCE // max(1, size)):
                 some = [part for part in parts if part.has(kind, low, high)]
-                yield merge_slices([part.within(kind, low, high) for part in some or parts[:1]])
+                yield CountedAreas(kind, low, high, size, one.categories, some)
 
 
 class GatheredShards(Sealed):
@@ -201,8 +181,16 @@ class _OnDisk(Sealed):
         return _OnDisk(replace(part, pairs={}, spaces=()), pairs, spaces)
 
     @property
-    def summary(self) -> SliceCounts:
-        return self.counts.summary
+    def records(self) -> int:
+        return self.counts.records
+
+    @property
+    def in_no_group(self) -> int:
+        return self.counts.in_no_group
+
+    @property
+    def categories(self) -> int:
+        return self.counts.categories
 
     @property
     def ranges(self) -> Mapping[str, tuple[int, int]]:

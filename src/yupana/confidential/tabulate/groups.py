@@ -5,6 +5,7 @@ to each question, and by category; each distinct set of codes is mapped to its g
 is a sum over (piece, set of codes) pairs. A piece is what no area divides (`pieces`).
 """
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,7 +24,7 @@ from yupana.confidential.tabulate.gathered import Gathered
 from yupana.confidential.tabulate.lists import Lists
 from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, merge_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, block_number
-from yupana.confidential.tabulate.slice_counts import SliceCounts
+from yupana.confidential.tabulate.slice_counts import CountedAreas, SliceCounts
 from yupana.confidential.tabulate.tabulation import CODE_BITS, CODES_IN_WORD, GroupTabulation, ResponseColumns
 from yupana.errors import InputError
 from yupana.geography.block_file import BlockFile
@@ -141,12 +142,17 @@ def _require_memory(db: duckdb.DuckDBPyConnection, records: int) -> None:
 
 
 def count_groups(
-    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, areas: GroupAreas
-) -> Iterator[SliceCounts]:
+    db: duckdb.DuckDBPyConnection,
+    tabulation: GroupTabulation,
+    blocks: BlockFile,
+    areas: GroupAreas,
+    *,
+    keep: bool = False,
+) -> Iterator[CountedAreas]:
     """Count records slice after slice of the country; every record is read once.
 
     A slice is all records of some values of the first column of the key that follow one another. What is counted of one
-    is given as soon as it is whole, some areas at a time (`Gathered.slices`).
+    is given as soon as it is whole, some areas at a time (`Gathered.areas`).
 
     Parameters
     ----------
@@ -155,6 +161,8 @@ def count_groups(
     tabulation : GroupTabulation
     blocks : BlockFile
     areas : GroupAreas
+    keep : bool
+        Keep what is counted in memory, so that it can be looked at when all is counted.
 
     Raises
     ------
@@ -164,10 +172,10 @@ def count_groups(
     slices = plan_reading(db, tabulation, blocks, _rows_at_once(db))
     parts = _count_chunks(db, tabulation, blocks, areas, [chunk for chunks in slices for chunk in chunks])
     for chunks in slices:
-        with Gathered(memory_for_gathered(memory_limit(db))) as gathered:
+        with Gathered(sys.maxsize if keep else memory_for_gathered(memory_limit(db))) as gathered:
             for part in islice(parts, len(chunks)):
                 gathered.add(part)
-            yield from gathered.slices(areas, (chunks[0].first[0], chunks[-1].first[1]))
+            yield from gathered.areas(areas, (chunks[0].first[0], chunks[-1].first[1]))
 
 
 def count_shard(

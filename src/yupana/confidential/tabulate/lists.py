@@ -27,10 +27,6 @@ class Lists:
         starts = [each.starts[:-1] + shift for each, shift in zip(lists, before, strict=False)]
         return Lists(np.concatenate([*starts, before[-1:]]), np.concatenate([each.values for each in lists]))
 
-    def since(self, key: int) -> "Lists":
-        """The lists of this key and of larger ones, which begin at 0."""
-        return Lists(self.starts[key:] - self.starts[key], self.values[self.starts[key] :])
-
 
 def number_ranges(starts: Ints, lengths: Ints) -> Ints:
     """The numbers of several ranges, one after the other."""

@@ -1,6 +1,5 @@
 """Records counted by region, by the key of what they answer and by category, with one sort."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -142,16 +141,3 @@ class _Bits:
 def _firsts(ascending: Ints) -> Ints:
     """Where each number of an ascending list stands first."""
     return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])) if len(ascending) else NOTHING
-
-
-def join_pairs(parts: Sequence[CountedPairs]) -> CountedPairs:
-    """Parts one after the other; a pair may be in several."""
-    shifts = np.cumsum([0, *(len(part.count) for part in parts)])
-    starts = [part.starts[:-1] + shift for part, shift in zip(parts, shifts, strict=False)]
-    return CountedPairs(
-        region=np.concatenate([part.region for part in parts]),
-        key=np.concatenate([part.key for part in parts]),
-        starts=np.concatenate([*starts, shifts[-1:]]),
-        category=np.concatenate([part.category for part in parts]),
-        count=np.concatenate([part.count for part in parts]),
-    )

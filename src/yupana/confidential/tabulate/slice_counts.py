@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.confidential.tabulate.lists import Lists, number_ranges
-from yupana.confidential.tabulate.pairs import NOTHING, CountedPairs, join_pairs
+from yupana.confidential.tabulate.pairs import NOTHING, CountedPairs
 from yupana.privacy.sealed import Sealed
 
 _PAIRS_AT_ONCE: Final = 250_000
@@ -83,11 +83,6 @@ class SliceCounts(Sealed):
             space_of={kind: 0},
             pairs={kind: pairs},
         )
-
-    @property
-    def summary(self) -> "SliceCounts":
-        """The numbers of records, of no areas."""
-        return replace(self, ranges={}, spaces=(), space_of={}, pairs={})
 
     def totals(self, kind: str, counted: Flags | None = None) -> Ints:
         """Records of every group, shape (areas of the slice, groups).
@@ -165,43 +160,85 @@ def places_of(region: Indices, low: int, high: int) -> tuple[int, int]:
     return first, last
 
 
-def merge_slices(parts: Sequence[SliceCounts]) -> SliceCounts:
-    """Counts of several parts of the records together: in any order, and merged before or not, the same.
+class Part(Protocol):
+    """What `SliceCounts` tells, wherever its arrays are."""
 
-    Parameters
+    @property
+    def records(self) -> int:
+        """How many are counted."""
+        ...
+
+    @property
+    def in_no_group(self) -> int:
+        """How many of these are in no group of any kind of areas."""
+        ...
+
+    @property
+    def categories(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[int, int]]:
+        """The areas that may have counts, by kind."""
+        ...
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """How many groups areas of each kind show."""
+        ...
+
+    def has(self, kind: str, low: int, high: int) -> bool:
+        """Whether there are counts of areas of a kind from place ``low`` to below ``high``."""
+        ...
+
+    def within(self, kind: str, low: int, high: int) -> SliceCounts:
+        """The counts of some areas of a kind alone, from place ``low`` to below ``high``; of no records."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CountedAreas(Sealed):
+    """Exact counts of some areas of a kind: sums over parts of the records, which are read one at a time.
+
+    Attributes
     ----------
-    parts : sequence of SliceCounts
-        One at least, by one tabulation, of the same kinds of areas. No record is in two.
+    kind : str
+        Empty where there are no areas, but records are told of.
+    low, high : int
+        Places of the first area, and of the one after the last.
+    size : int
+        How many groups the areas show.
+    categories : int
+    parts : sequence of Part
+        No record is in two of them.
+    records, in_no_group : int
+        How many records were counted before this, and how many of them are in no group of any kind of areas; told once.
     """
-    if len(parts) == 1:
-        return parts[0]
-    first, known = parts[0], parts[0].singles
-    pairs: dict[str, list[CountedPairs]] = {kind: [] for kind in first.pairs}
-    for part in parts:
-        # Sets of several codes are numbered after those of the parts before.
-        for kind, found in part.pairs.items():
-            key = np.where(found.key < part.singles, found.key, found.key + np.int32(known - part.singles))
-            pairs[kind].append(replace(found, key=key))
-        known += len(part.spaces[0].starts) - 1 - part.singles if part.spaces else 0
-    return SliceCounts(
-        records=sum(part.records for part in parts),
-        in_no_group=sum(part.in_no_group for part in parts),
-        categories=first.categories,
-        ranges={kind: _spanned([part.ranges[kind] for part in parts]) for kind in first.ranges},
-        sizes=first.sizes,
-        singles=first.singles,
-        spaces=tuple(
-            lists.extended(*(part.spaces[space].since(part.singles) for part in parts[1:]))
-            for space, lists in enumerate(first.spaces)
-        ),
-        space_of=first.space_of,
-        pairs={kind: join_pairs(found) for kind, found in pairs.items()},
-    )
 
+    kind: str
+    low: int
+    high: int
+    size: int
+    categories: int
+    parts: Sequence[Part]
+    records: int = 0
+    in_no_group: int = 0
 
-def _spanned(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """From the first of some ranges to the last."""
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
+    def totals(self, counted: Flags | None = None) -> Ints:
+        """Records of every group, shape (areas, groups): see `SliceCounts.totals`."""
+        summed = np.zeros((self.high - self.low, self.size), dtype=np.int64)
+        for part in self.parts:
+            summed += part.within(self.kind, self.low, self.high).totals(self.kind, counted)
+        return summed
+
+    def details(self, selected: Flags) -> Ints:
+        """Records of selected groups by category: see `SliceCounts.details`."""
+        summed = np.zeros((int(selected.sum()), self.categories), dtype=np.int64)
+        if len(summed):
+            for part in self.parts:
+                summed += part.within(self.kind, self.low, self.high).details(self.kind, selected)
+        return summed
 
 
 @dataclass(eq=False)
@@ -215,16 +252,16 @@ class SummedCounts:
     _added: int = 0
     """How many cells were noted since they were last added up."""
 
-    def add(self, part: SliceCounts, kind: str) -> None:
+    def add(self, found: CountedAreas) -> None:
         """Add the counts of a slice."""
-        occupied = part.totals(kind) > 0
+        occupied = found.totals() > 0
         numbers = np.flatnonzero(occupied)
         step = max(1, _CELLS_AT_ONCE // self.categories)
         for first in range(0, len(numbers), step):
             some = numbers[first : first + step]
             selected = np.zeros(occupied.size, dtype=bool)
             selected[some] = True
-            cells = part.details(kind, selected.reshape(occupied.shape))
+            cells = found.details(selected.reshape(occupied.shape))
             present = cells > 0
             self._cells.append(
                 ((some[:, None] * self.categories + np.arange(self.categories))[present], cells[present])
