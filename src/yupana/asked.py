@@ -532,17 +532,23 @@ def path_if_given(name: str, place: object) -> Path | None:
     return None if place is None else path_of(name, place)
 
 
+LEAST_MEMORY: Final = 300_000_000
+"""What the interpreter and its libraries take, and as much for the database, which suffices for two million persons."""
+
+
 def bytes_of(memory: int | None) -> int | None:
     """How much memory may be used, in bytes; None where nothing is said.
 
     Raises
     ------
     ConfigError
-        If it is no positive whole number of a size that machines have.
+        If it is no whole number of a size that machines have, or less than `LEAST_MEMORY`.
     """
     found = whole_number("memory", memory)
     if found is not None and not 0 < found < 1 << 60:
         raise ConfigError("memory: must be a number of bytes that a machine has, such as 4_000_000_000")
+    if found is not None and found < LEAST_MEMORY:
+        raise ConfigError(f"memory: {found:,} bytes are too little: at least {LEAST_MEMORY:,} are needed")
     return found
 
 

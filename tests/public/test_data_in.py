@@ -234,7 +234,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "log": STRANGE,
     "report": STRANGE,
     "ledger": STRANGE,
-    "memory": (0, -1, 1.5, float("nan"), float("inf"), True, "4GB", b"x", [1], object(), 10**30),
+    "memory": (0, -1, 1.5, float("nan"), float("inf"), True, "4GB", b"x", [1], object(), 10**30, 299_999_999),
     "dataset": (5, 1.5, b"x", [1], {}, object()),
     "unit": (5, b"x", "persons", object()),
     "household_cap": (1.5, "6", True, [1]),

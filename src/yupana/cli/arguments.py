@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from yupana.asked import LEAST_MEMORY
 from yupana.files.store import scheme_of
 from yupana.plan.unit import OWN, RECORD
 from yupana.privacy.exact import Budget, read_exact
@@ -121,13 +122,9 @@ def size(text: str) -> int:
     number, unit = match.groups()
     base = 1024 if unit.lower().endswith("i") else 1000
     amount = int(Fraction(number) * base ** (1 + "kmgt".index(unit[0].lower())))
-    if amount < _LEAST_MEMORY:
-        raise argparse.ArgumentTypeError(f"{text} is too little: at least {_LEAST_MEMORY // 10**6} MB are needed")
+    if amount < LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text} is too little: at least {LEAST_MEMORY // 10**6} MB are needed")
     return amount
-
-
-_LEAST_MEMORY = 300_000_000
-"""What the interpreter and its libraries take, and as much for the database, which suffices for two million persons."""
 
 
 def _exact(text: str) -> Budget:
