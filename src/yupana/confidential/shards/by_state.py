@@ -27,6 +27,7 @@ from yupana.confidential.records.cef import (
 from yupana.confidential.records.database import is_scratch, scratch_folder
 from yupana.confidential.records.findings import failing
 from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers, read_lines
+from yupana.confidential.records.reader import SHARD
 from yupana.confidential.shards.areas import KeysOfAreas, shared_out
 from yupana.confidential.shards.folder import CountedShards, Shard, Stamp, Taker, Told, count_told, require_stamp
 from yupana.engine.engine import Engine
@@ -37,8 +38,8 @@ from yupana.progress import Progress, told
 
 _Files: TypeAlias = Mapping[str, Mapping[str, tuple[Path, Stamp | None]]]
 """Where the files of some states lie, by kind and by what they are called."""
-_Work: TypeAlias = tuple[_Files, EditedNames, Sequence[str]]
-"""The files of a shard, how they are named, and the names of public files beside them."""
+_Work: TypeAlias = tuple[_Files, EditedNames, Mapping[str, Stamp | None]]
+"""The files of a shard, how they are named, and public files beside them."""
 _Keys: TypeAlias = tuple[list[NDArray[np.uint64]], list[NDArray[np.uint64]]]
 """Those of units, and of blocks."""
 
@@ -54,7 +55,12 @@ def count_by_state(engine: Engine, most: int | None, shard: Shard, progress: Pro
     names, states = find_states(shard.folder)
     size = {state: sum(path.stat().st_size for path in files.values()) for state, files in states.items()}
     theirs = {path for files in states.values() for path in files.values()} | {shard.folder / CONFIG}
-    beside = [path.name for path in shard.folder.iterdir() if path.is_file() and path not in theirs]
+    # A file that is called as one of ours, which says where else records lie, would be believed in a folder of ours.
+    beside = {
+        path.name: Stamp.of(path)
+        for path in shard.folder.iterdir()
+        if path.is_file() and path not in theirs and not path.name.endswith(SHARD)
+    }
     by_state = [
         (_files_of([states[state] for state in some]), names, beside)
         for some in shared_out(size, min(most or len(states), len(states)))
@@ -87,11 +93,7 @@ def _counted(
 
 
 def _files_of(states: Sequence[Mapping[str, Path]]) -> _Files:
-    kinds = dict.fromkeys(kind for files in states for kind in files)
-    return {
-        kind: {files[kind].name: (files[kind], Stamp.of(files[kind])) for files in states if kind in files}
-        for kind in kinds
-    }
+    return {kind: {of[kind].name: (of[kind], Stamp.of(of[kind])) for of in states} for kind in states[0]}
 
 
 def _count_whole(task: Shard, _work: bytes) -> bytes:
@@ -104,7 +106,8 @@ def _count_states(task: Shard, work: bytes) -> bytes:
     """The keys of some states, and what was found and counted of them; no keys if these cannot be read."""
     files, names, beside = cast("_Work", pickle.loads(work))  # noqa: S301 (of our driver)
     with scratch_folder() as folder, _speaking_of(folder, task.folder), task.limits.kept():
-        for name in beside:
+        for name, stamp in beside.items():
+            require_stamp(task.folder / name, stamp)
             (folder / name).symlink_to(task.folder / name)
         (folder / CONFIG).write_text(names.as_config())
         for kind, of_kind in files.items():
@@ -119,6 +122,8 @@ def _count_states(task: Shard, work: bytes) -> bytes:
         return packed((keys, found))
 
 
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number, so that no two ids become one; what is compared in ranges then lies in all of them."""
 _IDS: Final = RecordFile("ids", "record", (MAFID,))
 _ID_OF: Final = {
     kind: Layout(_IDS, layout.width, {MAFID.name: layout.fields[MAFID.name]})
@@ -129,7 +134,7 @@ _ID_OF: Final = {
 def _keys(task: Shard, files: _Files) -> _Keys | None:
     try:
         ids = [
-            np.unique(numbers(lines, layout)[MAFID.name].astype(np.uint64))
+            np.unique(numbers(lines, layout)[MAFID.name].astype(np.uint64) * _SPREAD)
             for kind, layout in _ID_OF.items()
             for path, _ in files[kind].values()
             for lines in read_lines(path, layout.width)
