@@ -1,30 +1,16 @@
 """A run of TopDown gets along with the memory it is given, as seen from outside, and less than it needs is refused."""
 
-import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from topdown_worlds import configuration, make_world, write_configuration, write_world
+from watching import watched
 
 from yupana.cli.main import main
 from yupana.confidential.topdown.memory import MemoryNeeds
 from yupana.errors import ConfigError
 from yupana.synthetic.census import synthesize
-
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-
-
-def watched() -> ModuleType:
-    """The program that watches a command."""
-    spec = importlib.util.spec_from_file_location("watched", BENCHMARKS / "watched.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["watched"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_less_than_a_run_needs_is_refused_before_anything_is_read(
