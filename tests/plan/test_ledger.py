@@ -135,7 +135,24 @@ def test_counts_have_the_cells_of_their_measurement() -> None:
             Ledger(PLAN).measure(M, zeros(*shape), SeededEntropy(1))
     assert Ledger(PLAN).measure(M, zeros(0, 2), SeededEntropy(1)).shape == (0, 2)
     noisy = Ledger(PLAN).measure(M, COUNTS, SeededEntropy(1))
-    assert np.array_equal(noisy.ravel(), add_noise(COUNTS.ravel(), M.law, SeededEntropy(1)))
+    assert np.array_equal(noisy.ravel(), add_noise(COUNTS.ravel(), M.law, SeededEntropy(1).branch("1 0")))
+
+
+def test_noise_of_a_seed_is_that_of_the_measurement_and_the_piece() -> None:
+    """In whichever order pieces are measured; and no two share it."""
+    entropy, cells, counts = SeededEntropy(1), np.ones(50, dtype=np.int64), zeros(50)
+    drawn = []
+    for firsts in (0, 50), (50, 0):
+        ledger = Ledger(PLAN)
+        meters = [ledger.open(m, 100) for m in PLAN.measurements[:2]]
+        pieces = {
+            (n, f): m.measure(f, cells, counts, m.stream(f, entropy)) for n, m in enumerate(meters) for f in firsts
+        }
+        drawn.append(pieces)
+        laws = [m.measurement.law for m in meters]
+        standard = [tuple(piece / laws[n].variance ** 0.5) for (n, _), piece in pieces.items()]
+        assert len(set(standard)) == len(standard)
+    assert all(np.array_equal(drawn[0][key], drawn[1][key]) for key in drawn[0])
 
 
 def test_why_a_piece_is_refused() -> None:

@@ -155,7 +155,8 @@ class LevelMeasurer:
             chosen[:, groups] = True
             counts = added_up(exact.details(chosen), self.level.family.choices[0].finest)
         cells = np.full(areas * width, family.measured)
-        noisy = _measured(meter, exact.first * width, cells, counts.ravel(), self.entropy)
+        first = exact.first * width
+        noisy = meter.measure(first, cells, counts.ravel(), meter.stream(first, self.entropy))
         places = self._places(exact, groups)
         return self.level.shown(family, 0, places, noisy.reshape(-1, family.measured), measurement)
 
@@ -166,8 +167,8 @@ class LevelMeasurer:
         choice = np.zeros(len(totals), dtype=np.int8)
         if self._total is not None:
             for some in stretches(len(totals), width):
-                ones = np.ones(some.stop - some.start, dtype=np.int64)
-                noisy = _measured(self._total, first + some.start, ones, totals[some], self.entropy)
+                begin, ones = first + some.start, np.ones(some.stop - some.start, dtype=np.int64)
+                noisy = self._total.measure(begin, ones, totals[some], self._total.stream(begin, self.entropy))
                 choice[some] = self.level.choosing.choice(noisy)
         wanted = needs_cells(self.level.family, choice)
         chosen = np.zeros(exact.totals.shape, dtype=bool)
@@ -234,18 +235,11 @@ def measure_chosen(
         finest = counts.finest[np.searchsorted(counts.rows, groups + some.start)]
         for cell, holds in enumerate(of.finest):
             exact[starts[groups] + holds] += finest[:, cell]
-    noisy = _measured(meter, counts.first + some.start, width, exact, entropy)
+    first = counts.first + some.start
+    noisy = meter.measure(first, width, exact, meter.stream(first, entropy))
     for number, groups in enumerate(of_choice):
         cells = np.arange(family.choices[number].measured)
         yield number, groups + some.start, noisy[starts[groups, None] + cells]
-
-
-def _measured(meter: Meter, first: int, cells: Ints, counts: Ints, entropy: Entropy) -> Ints:
-    """Measure some groups with the noise of a stream that is named by them.
-
-    So noise from a seed is the same in whichever order groups are counted, and on any number of shards.
-    """
-    return meter.measure(first, cells, counts, entropy.branch(f"{meter.serial} {first}"))
 
 
 def added_up(counts: Ints, finest: tuple[int, ...]) -> Ints:

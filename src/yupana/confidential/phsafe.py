@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
+from yupana.confidential.accuracy import sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
 from yupana.confidential.records.census import ABSENT, FILES, Census, Policy, open_census, tell_absent
 from yupana.confidential.records.database import numbers
@@ -417,7 +418,7 @@ def _trials(config: PhsafeConfig, plan: Plan, data: Path, number: int, request: 
         untruncated = count(census, config, plan, truncate=False)
     request.announce(f"adding noise, {number} times")
     exact = truncated.by_measurement
-    drawn = [measure(Ledger(plan), truncated, request.entropy) for _ in range(number)]
+    drawn = [measure(Ledger(plan), truncated, source) for source in sources_of_trials(request.entropy, number)]
     noise = {m.name: np.stack([noisy[m.name] - exact[m.name] for noisy in drawn]) for m in plan.measurements}
     lost = {m.name: exact[m.name] - untruncated.by_measurement[m.name] for m in plan.measurements}
     return list(_cells(plan, truncated.states, exact, lost, noise))

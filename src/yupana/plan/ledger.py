@@ -106,7 +106,8 @@ class Ledger:
         if counts.ndim != 2 or counts.shape[1] != measurement.cells:
             raise ValueError(f"{measurement.name} counts {measurement.cells} cells per population group")
         cells = np.full(len(counts), measurement.cells)
-        return self.open(measurement, len(counts)).measure(0, cells, counts.ravel(), entropy).reshape(counts.shape)
+        meter = self.open(measurement, len(counts))
+        return meter.measure(0, cells, counts.ravel(), meter.stream(0, entropy)).reshape(counts.shape)
 
 
 @dataclass(slots=True)
@@ -174,6 +175,13 @@ class Meter:
         if self.draws is None:
             return draw()
         return self.draws.take(DrawnStretch(self.measurement.name, first, len(cells), len(counts)), draw)
+
+    def stream(self, first: int, entropy: Entropy) -> Entropy:
+        """The noise of the piece that begins with a group.
+
+        Named so, noise from a seed is the same in whichever order pieces are measured, and on any number of shards.
+        """
+        return entropy.branch(f"{self.serial} {first}")
 
     def _mark(self, first: int, end: int) -> None:
         """Remember a piece; pieces that touch become one, so the list stays short."""

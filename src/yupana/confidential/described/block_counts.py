@@ -13,7 +13,7 @@ from yupana.confidential.choices import LevelGroups, needs_cells
 from yupana.confidential.described.blocks import key_of
 from yupana.confidential.described.measure import groups_of_level
 from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
-from yupana.confidential.tabulate.gathered import Gathered
+from yupana.confidential.tabulate.gathered import GatheredCounts
 from yupana.confidential.tabulate.groups import count_groups, count_shard
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
 from yupana.confidential.tabulate.slice_counts import CountedAreas, SliceCounts
@@ -216,7 +216,7 @@ def count_blocks(
     *,
     bounded: bool,
     keep: bool = False,
-    counted: Sequence[Gathered] | None = None,
+    counted: Sequence[GatheredCounts] | None = None,
 ) -> Iterator[FileCounts]:
     """Count the tables of each file; every record is read once.
 
@@ -234,7 +234,7 @@ def count_blocks(
         Count so many codes of each response as the description says; False counts all.
     keep : bool
         Count at once, and keep all counts in memory.
-    counted : sequence of Gathered, optional
+    counted : sequence of GatheredCounts, optional
         What shards have counted, by file; nothing is counted then.
     """
     for place, of in enumerate(_levels_by_file(description, wanted)):
@@ -253,7 +253,7 @@ def count_shard_of_blocks(
     blocks: BlockFile,
     wanted: Mapping[str, Sequence[DescribedLevel]],
 ) -> list[list[SliceCounts]]:
-    """Count a shard of the records, as `count_blocks` does: of each file the parts that `Gathered` takes."""
+    """Count a shard of the records, as `count_blocks` does: of each file the parts that `GatheredCounts` takes."""
     return [
         count_shard(db, of.tabulation(bounded=True), blocks, find_areas(db, blocks, of.kinds))
         for of in _levels_by_file(description, wanted)

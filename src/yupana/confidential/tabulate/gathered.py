@@ -13,14 +13,14 @@ from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.tabulate.lists import Lists
 from yupana.confidential.tabulate.pairs import CountedPairs
 from yupana.confidential.tabulate.pieces import GroupAreas
-from yupana.confidential.tabulate.slice_counts import CountedAreas, Part, SliceCounts, places_of
+from yupana.confidential.tabulate.slice_counts import CountedAreas, CountedPart, SliceCounts, places_of
 from yupana.privacy.sealed import Sealed
 
 _AT_ONCE: Final = 1 << 19
 """So many groups of areas are given at a time."""
 
 
-class Gathered(Sealed):
+class GatheredCounts(Sealed):
     """Parts that have no record in common: in memory while they are small, else in private files.
 
     A context: the files are gone at its end.
@@ -29,7 +29,7 @@ class Gathered(Sealed):
     def __init__(self, memory: int) -> None:
         """Keep so many bytes of counts in memory at most."""
         self._memory, self._held = memory, 0
-        self._parts: list[Part] = []
+        self._parts: list[CountedPart] = []
         self._in_memory: list[SliceCounts] = []
         self._open = ExitStack()
         self._folder: Path | None = None
@@ -55,7 +55,7 @@ class Gathered(Sealed):
         self._in_memory, self._held = [], 0
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[CountedPart]:
         """What was taken."""
         return [*self._parts, *self._in_memory]
 
@@ -96,7 +96,7 @@ class GatheredShards(Sealed):
         """Keep so many bytes of counts in memory at most."""
         self._memory = memory
         self._open = ExitStack()
-        self.each: list[Gathered] = []
+        self.each: list[GatheredCounts] = []
 
     def __enter__(self) -> Self:
         return self
@@ -112,7 +112,7 @@ class GatheredShards(Sealed):
     def take(self, counted: Sequence[Sequence[SliceCounts]]) -> None:
         """Take what one shard counted."""
         if not self.each:
-            self.each = [self._open.enter_context(Gathered(self._memory // len(counted))) for _ in counted]
+            self.each = [self._open.enter_context(GatheredCounts(self._memory // len(counted))) for _ in counted]
         for gathered, parts in zip(self.each, counted, strict=True):
             for part in parts:
                 gathered.add(part)

@@ -20,7 +20,7 @@ import numpy as np
 from yupana.arrays import Flags, Indices, Ints
 from yupana.confidential.records.database import BESIDE_DATABASE, memory_limit, memory_of_process
 from yupana.confidential.tabulate.chunks import Chunk, plan_reading
-from yupana.confidential.tabulate.gathered import Gathered
+from yupana.confidential.tabulate.gathered import GatheredCounts
 from yupana.confidential.tabulate.lists import Lists
 from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, merge_pairs
 from yupana.confidential.tabulate.pieces import GroupAreas, block_number
@@ -152,7 +152,7 @@ def count_groups(
     """Count records slice after slice of the country; every record is read once.
 
     A slice is all records of some values of the first column of the key that follow one another. What is counted of one
-    is given as soon as it is whole, some areas at a time (`Gathered.areas`).
+    is given as soon as it is whole, some areas at a time (`GatheredCounts.areas`).
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def count_groups(
     slices = plan_reading(db, tabulation, blocks, _rows_at_once(db))
     parts = _count_chunks(db, tabulation, blocks, areas, [chunk for chunks in slices for chunk in chunks])
     for chunks in slices:
-        with Gathered(sys.maxsize if keep else memory_for_gathered(memory_limit(db))) as gathered:
+        with GatheredCounts(sys.maxsize if keep else memory_for_gathered(memory_limit(db))) as gathered:
             for part in islice(parts, len(chunks)):
                 gathered.add(part)
             yield from gathered.areas(areas, (chunks[0].first[0], chunks[-1].first[1]))

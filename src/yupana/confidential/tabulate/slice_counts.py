@@ -160,7 +160,7 @@ def places_of(region: Indices, low: int, high: int) -> tuple[int, int]:
     return first, last
 
 
-class Part(Protocol):
+class CountedPart(Protocol):
     """What `SliceCounts` tells, wherever its arrays are."""
 
     @property
@@ -210,7 +210,7 @@ class CountedAreas(Sealed):
     size : int
         How many groups the areas show.
     categories : int
-    parts : sequence of Part
+    parts : sequence of CountedPart
         No record is in two of them.
     records, in_no_group : int
         How many records were counted before this, and how many of them are in no group of any kind of areas; told once.
@@ -221,7 +221,7 @@ class CountedAreas(Sealed):
     high: int
     size: int
     categories: int
-    parts: Sequence[Part]
+    parts: Sequence[CountedPart]
     records: int = 0
     in_no_group: int = 0
 
