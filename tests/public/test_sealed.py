@@ -17,14 +17,14 @@ from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.safetab.households import HouseholdCounts, HouseholdLevel
 from yupana.confidential.safetab.measure_persons import PassCounts, PersonCounts
 from yupana.confidential.slices import AreaCounts, ListedLevel
-from yupana.confidential.tabulate.groups import SliceCounts
+from yupana.confidential.tabulate.groups import PartCounts
 from yupana.confidential.tabulate.histograms import BlockCounts
 from yupana.confidential.topdown.exact_counts import CountsOnDisk, GeolevelCounts
 from yupana.confidential.topdown.world import World
 from yupana.privacy.sealed import Sealed
 
 SEALED = (
-    *(Series, Residuals, ExactCounts, Census, DetailedRecords, HouseholdCounts, PersonCounts, SliceCounts),
+    *(Series, Residuals, ExactCounts, Census, DetailedRecords, HouseholdCounts, PersonCounts, PartCounts),
     *(BlockCounts, World, Observed, Validation, ChosenCounts, GroupCounts, FileCounts, AreaCounts, ListedLevel),
     *(HouseholdLevel, PassCounts, CountsOnDisk, GeolevelCounts),
 )

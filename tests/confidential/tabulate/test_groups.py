@@ -14,13 +14,13 @@ import pytest
 from safetab_worlds import seeded
 
 from yupana.confidential.records.database import private_database
-from yupana.confidential.tabulate import gathered, slice_counts
+from yupana.confidential.tabulate import gathered, part_counts
 from yupana.confidential.tabulate import groups as engine
 from yupana.confidential.tabulate.gathered import GatheredShards
 from yupana.confidential.tabulate.groups import count_groups, count_shard
 from yupana.confidential.tabulate.pairs import count_pairs
+from yupana.confidential.tabulate.part_counts import CountedAreas, PartCounts, SummedCounts
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
-from yupana.confidential.tabulate.slice_counts import CountedAreas, SliceCounts, SummedCounts
 from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
 from yupana.errors import InputError
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
@@ -232,8 +232,8 @@ def draw_sizes(random: Random, monkeypatch: pytest.MonkeyPatch) -> int:
     """Read, hold and give few or many at a time; how many bytes wait in memory."""
     pairs = random.choice([1, 5, 10_000])
     monkeypatch.setattr(engine, "_ROWS_AT_ONCE", random.choice([1, 7, 10_000]))
-    monkeypatch.setattr(slice_counts, "_PAIRS_AT_ONCE", pairs)
-    monkeypatch.setattr(slice_counts, "_CELLS_AT_ONCE", pairs)
+    monkeypatch.setattr(part_counts, "_PAIRS_AT_ONCE", pairs)
+    monkeypatch.setattr(part_counts, "_CELLS_AT_ONCE", pairs)
     monkeypatch.setattr(gathered, "_AT_ONCE", random.choice([1, 10, 10_000]))
     memory = random.choice([0, 1000, 10**9])
     monkeypatch.setattr(engine, "memory_for_gathered", lambda _: memory)
@@ -311,7 +311,7 @@ def test_shards_add_up_to_the_whole(seed: int, monkeypatch: pytest.MonkeyPatch) 
     if number > 1:
         shards[0] += shards.pop()
         shards.append([])
-    parts: list[list[SliceCounts]] = []
+    parts: list[list[PartCounts]] = []
     for records in shards:
         with opened(replace(world, records=records)) as (db, areas):
             parts.append(count_shard(db, world.tabulation, world.blocks, areas))

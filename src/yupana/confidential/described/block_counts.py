@@ -15,8 +15,8 @@ from yupana.confidential.described.measure import groups_of_level
 from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
 from yupana.confidential.tabulate.gathered import GatheredCounts
 from yupana.confidential.tabulate.groups import count_groups, count_shard
+from yupana.confidential.tabulate.part_counts import CountedAreas, PartCounts
 from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
-from yupana.confidential.tabulate.slice_counts import CountedAreas, SliceCounts
 from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
 from yupana.errors import ConfigError
 from yupana.files.database import named
@@ -252,7 +252,7 @@ def count_shard_of_blocks(
     description: Description,
     blocks: BlockFile,
     wanted: Mapping[str, Sequence[DescribedLevel]],
-) -> list[list[SliceCounts]]:
+) -> list[list[PartCounts]]:
     """Count a shard of the records, as `count_blocks` does: of each file the parts that `GatheredCounts` takes."""
     return [
         count_shard(db, of.tabulation(bounded=True), blocks, find_areas(db, blocks, of.kinds))

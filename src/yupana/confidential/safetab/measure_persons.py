@@ -9,8 +9,8 @@ import numpy as np
 
 from yupana.confidential.choices import Choosing, LevelGroups, left_out_up_to
 from yupana.confidential.slices import CellSums, SlicedLevel, measure_slices
+from yupana.confidential.tabulate.part_counts import CountedAreas
 from yupana.confidential.tabulate.pieces import GroupAreas
-from yupana.confidential.tabulate.slice_counts import CountedAreas
 from yupana.confidential.tabulate.tabulation import GroupTabulation
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan

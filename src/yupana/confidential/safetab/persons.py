@@ -26,8 +26,8 @@ from yupana.confidential.safetab.measure_persons import PassCounts, PersonCounts
 from yupana.confidential.safetab.tabulation import areas_of, tabulation_of
 from yupana.confidential.tabulate.gathered import GatheredShards
 from yupana.confidential.tabulate.groups import count_groups, count_shard, memory_for_gathered
+from yupana.confidential.tabulate.part_counts import PartCounts
 from yupana.confidential.tabulate.pieces import GroupAreas
-from yupana.confidential.tabulate.slice_counts import SliceCounts
 from yupana.confidential.tabulate.tabulation import GroupTabulation
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -162,7 +162,7 @@ def _tabulation(config: Parameters[PersonsConfig], run: Run, states: frozenset[i
 
 def _count_shard(
     config: Parameters[PersonsConfig], passes: Sequence[tuple[Run, frozenset[int]]], records: DetailedRecords
-) -> list[list[SliceCounts]]:
+) -> list[list[PartCounts]]:
     """A shard's parts of each pass."""
     codes = config.config.settings.max_race_codes
     return [

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.tabulate.lists import Lists
 from yupana.confidential.tabulate.pairs import CountedPairs
+from yupana.confidential.tabulate.part_counts import CountedAreas, CountedPart, PartCounts, places_of
 from yupana.confidential.tabulate.pieces import GroupAreas
-from yupana.confidential.tabulate.slice_counts import CountedAreas, CountedPart, SliceCounts, places_of
 from yupana.privacy.sealed import Sealed
 
 _AT_ONCE: Final = 1 << 19
@@ -30,7 +30,7 @@ class GatheredCounts(Sealed):
         """Keep so many bytes of counts in memory at most."""
         self._memory, self._held = memory, 0
         self._parts: list[CountedPart] = []
-        self._in_memory: list[SliceCounts] = []
+        self._in_memory: list[PartCounts] = []
         self._open = ExitStack()
         self._folder: Path | None = None
 
@@ -40,7 +40,7 @@ class GatheredCounts(Sealed):
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def add(self, part: SliceCounts) -> None:
+    def add(self, part: PartCounts) -> None:
         """Take the counts of some records."""
         self._in_memory.append(part)
         self._held += part.bytes
@@ -109,7 +109,7 @@ class GatheredShards(Sealed):
         self._open.close()
         self.each = []
 
-    def take(self, counted: Sequence[Sequence[SliceCounts]]) -> None:
+    def take(self, counted: Sequence[Sequence[PartCounts]]) -> None:
         """Take what one shard counted."""
         if not self.each:
             self.each = [self._open.enter_context(GatheredCounts(self._memory // len(counted))) for _ in counted]
@@ -155,7 +155,7 @@ class _OnDisk(Sealed):
 
     Attributes
     ----------
-    counts : SliceCounts
+    counts : PartCounts
         The part, without its arrays.
     pairs : mapping of kind to tuple of _Stored
         The fields of `CountedPairs`, in their order.
@@ -163,12 +163,12 @@ class _OnDisk(Sealed):
         Those of `Lists`.
     """
 
-    counts: SliceCounts
+    counts: PartCounts
     pairs: Mapping[str, tuple[_Stored, ...]]
     spaces: Sequence[tuple[_Stored, ...]]
 
     @staticmethod
-    def of(part: SliceCounts, folder: Path) -> "_OnDisk":
+    def of(part: PartCounts, folder: Path) -> "_OnDisk":
         folder.mkdir()
         pairs = {
             kind: _Stored.of((of.region, of.key, of.starts, of.category, of.count), folder / f"pairs-{number}")
@@ -204,7 +204,7 @@ class _OnDisk(Sealed):
         first, last = places_of(self.pairs[kind][0].mapped, low, high)
         return first < last
 
-    def within(self, kind: str, low: int, high: int) -> SliceCounts:
+    def within(self, kind: str, low: int, high: int) -> PartCounts:
         region, key, starts, category, count = self.pairs[kind]
         first, last = places_of(region.mapped, low, high)
         begins = starts.read(first, last + 1)

@@ -23,8 +23,8 @@ from yupana.confidential.tabulate.chunks import Chunk, plan_reading
 from yupana.confidential.tabulate.gathered import GatheredCounts
 from yupana.confidential.tabulate.lists import Lists
 from yupana.confidential.tabulate.pairs import NOTHING, Categories, CountedPairs, count_pairs, merge_pairs
+from yupana.confidential.tabulate.part_counts import CountedAreas, PartCounts
 from yupana.confidential.tabulate.pieces import GroupAreas, block_number
-from yupana.confidential.tabulate.slice_counts import CountedAreas, SliceCounts
 from yupana.confidential.tabulate.tabulation import CODE_BITS, CODES_IN_WORD, GroupTabulation, ResponseColumns
 from yupana.errors import InputError
 from yupana.geography.block_file import BlockFile
@@ -136,7 +136,10 @@ def memory_for_gathered(memory: int) -> int:
 
 
 def _require_memory(db: duckdb.DuckDBPyConnection, records: int) -> None:
-    """Refuse a shard whose counts, beside the interpreter, take a quarter more than the process may."""
+    """Refuse a shard whose counts, beside the interpreter, take a quarter more than the process may.
+
+    How many records a shard has is confidential, so the least that would suffice is not told.
+    """
     if 4 * (BESIDE_DATABASE + _BYTES_OF_A_COUNTED * records) > 5 * memory_of_process(db):
         raise InputError("--memory is too little to count a shard of the records at once; give more, or more --shards")
 
@@ -180,7 +183,7 @@ def count_groups(
 
 def count_shard(
     db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, areas: GroupAreas
-) -> list[SliceCounts]:
+) -> list[PartCounts]:
     """Count records that are some of the country's, in parts that are gathered with those of other shards.
 
     Parameters are those of `count_groups`.
@@ -204,7 +207,7 @@ def _count_chunks(
     blocks: BlockFile,
     areas: GroupAreas,
     chunks: Sequence[Chunk],
-) -> Iterator[SliceCounts]:
+) -> Iterator[PartCounts]:
     """Read and count chunk after chunk.
 
     One is read while the one before it is counted: the database and numpy keep a core each busy.
@@ -225,10 +228,10 @@ def _count_chunks(
 
 def _count_chunk(
     chunk: Chunk, entries: "_Entries", tabulation: GroupTabulation, areas: GroupAreas, asked: "_Asked"
-) -> SliceCounts:
+) -> PartCounts:
     """Count what was read of a chunk by areas of every kind."""
     kinds = [kind for kind in tabulation.spaces if kind in areas.kinds]
-    return SliceCounts(
+    return PartCounts(
         records=chunk.records,
         in_no_group=entries.in_no_group,
         categories=tabulation.categories,

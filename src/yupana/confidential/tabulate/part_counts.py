@@ -16,7 +16,7 @@ _CELLS_AT_ONCE: Final = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SliceCounts(Sealed):
+class PartCounts(Sealed):
     """Exact counts of some records by areas of some kinds.
 
     Attributes
@@ -26,7 +26,8 @@ class SliceCounts(Sealed):
         Of these, how many are in no group of any kind of areas.
     categories : int
     ranges : mapping of kind to tuple of int and int
-        See `range_of`.
+        Places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of areas that
+        cross slices the counts are parts of sums.
     sizes : mapping of kind to int
         How many groups areas of the kind show.
     singles : int
@@ -49,13 +50,6 @@ class SliceCounts(Sealed):
     space_of: Mapping[str, int]
     pairs: Mapping[str, CountedPairs]
 
-    def range_of(self, kind: str) -> tuple[int, int]:
-        """The areas of a kind that are counted, as a range of places in `GroupAreas.ids`.
-
-        Of areas that cross slices the counts are parts of sums.
-        """
-        return self.ranges[kind]
-
     @property
     def bytes(self) -> int:
         """What the counts take."""
@@ -66,13 +60,13 @@ class SliceCounts(Sealed):
         first, last = places_of(self.pairs[kind].region, low, high)
         return first < last
 
-    def within(self, kind: str, low: int, high: int) -> "SliceCounts":
+    def within(self, kind: str, low: int, high: int) -> "PartCounts":
         """The counts of some areas of a kind alone, from place ``low`` to below ``high``; of no records."""
         pairs = self.pairs[kind]
         first, last = places_of(pairs.region, low, high)
         return self.of_kind(kind, low, high, self.spaces[self.space_of[kind]], pairs.part(first, last))
 
-    def of_kind(self, kind: str, low: int, high: int, lists: Lists, pairs: CountedPairs) -> "SliceCounts":
+    def of_kind(self, kind: str, low: int, high: int, lists: Lists, pairs: CountedPairs) -> "PartCounts":
         """Some areas of a kind, with these arrays."""
         return replace(
             self,
@@ -85,7 +79,7 @@ class SliceCounts(Sealed):
         )
 
     def totals(self, kind: str, counted: Flags | None = None) -> Ints:
-        """Records of every group, shape (areas of the slice, groups).
+        """Records of every group, shape (areas, groups).
 
         Parameters
         ----------
@@ -93,7 +87,7 @@ class SliceCounts(Sealed):
         counted : numpy.ndarray of bool, shape (categories,), optional
             Which categories count; all by default.
         """
-        low, high = self.range_of(kind)
+        low, high = self.ranges[kind]
         size = self.sizes[kind]
         dense = np.zeros((high - low) * size, dtype=np.int64)
         pairs = self.pairs[kind]
@@ -112,14 +106,14 @@ class SliceCounts(Sealed):
         Parameters
         ----------
         kind : str
-        selected : numpy.ndarray of bool, shape (areas of the slice, groups)
+        selected : numpy.ndarray of bool, shape (areas, groups)
 
         Returns
         -------
         numpy.ndarray of int64, shape (selected groups, categories)
             In the order of ``numpy.flatnonzero(selected)``.
         """
-        low, _ = self.range_of(kind)
+        low, _ = self.ranges[kind]
         chosen = np.flatnonzero(selected)
         cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
         place = np.full(selected.size, -1, dtype=np.int32)
@@ -161,7 +155,7 @@ def places_of(region: Indices, low: int, high: int) -> tuple[int, int]:
 
 
 class CountedPart(Protocol):
-    """What `SliceCounts` tells, wherever its arrays are."""
+    """What `PartCounts` tells, wherever its arrays are."""
 
     @property
     def records(self) -> int:
@@ -192,7 +186,7 @@ class CountedPart(Protocol):
         """Whether there are counts of areas of a kind from place ``low`` to below ``high``."""
         ...
 
-    def within(self, kind: str, low: int, high: int) -> SliceCounts:
+    def within(self, kind: str, low: int, high: int) -> PartCounts:
         """The counts of some areas of a kind alone, from place ``low`` to below ``high``; of no records."""
         ...
 
@@ -226,14 +220,14 @@ class CountedAreas(Sealed):
     in_no_group: int = 0
 
     def totals(self, counted: Flags | None = None) -> Ints:
-        """Records of every group, shape (areas, groups): see `SliceCounts.totals`."""
+        """Records of every group, shape (areas, groups): see `PartCounts.totals`."""
         summed = np.zeros((self.high - self.low, self.size), dtype=np.int64)
         for part in self.parts:
             summed += part.within(self.kind, self.low, self.high).totals(self.kind, counted)
         return summed
 
     def details(self, selected: Flags) -> Ints:
-        """Records of selected groups by category: see `SliceCounts.details`."""
+        """Records of selected groups by category: see `PartCounts.details`."""
         summed = np.zeros((int(selected.sum()), self.categories), dtype=np.int64)
         if len(summed):
             for part in self.parts:
@@ -281,7 +275,7 @@ class SummedCounts:
         self._added = 0
 
     def totals(self, counted: Flags | None = None) -> Ints:
-        """Records of every group, shape (areas, groups): see `SliceCounts.totals`."""
+        """Records of every group, shape (areas, groups): see `PartCounts.totals`."""
         summed = np.zeros(self.areas * self.groups, dtype=np.int64)
         for numbers, counts in self._cells:
             group, category = np.divmod(numbers, self.categories)
@@ -290,7 +284,7 @@ class SummedCounts:
         return summed.reshape(self.areas, self.groups)
 
     def details(self, selected: Flags) -> Ints:
-        """Records of selected groups by category: see `SliceCounts.details`."""
+        """Records of selected groups by category: see `PartCounts.details`."""
         chosen = np.flatnonzero(selected)
         place = np.full(selected.size, -1, dtype=np.int64)
         place[chosen] = np.arange(len(chosen))
