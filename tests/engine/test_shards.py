@@ -93,6 +93,16 @@ def test_the_edited_file_is_counted_state_by_state(
         assert made(case, tmp_path / "data", tmp_path / "out", LocalEngine(tmp_path), shards) == whole
 
 
+def test_the_edited_file_makes_the_same_release_on_every_engine(
+    session: tuple[str, Engine], engine: Engine, tmp_path: Path
+) -> None:
+    del session
+    write_cef(tmp_path / "data", crowded(4, 40))
+    case = phsafe(tmp_path, seeded(4))
+    whole = made(case, tmp_path / "data", tmp_path / "whole", None, None)
+    assert made(case, tmp_path / "data", tmp_path / "out", engine, None) == whole
+
+
 SPOILED: dict[str, tuple[str, int, str]] = {
     "a line too short": ("CEF20_PER_{}.txt", 90, ""),
     "a value of none": ("CEF20_UNIT_{}.txt", 25, "9"),
