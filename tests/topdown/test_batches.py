@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from yupana.geography.tree import Tree
+from yupana.topdown import descend
 from yupana.topdown.constraints import UNKNOWN, Joint, Limits
-from yupana.topdown.descend import Rules, prepare, prepare_level, siblings_of
+from yupana.topdown.descend import Rules, prepare, prepare_level, runs_of, siblings_of
 from yupana.topdown.histogram import count_entries
 from yupana.topdown.queries import margin
 
@@ -60,3 +61,22 @@ def test_parents_are_posed_alike_in_any_batch(seed: int) -> None:
     cuts = sorted({0, 12, *np.random.default_rng(seed).integers(0, 13, 4).tolist()})
     parts = [posed(parents, level, first, last) for first, last in pairwise(cuts)]
     assert [one for part in parts for one in part] == whole
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_small_trees_are_divided_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(seed)
+    units = int(random.integers(1, 9))
+    starts, leaves = [], [[unit] for unit in range(units)]
+    for _ in range(int(random.integers(0, 4))):
+        number = sum(map(len, leaves))
+        starts.append(np.cumsum([0, *random.integers(1, 4, number)]))
+        leaves = [[child for one in of for child in range(starts[-1][one], starts[-1][one + 1])] for of in leaves]
+    most = int(random.integers(1, 30))
+    monkeypatch.setattr(descend, "_UNITS_OF_A_RUN", most)
+    runs = list(runs_of(starts, units))
+    assert [unit for first, end in runs for unit in range(first, end)] == list(range(units))
+    sizes = [sum(map(len, leaves[first:end])) for first, end in runs]
+    assert all(size <= most or end == first + 1 for size, (first, end) in zip(sizes, runs, strict=True))
+    # Another tree would be too much.
+    assert all(size + len(leaves[end]) > most for size, (_, end) in zip(sizes[:-1], runs, strict=False))

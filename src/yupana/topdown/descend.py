@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
@@ -32,6 +32,10 @@ _PARENTS_AT_ONCE: Final = 32
 
 _RUNS: Final = 64
 """Into as many runs a batch is cut at least, where it has as many parents, so that no thread waits for the last."""
+
+_UNITS_OF_A_RUN: Final = 1 << 17
+"""So many units of the last geolevel are below trees that are divided together at most, if there are several: each
+geolevel of a run is asked of a solver at once, which on a cluster takes as long for few units as for many."""
 
 _END: Final = object()
 
@@ -218,8 +222,8 @@ def descend(
     progress : callable
         Called with a geolevel, how many of its units are done, and how many there are.
     at_once : int
-        How many trees below the geolevel that follows the root are under way at a time. All are held; where the solver
-        works elsewhere, it does one tree while it waits for the end of a geolevel of another.
+        How many runs of trees below the geolevel that follows the root are under way at a time. All are held; where the
+        solver works elsewhere, it does one run while it waits for the end of a geolevel of another.
     """
     levels = [prepare_level(tree, number, rules[number], possible) for number in range(1, len(tree.names))]
     kept = [KeptLevel(number, keeper) for number in range(len(tree.names))]
@@ -235,9 +239,9 @@ def descend(
             progress(tree.names[below], done[below], tree.units(below))
             yield piece.counts
 
-    def descended(unit: int) -> Iterator[None]:
-        """Divide a unit down to the last geolevel; it goes on from batch to batch."""
-        first, counts = unit, top.part(unit, unit + 1)
+    def descended(first: int, end: int) -> Iterator[None]:
+        """Divide units down to the last geolevel; it goes on from batch to batch."""
+        counts = top.part(first, end)
         for number in range(1, len(levels)):
             below = []
             for piece in divided(number, first, counts):
@@ -249,7 +253,7 @@ def descend(
 
     # Below the geolevel that follows the root each unit is a tree of its own: the counts of few are held at a time.
     top = joined(list(divided(0, 0, root.counts))) if levels else root.counts
-    trees = (descended(unit) for unit in range(top.units))
+    trees = starmap(descended, runs_of([level.starts for level in levels[1:]], top.units))
     under_way = deque(islice(trees, at_once))
     while under_way:
         one = under_way.popleft()
@@ -259,6 +263,27 @@ def descend(
     }
     solvers = {name: one.solvers for name, one in zip(tree.names, kept, strict=True)}
     return Descent(tuple(kept), failsafe, solvers)
+
+
+def runs_of(below: Sequence[Ints], units: int) -> Iterator[tuple[int, int]]:
+    """Runs of units of the geolevel below the root that are divided together: several small ones, or a large one alone.
+
+    They follow from the tree alone, so a run that goes on elsewhere has the same batches.
+
+    Parameters
+    ----------
+    below : sequence of ndarray of int
+        Of the geolevels below theirs, where the children of each parent begin.
+    units : int
+    """
+    last = np.arange(units + 1)
+    for starts in below:
+        last = starts[last]
+    first = 0
+    while first < units:
+        end = max(first + 1, int(np.searchsorted(last, last[first] + _UNITS_OF_A_RUN, side="right")) - 1)
+        yield first, end
+        first = end
 
 
 def _pieces(

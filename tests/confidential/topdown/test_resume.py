@@ -17,6 +17,7 @@ from yupana.cli.main import main
 from yupana.confidential import begin
 from yupana.plan.account import charge_account
 from yupana.release.checkpoint import Checkpoint
+from yupana.topdown import descend
 from yupana.topdown.checkpoint import BatchCheckpoint
 
 
@@ -65,6 +66,7 @@ def test_a_run_that_is_killed_in_any_state_goes_on_with_its_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], place: int
 ) -> None:
     """Without a seed: each attempt would draw other noise. It is charged once."""
+    monkeypatch.setattr(descend, "_UNITS_OF_A_RUN", 1)
     level, state = map(int, ESTIMATED[place].split("-"))
     account = ("--ledger", str(tmp_path / "ledger.json"), "--dataset", "a", "--limit", "1")
     killed(tmp_path, monkeypatch, *more, *account, level=level, later=state > 0)

@@ -50,6 +50,7 @@ Opened = tuple[Configuration, World, RunRequest]
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descend, "_VALUES_AT_ONCE", 60)
+    monkeypatch.setattr(descend, "_UNITS_OF_A_RUN", 12)
 
 
 def opened(folder: Path, name: str) -> Opened:
