@@ -15,12 +15,14 @@ from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
 from yupana.confidential.tabulate.histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
+from yupana.confidential.topdown.disk import needs_of_full_information, require_disk
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
 from yupana.confidential.topdown.memory import memory_for_intervals, memory_for_replicates
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
 from yupana.errors import ConfigError
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
+from yupana.files.temporary import temporary_folder
 from yupana.geography.attributes import FACILITIES, write_facilities
 from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.geography.names import AreaNames, read_names
@@ -161,6 +163,21 @@ class CountedBlocks:
                 f"{-(-needed // 10**6):,} MB; ask for --intervals none: `yupana topdown intervals` makes them later"
             )
 
+    def check_disk(self) -> None:
+        """Refuse full information where the disk has no room for what it keeps until the release is written.
+
+        Raises
+        ------
+        OutputError
+        """
+        if self.request.estimator == "topdown" or self.checkpoint is None:
+            return
+        tree = self.world.spine.tree
+        units = sum(tree.units(number) for number in range(len(self.world.spine.levels) - 1))
+        kept, scratch, cells = self.checkpoint.folder, temporary_folder(), self.config.schema.cells
+        answers, resumed = self.spending.answers, self.request.resume
+        require_disk(needs_of_full_information(answers, units, cells, kept, scratch, resumed=resumed))
+
     @property
     def in_full(self) -> bool:
         """Whether everything is drawn, for noisy measurements that are written or intervals that are made of them."""
@@ -276,9 +293,12 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         ------
         ConfigError
             If the configuration does not go with the spine, or the files asked for cannot be made of it.
+        OutputError
+            If there is too little room on the disk.
         """
         check_run(config, records.world, request)
         records.check_memory()
+        records.check_disk()
         if "nmf" in request.layouts:
             check_writable(config, records.world.spine)
         if request.pl is not None:
