@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -47,9 +48,16 @@ def phsafe(folder: Path, random: Random, **more: Any) -> Case:  # noqa: ANN401
     return ask("phsafe", Config(STATES, taus, random.choice(["", "k|'é"]), **more).write(folder / "config.json"))
 
 
-def made(case: Case, data: Path, out: Path, engine: Engine | None, shards: int | None) -> dict[str, bytes]:
+def made(
+    case: Case,
+    data: Path,
+    out: Path,
+    engine: Engine | None,
+    shards: int | None,
+    **more: Any,  # noqa: ANN401
+) -> dict[str, bytes]:
     """What a seeded release holds, but for its manifest."""
-    request = RunRequest(entropy=SeededEntropy(7), engine=engine, shards=shards, overwrite=True)
+    request = RunRequest(entropy=SeededEntropy(7), engine=engine, shards=shards, overwrite=True, **more)
     run(case.product, case.config, data, out, request)
     files = sorted(path for path in out.rglob("*") if path.is_file() and path.suffix != ".json")
     log = json.loads(out.with_name(f"{out.name}.confidential.log").read_text())
@@ -149,9 +157,9 @@ OF_HOMES: dict[str, Any] = {
 }
 
 
-def described_for_topdown(folder: Path, random: Random) -> tuple[Case, Path]:
+def described_for_topdown(folder: Path, random: Random, **more: str) -> tuple[Case, Path]:
     """Persons that are linked to homes, which tell the county."""
-    (folder / "config.json").write_text(json.dumps(OF_HOMES))
+    (folder / "config.json").write_text(json.dumps(OF_HOMES | more))
     data = folder / "data"
     data.mkdir()
     number = random.randint(20, 200)
@@ -167,4 +175,5 @@ TOPDOWN = {
     "persons": census_of_2020("pl94-2020-us"),
     "units": census_of_2020("h1-2020-us"),
     "described": described_for_topdown,
+    "described, pure": partial(described_for_topdown, privacy_defn="puredp"),
 }
