@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from edited_homes import homes_of, write_cef
 from safetab_runs import PRODUCTION, needs_public_files
 from safetab_worlds import random_world, seeded, write_data, write_parameters
 from watching import watched
 
 from yupana.cli.arguments import size
 from yupana.cli.main import main
-from yupana.confidential.records import detailed_files
+from yupana.confidential.records import detailed_cef, detailed_files, detailed_rules
 from yupana.confidential.records.database import (
     default_memory,
     memory_limit,
@@ -101,12 +102,15 @@ def test_safetab_refuses_more_blocks_than_fit_before_records_are_read(
     world = random_world(seeded(1), noise="some")
     write_parameters(tmp_path / "parameters", world)
     write_data(tmp_path / "data", world)
-    monkeypatch.setattr(detailed_files, "BYTES_OF_A_BLOCK", 10**9)
+    write_cef(tmp_path / "edited", homes_of(world), world.blocks)
+    monkeypatch.setattr(detailed_rules, "BYTES_OF_A_BLOCK", 10**9)
     monkeypatch.setattr(detailed_files, "_check", None)
-    folders = [str(tmp_path / name) for name in ("parameters", "data", "out")]
-    assert main(["safetab-p", "run", *folders, "--memory", "300MB"]) == 2
-    assert "blocks of GRF-C.txt; give" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(detailed_cef, "_load_people", None)
+    for data in ("data", "edited"):
+        folders = [str(tmp_path / name) for name in ("parameters", data, "out")]
+        assert main(["safetab-p", "run", *folders, "--memory", "300MB"]) == 2
+        assert f"the {len(world.blocks)} blocks that are listed; give" in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

@@ -143,16 +143,12 @@ class EditedNames:
         return "\n".join(["[paths]", *told, ""])
 
 
-def find_states(folder: Path) -> tuple[EditedNames, dict[str, dict[str, Path]]]:
-    """How files are named; and the files of each state, by kind.
-
-    There are none where something is wrong with which are there, or blocks are listed of states without records.
-    """
-    files, findings = _find(folder, (PERSONS, UNITS, GEO))
-    states: dict[str, dict[str, Path]] = {}
-    if not findings and files["grfc"].keys() == files["per"].keys():
-        states = {state: {kind: of[state] for kind, of in files.items()} for state in files["per"]}
-    return EditedNames({kind: pattern for kind, _, pattern in _places(folder)[0]}), states
+def find_states(
+    folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)
+) -> tuple[EditedNames, dict[str, dict[str, Path]]]:
+    """How files are named; and those of each kind (`find_cef`), by state: none where something is wrong with them."""
+    files, findings = _find(folder, others)
+    return EditedNames({kind: pattern for kind, _, pattern in _places(folder)[0]}), {} if findings else files
 
 
 def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> Opened:

@@ -20,7 +20,7 @@ from yupana.confidential.records.detailed_cef import open_detailed_cef
 from yupana.confidential.records.detailed_files import open_detailed_files
 from yupana.confidential.records.detailed_rules import BLOCK, BLOCK_CODE, count_unknown, find_places, word_places
 from yupana.confidential.records.findings import Finding, require_none
-from yupana.confidential.records.reader import Source, no_names
+from yupana.confidential.records.reader import Source, forms, no_names
 from yupana.confidential.records.stored import require_at_hand
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, PERSON_RECORDS, REFERENCE, RecordFile
@@ -148,8 +148,9 @@ def open_detailed(
         cef = is_cef(folder, others)
         if cef and columns.names:
             raise no_names(folder)
-        # A list that is a folder or a broken link is refused, not passed over.
-        listed = cef or any(os.path.lexists(folder / name) for name in HOUSING_UNITS.file_names)
+        # A list that is a folder or a broken link is refused, not passed over; that of a shard has no name of its own.
+        named_so = any(os.path.lexists(folder / name) for name in HOUSING_UNITS.file_names)
+        listed = cef or named_so or bool(forms(folder, HOUSING_UNITS))
         if cef:
             sources, findings, has_records, has_blocks = open_detailed_cef(
                 db, folder, others, codes, households=households

@@ -5,13 +5,14 @@ the number of ``housing_units`` in each. The files of a state belong together: i
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from yupana.confidential.records.cef import BLOCK as KEY
 from yupana.confidential.records.cef import OIDTB, find_cef, nothing, open_reference, stored
@@ -24,6 +25,7 @@ from yupana.confidential.records.detailed_rules import (
     check_uniqueness,
     count_races_after_blank,
     count_values,
+    require_memory_for_blocks,
     rule_of,
 )
 from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
@@ -36,6 +38,7 @@ from yupana.confidential.records.fixed_width import (
     numbers,
     read_lines,
 )
+from yupana.confidential.records.reader import Source
 from yupana.files.columns import HOUSING_UNITS, PERSON_RECORDS, PERSONS, REFERENCE, UNITS, RecordFile
 
 _RACES: Final = tuple(column for column in PERSON_RECORDS.columns if column.name.startswith("QRACE"))
@@ -75,7 +78,8 @@ HOUSEHOLD_LAYOUT: Final = Layout(
 _PLACE_LAYOUT: Final = replace(HOUSEHOLD_LAYOUT, schema=RecordFile("homes", "unit", (UNITS["RTYPE"], UNITS["MAFID"])))
 
 _HOUSEHOLDER: Final = 20
-_OCCUPIED: Final = "RTYPE = 2 AND HHT <> 0"
+_HOUSING: Final = 2
+_OCCUPIED: Final = f"RTYPE = {_HOUSING} AND HHT <> 0"
 _PLACED: Final = f"{BLOCK[0]} IS NOT NULL"
 
 _OF_PERSONS: Final = {
@@ -146,9 +150,10 @@ def open_detailed_cef(
     found, findings = find_cef(folder, others)
     if findings:
         return OpenedFiles({}, findings)
-    sources = {"records": found["per"], "GRF-C": found["grfc"], "housing-units": found["unit"]}
+    sources = _named(found)
     if findings := open_reference(db, found["grfc"], REFERENCE):
         return OpenedFiles(sources, findings)
+    require_memory_for_blocks(db, "reference")
     findings = check_uniqueness(db, found["grfc"], "reference")
     db.execute("CREATE TABLE counted (block BIGINT, housing_units INTEGER)")
     of_persons: list[Finding] = []
@@ -177,6 +182,29 @@ def open_detailed_cef(
     db.execute("DROP TABLE counted")
     db.execute(f"CREATE VIEW {listed} AS FROM {listed}_rows")
     return OpenedFiles(sources, findings, has_records=True, has_blocks=True)
+
+
+def detailed_sources(folder: Path) -> dict[str, Source]:
+    """The files that stand for records, GRF-C and housing-units, whatever is in them."""
+    return _named(find_cef(folder, ())[0])
+
+
+def _named(found: Mapping[str, Source]) -> dict[str, Source]:
+    return {"records": found["per"], "GRF-C": found["grfc"], "housing-units": found["unit"]}
+
+
+def blocks_with_housing(path: Path) -> NDArray[np.bytes_]:
+    """The keys of the blocks where housing units of a units file stand, each once.
+
+    Raises
+    ------
+    ShapeError
+        If the file is not made of lines of one width.
+    """
+    blocks: set[str] = set()
+    for lines in read_lines(path, _PLACE_LAYOUT.width):
+        blocks.update(distinct_fields(lines[numbers(lines, _PLACE_LAYOUT)["RTYPE"] == _HOUSING], OIDTB)[0])
+    return np.array(sorted(blocks), dtype=f"S{OIDTB[1] - OIDTB[0]}")
 
 
 def _load_people(db: duckdb.DuckDBPyConnection, path: Path, *, households: bool) -> list[Finding]:
@@ -282,4 +310,4 @@ def _insert_records(db: duckdb.DuckDBPyConnection, *, households: bool) -> None:
     query = f"SELECT {', '.join(BLOCK)}, {codes}, {chosen} FROM people JOIN homes USING (MAFID) {where}"
     db.execute(f"CREATE TABLE IF NOT EXISTS every_record AS FROM ({query}) WHERE false")
     db.execute(f"INSERT INTO every_record {query}")
-    db.execute(f"INSERT INTO counted SELECT {BLOCK_CODE}, count(*) FROM homes WHERE RTYPE = 2 GROUP BY ALL")
+    db.execute(f"INSERT INTO counted SELECT {BLOCK_CODE}, count(*) FROM homes WHERE RTYPE = {_HOUSING} GROUP BY ALL")

@@ -6,7 +6,6 @@ from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.database import numbers, require_memory
 from yupana.confidential.records.detailed_rules import (
     BLOCK_CODE,
     Broken,
@@ -15,6 +14,7 @@ from yupana.confidential.records.detailed_rules import (
     count_races_after_blank,
     count_values,
     find_rules,
+    require_memory_for_blocks,
     word_rules,
 )
 from yupana.confidential.records.findings import Finding
@@ -30,9 +30,6 @@ from yupana.confidential.records.reader import (
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, Column, RecordFile
 from yupana.files.database import STOPS
 
-BYTES_OF_A_BLOCK: Final = 90
-"""What is held of each block that is listed, and of the groups that are published of its areas: of the nation and of
-California as it was seen from outside."""
 _NOT_TABULATED: Final = ("HOUSEHOLDER", "CENRACE", "HHRACE")
 
 
@@ -60,8 +57,7 @@ def open_detailed_files(
     files = {"records": schema, "GRF-C": REFERENCE} | ({"housing-units": HOUSING_UNITS} if listed else {})
     sources, findings = _open(db, folder, files)
     if "GRF-C" in sources:
-        (blocks,) = numbers(db, f"SELECT count(*) FROM {REFERENCE.relation}")
-        require_memory(db, BYTES_OF_A_BLOCK * blocks, f"the {blocks:,} blocks of GRF-C.txt")
+        require_memory_for_blocks(db, REFERENCE.relation)
     whole = {}
     for name, source in sources.items():
         try:

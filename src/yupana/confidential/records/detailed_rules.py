@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import duckdb
 
-from yupana.confidential.records.database import numbers
+from yupana.confidential.records.database import numbers, require_memory
 from yupana.confidential.records.findings import BrokenRecords, Finding
 from yupana.confidential.records.reader import Source, find_broken, place_finding, tell
 from yupana.files.columns import Column, RecordFile
@@ -28,6 +28,10 @@ _AFTER_BLANK: Final = " OR ".join(
     f"({race} = 0 AND greatest({', '.join(later)}) > 0)"
     for race, later in ((_RACES[i], _RACES[i + 1 :]) for i in range(1, 7))
 )
+
+BYTES_OF_A_BLOCK: Final = 90
+"""What is held of each block that is listed, and of the groups that are published of its areas: of the nation and of
+California as it was seen from outside."""
 
 Broken: TypeAlias = Counter[tuple[str, str]]
 """How many records break a rule, by its name and the column it is about, if it is about one."""
@@ -51,6 +55,18 @@ class OpenedFiles(NamedTuple):
     findings: list[Finding]
     has_records: bool = False
     has_blocks: bool = False
+
+
+def require_memory_for_blocks(db: duckdb.DuckDBPyConnection, relation: str) -> None:
+    """Refuse more blocks than fit into memory beside the database.
+
+    Raises
+    ------
+    InputError
+        With the least that suffices.
+    """
+    (blocks,) = numbers(db, f"SELECT count(*) FROM {relation}")
+    require_memory(db, BYTES_OF_A_BLOCK * blocks, f"the {blocks:,} blocks that are listed")
 
 
 def count_values(

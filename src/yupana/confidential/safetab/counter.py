@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import Counter as Numbers
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,8 +17,11 @@ from yupana.confidential.records.database import numbers
 from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.folder import AsCounted, Taker
+from yupana.confidential.shards.by_state import lies_by_state
+from yupana.confidential.shards.detailed_by_state import DETAILED, count_details_by_state, without_details
+from yupana.confidential.shards.folder import AsCounted, Shard, Taker, TaskLimits
 from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards, within, without_records
+from yupana.engine.engine import Engine
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, RecordFile
 from yupana.plan.ledger import Ledger
@@ -223,28 +226,57 @@ class CheckedDetails:
         Where there is an engine, ``count`` counts the records of each shard; ``taker`` takes the counts.
         """
         cut = Cut({self.columns.applied(RECORDS[self.kind]): _BLOCK_KEY}, request.shards)
-        if request.engine is None or not can_be_cut(data, cut):
+        taker = _OfParts(taker or AsCounted())
+        if request.engine is not None and not self.columns.names and lies_by_state(data, DETAILED):
+            with self._by_state(request.engine, data, request, count, taker) as records:
+                yield records
+        elif request.engine is not None and can_be_cut(data, cut):
+            task = partial(_count_shard, self, count)
+            found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress, taker)
+            with without_records(data, cut) as public, self.open(public, request.memory) as records:
+                files = dict(records.files) | {"records": found.files[self.kind]}
+                there = {name: within(data, public, source) for name, source in files.items()}
+                yield replace(_summed(records, found.parts), folder=data, files=there, findings=found.findings)
+        else:
+            with self.open(data, request.memory) as records:
+                yield records
+
+    @contextmanager
+    def _by_state(
+        self, engine: Engine, data: Path, request: RunRequest, count: Callable[[DetailedRecords], Any], taker: Taker
+    ) -> Iterator[DetailedRecords]:
+        """Have the edited file counted; where a rule is broken, open it in one piece, to tell of all files."""
+        limits, schema, codes = (
+            TaskLimits.on(engine, request.memory),
+            RECORDS[self.kind],
+            frozenset(self.iterations.codes),
+        )
+        shard = Shard(data.absolute(), {}, partial(_count_shard, self, count), limits, None, {})
+        found = count_details_by_state(engine, request.shards, shard, schema, codes, request.progress, taker)
+        if found is None:
+            taker.forget()
             with self.open(data, request.memory) as records:
                 yield records
             return
-        task = partial(_count_shard, self, count)
-        taker = _OfParts(taker or AsCounted())
-        found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress, taker)
-        with without_records(data, cut) as public, self.open(public, request.memory) as records:
-            notes, without = Numbers(records.notes), Numbers(records.without_housing_units)
-            for part in found.parts:
-                notes += part.notes
-                without += part.without_housing_units
-            files = dict(records.files) | {"records": found.files[self.kind]}
-            yield replace(
-                records,
-                folder=data,
-                files={name: within(data, public, source) for name, source in files.items()},
-                findings=found.findings,
-                notes=dict.fromkeys(records.notes, 0) | notes,
-                without_housing_units=dict.fromkeys(records.without_housing_units, 0) | without,
-                counted=tuple(part.counts for part in found.parts),
-            )
+        with (
+            without_details(data, schema, found.stands, limits) as public,
+            self.open(public, request.memory) as records,
+        ):
+            yield replace(_summed(records, found.parts), folder=data, files=found.files, findings=())
+
+
+def _summed(records: DetailedRecords, parts: Sequence["_DetailedPart"]) -> DetailedRecords:
+    """Public files, opened, with what shards told of the records."""
+    notes, without = Numbers(records.notes), Numbers(records.without_housing_units)
+    for part in parts:
+        notes += part.notes
+        without += part.without_housing_units
+    return replace(
+        records,
+        notes=dict.fromkeys(records.notes, 0) | notes,
+        without_housing_units=dict.fromkeys(records.without_housing_units, 0) | without,
+        counted=tuple(part.counts for part in parts),
+    )
 
 
 _BLOCK_KEY: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE")

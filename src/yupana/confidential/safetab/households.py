@@ -16,7 +16,7 @@ from yupana.confidential.counter import Told, Validation, input_checksums, not_p
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import numbers, require_memory
 from yupana.confidential.records.detailed import DetailedRecords
-from yupana.confidential.records.detailed_files import BYTES_OF_A_BLOCK
+from yupana.confidential.records.detailed_rules import BYTES_OF_A_BLOCK
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.safetab.counter import (

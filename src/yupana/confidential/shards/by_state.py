@@ -32,29 +32,31 @@ from yupana.confidential.shards.areas import KeysOfAreas, shared_out
 from yupana.confidential.shards.folder import CountedShards, Shard, Stamp, Taker, Told, count_told, require_stamp
 from yupana.engine.engine import Engine
 from yupana.errors import YupanaError
-from yupana.files.columns import MAFID, RecordFile
+from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
 from yupana.privacy.sealed import packed
 from yupana.progress import Progress, told
 
-_Files: TypeAlias = Mapping[str, Mapping[str, tuple[Path, Stamp | None]]]
+EditedFiles: TypeAlias = Mapping[str, Mapping[str, tuple[Path, Stamp | None]]]
 """Where the files of some states lie, by kind and by what they are called."""
-_Work: TypeAlias = tuple[_Files, EditedNames, Mapping[str, Stamp | None]]
+_Work: TypeAlias = tuple[EditedFiles, EditedNames, Mapping[str, Stamp | None]]
 """The files of a shard, how they are named, and public files beside them."""
 _Keys: TypeAlias = tuple[list[NDArray[np.uint64]], list[NDArray[np.uint64]]]
 """Those of units, and of blocks."""
 
 
-def lies_by_state(folder: Path) -> bool:
-    """Whether a folder holds the Census Edited File where every worker can read it."""
+def lies_by_state(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> bool:
+    """Whether a folder holds the Census Edited File, and no others, where every worker can read it."""
     # What was copied from a store is in a folder of the driver alone.
-    return is_cef(folder) and not (is_scratch(folder) or is_scratch(folder.parent))
+    return is_cef(folder, others) and not (is_scratch(folder) or is_scratch(folder.parent))
 
 
 def count_by_state(engine: Engine, most: int | None, shard: Shard, progress: Progress, taker: Taker) -> CountedShards:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state."""
-    names, states = find_states(shard.folder)
-    size = {state: sum(path.stat().st_size for path in files.values()) for state, files in states.items()}
-    theirs = {path for files in states.values() for path in files.values()} | {shard.folder / CONFIG}
+    names, files = find_states(shard.folder)
+    # Where blocks are listed of states without records, one task tells of that.
+    states = list(files["per"]) if files and files["grfc"].keys() == files["per"].keys() else []
+    size = {state: sum(of[state].stat().st_size for of in files.values()) for state in states}
+    theirs = {path for of in files.values() for path in of.values()} | {shard.folder / CONFIG}
     # A file that is called as one of ours, which says where else records lie, would be believed in a folder of ours.
     beside = {
         path.name: Stamp.of(path)
@@ -62,7 +64,7 @@ def count_by_state(engine: Engine, most: int | None, shard: Shard, progress: Pro
         if path.is_file() and path not in theirs and not path.name.endswith(SHARD)
     }
     by_state = [
-        (_files_of([states[state] for state in some]), names, beside)
+        (files_of({kind: {state: of[state] for state in some} for kind, of in files.items()}), names, beside)
         for some in shared_out(size, min(most or len(states), len(states)))
     ]
     found = _counted(engine, shard, by_state, progress, taker) if len(by_state) > 1 else None
@@ -92,8 +94,35 @@ def _counted(
         return counted if units.are_apart() and blocks.are_apart() else None
 
 
-def _files_of(states: Sequence[Mapping[str, Path]]) -> _Files:
-    return {kind: {of[kind].name: (of[kind], Stamp.of(of[kind])) for of in states} for kind in states[0]}
+def files_of(paths: Mapping[str, Mapping[str, Path]]) -> EditedFiles:
+    """Files by kind and state as tasks are told of them."""
+    return {kind: {path.name: (path, Stamp.of(path)) for path in of.values()} for kind, of in paths.items()}
+
+
+def link_files(folder: Path, names: EditedNames, files: EditedFiles) -> None:
+    """Make a folder of the edited file that has these."""
+    (folder / CONFIG).write_text(names.as_config())
+    for kind, of_kind in files.items():
+        (folder / kind).mkdir()
+        for name, (path, _) in of_kind.items():
+            (folder / kind / name).symlink_to(path)
+
+
+@contextmanager
+def require_stamps(files: EditedFiles) -> Iterator[None]:
+    """Refuse files that are not those that the driver saw, before they are read and after.
+
+    Raises
+    ------
+    InputError
+        As `require_stamp` has it.
+    """
+    places = [place for of_kind in files.values() for place in of_kind.values()]
+    for path, stamp in places:
+        require_stamp(path, stamp)
+    yield
+    for path, stamp in places:
+        require_stamp(path, stamp)
 
 
 def _count_whole(task: Shard, _work: bytes) -> bytes:
@@ -105,21 +134,14 @@ def _count_whole(task: Shard, _work: bytes) -> bytes:
 def _count_states(task: Shard, work: bytes) -> bytes:
     """The keys of some states, and what was found and counted of them; no keys if these cannot be read."""
     files, names, beside = cast("_Work", pickle.loads(work))  # noqa: S301 (of our driver)
-    with scratch_folder() as folder, _speaking_of(folder, task.folder), task.limits.kept():
+    with scratch_folder() as folder, speaking_of(folder, task.folder), task.limits.kept(), require_stamps(files):
         for name, stamp in beside.items():
             require_stamp(task.folder / name, stamp)
             (folder / name).symlink_to(task.folder / name)
-        (folder / CONFIG).write_text(names.as_config())
-        for kind, of_kind in files.items():
-            (folder / kind).mkdir()
-            for name, (path, stamp) in of_kind.items():
-                require_stamp(path, stamp)
-                (folder / kind / name).symlink_to(path)
+        link_files(folder, names, files)
         keys = _keys(task, files)
         found: Told = ((), None) if keys is None else count_told(task, folder)
-        for path, stamp in (place for of_kind in files.values() for place in of_kind.values()):
-            require_stamp(path, stamp)
-        return packed((keys, found))
+    return packed((keys, found))
 
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -131,7 +153,7 @@ _ID_OF: Final = {
 }
 
 
-def _keys(task: Shard, files: _Files) -> _Keys | None:
+def _keys(task: Shard, files: EditedFiles) -> _Keys | None:
     try:
         ids = [
             np.unique(numbers(lines, layout)[MAFID.name].astype(np.uint64) * _SPREAD)
@@ -147,7 +169,7 @@ def _keys(task: Shard, files: _Files) -> _Keys | None:
 
 
 @contextmanager
-def _speaking_of(ours: Path, theirs: Path) -> Iterator[None]:
+def speaking_of(ours: Path, theirs: Path) -> Iterator[None]:
     """Let errors speak of the folder of the records."""
     try:
         yield

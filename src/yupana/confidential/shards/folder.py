@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import duckdb
 
-from yupana.confidential.records.database import private_database, scratch_folder, threads_at_most
+from yupana.confidential.records.database import default_memory, private_database, scratch_folder, threads_at_most
 from yupana.confidential.records.findings import BrokenRulesError, Finding
 from yupana.confidential.records.reader import SHARD, Source, damaged_parts, forms, open_part, write_shard
 from yupana.confidential.records.stored import LeftOnStore, bring_part, folder_of_others
+from yupana.engine.engine import Engine
 from yupana.errors import EngineError, InputError
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
@@ -61,6 +62,11 @@ class TaskLimits:
 
     memory: int
     threads: int | None
+
+    @staticmethod
+    def on(engine: Engine, memory: int | None) -> "TaskLimits":
+        """Those of an engine's tasks, which may use so much memory; by default their share of this machine's."""
+        return TaskLimits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
 
     @contextmanager
     def database(self) -> Iterator[duckdb.DuckDBPyConnection]:

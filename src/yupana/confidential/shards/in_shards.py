@@ -129,7 +129,7 @@ def count_in_shards(
         If the records cannot be read, or the engine fails.
     """
     taker = taker or AsCounted()
-    limits = TaskLimits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
+    limits = TaskLimits.on(engine, memory)
     folder = folder.absolute()  # a worker may be in another place
     if cut.by_state and lies_by_state(folder):
         of_states = count_by_state(engine, cut.number, Shard(folder, {}, count, limits, None, {}), progress, taker)
