@@ -7,14 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from census_maker import write_csv
+from crowded_census import crowded
 from edited_homes import homes_of, write_cef
 from safetab_runs import PRODUCTION, needs_public_files
 from safetab_worlds import random_world, seeded, write_data, write_parameters
+from sharded_worlds import damaged, made, phsafe, refused
 from watching import watched
 
 from yupana.cli.arguments import size
 from yupana.cli.main import main
-from yupana.confidential.records import detailed_cef, detailed_files, detailed_rules
+from yupana.confidential.records import census, detailed_cef, detailed_files, detailed_rules
 from yupana.confidential.records.database import (
     default_memory,
     memory_limit,
@@ -123,3 +126,20 @@ def test_safetab_counts_a_state_in_the_memory_that_is_given(options: tuple[str, 
     command = [sys.executable, "-c", "from yupana.cli.start import entry; entry()", *run, "--memory", "300MB"]
     found = watched().watch([*command, *options])
     assert 100_000_000 < found.whole.peak <= 1.25 * 300_000_000, found.stages
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_same_is_found_where_units_are_looked_at_part_by_part(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = seeded(seed)
+    made_up = crowded(seed, random.choice([1, 5, 40]), breaks_rules=random.random() < 0.5)
+    write_csv(tmp_path / "data", damaged(made_up, random) if seed % 3 else made_up)
+    case = phsafe(tmp_path, random, drops=random.random() < 0.3)
+    whole = refused(case, tmp_path / "data", None, None)
+    released = None if whole else made(case, tmp_path / "data", tmp_path / "whole", None, None)
+    monkeypatch.setattr(census, "_BYTES_OF_A_UNIT", 10**9)
+    monkeypatch.setattr(census, "_BYTES_OF_A_KEY", 10**9)
+    assert refused(case, tmp_path / "data", None, None) == whole
+    if released:
+        assert made(case, tmp_path / "data", tmp_path / "parts", None, None) == released

@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 
 from yupana.confidential.records.cef import is_cef, open_cef
-from yupana.confidential.records.database import numbers, private_database
+from yupana.confidential.records.database import memory_limit, numbers, private_database
 from yupana.confidential.records.findings import BrokenRecords, Finding, add_broken, require_none
 from yupana.confidential.records.reader import (
     Source,
@@ -142,19 +142,21 @@ _PERSONS_BY_UNIT = f"""
             ELSE CASE WHEN RELSHIP BETWEEN 25 AND 27 AND QAGE < 18 THEN {_SEEN["own_child"] + 32}
             WHEN RELSHIP BETWEEN 25 AND 33 THEN 32 ELSE 0 END
             END::UTINYINT) AS seen
-    FROM persons GROUP BY MAFID"""
+    FROM persons WHERE {{part}} GROUP BY MAFID"""
 
 _UNITS_WITH_PERSONS = f"""
     SELECT u.*, coalesce(people, 0) AS people, coalesce(of_type_3, 0) AS of_type_3,
         coalesce(people - of_type_3, 0) AS of_type_5, coalesce(householders, 0) AS householders,
         householder // 4 AS householder_race, householder % 4 AS householder_hisp,
         {", ".join(f"coalesce(seen & {bit} > 0, false) AS {name}" for name, bit in _SEEN.items())}
-    FROM units u LEFT JOIN ({_PERSONS_BY_UNIT}) p USING (MAFID)"""
+    FROM (SELECT * FROM units WHERE {{part}}) u LEFT JOIN ({_PERSONS_BY_UNIT}) p USING (MAFID)"""
 
-_GEO_WITH_UNITS = "SELECT g.*, u.RTYPE AS unit_type FROM geo g JOIN units u USING (MAFID)"
+_GEO_WITH_UNITS = """
+    SELECT g.*, u.RTYPE AS unit_type FROM (SELECT * FROM geo WHERE {part}) g
+    JOIN (SELECT MAFID, RTYPE FROM units WHERE {part}) u USING (MAFID)"""
 
 _RELATIONS: Final = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons", "geo": f"({_GEO_WITH_UNITS})"}
-"""What rules of consistency are asked of, by the file that they are about."""
+"""What rules of consistency are asked of, by the file that they are about; of a part of the units, if one is named."""
 
 _TWICE = "MAFID IN (SELECT MAFID FROM {0} GROUP BY MAFID HAVING count(*) > 1)"
 # Of no values at all even NULL is none, which would make the answer one of the shard.
@@ -174,6 +176,10 @@ ABSENT: Final = "state_present"
 _NO_BLOCK: Final = "OIDTB is not among the OIDTABBLK of the reference files"
 
 _KEYS_AT_A_TIME: Final = 30_000_000
+_BYTES_OF_A_KEY: Final = 50
+"""Of the memory of the database: what is held beside it while keys are compared."""
+_BYTES_OF_A_UNIT: Final = 12
+"""What the database must hold of a unit with its persons when it can put the rest on the disk."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -420,7 +426,8 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
     Sorting the keys is several times as fast as joining on them, which is left to files that are not in order.
     """
     (rows,) = numbers(db, "SELECT count(*) FROM units")
-    bounds = np.linspace(MAFID.low, MAFID.high + 1, 2 + rows // _KEYS_AT_A_TIME, dtype=np.int64).tolist()
+    at_a_time = min(_KEYS_AT_A_TIME, max(1, memory_limit(db) // _BYTES_OF_A_KEY))
+    bounds = np.linspace(MAFID.low, MAFID.high + 1, 2 + rows // at_a_time, dtype=np.int64).tolist()
     nulls = "SELECT count_if(MAFID IS NULL OR RTYPE IS NULL) FROM"
     if sum(numbers(db, f"SELECT ({nulls} units), ({nulls} geo)")):
         return False
@@ -444,16 +451,20 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
 def _consistency(
     db: duckdb.DuckDBPyConnection, policies: Mapping[str, Policy], checked: Sequence[Rule]
 ) -> dict[Rule, BrokenRecords]:
-    """Rules of consistency, all counted in one pass over each file that they are about."""
+    """Rules of consistency, all counted in one pass over each file that they are about, or a few in little memory."""
     found: dict[Rule, BrokenRecords] = {}
+    (units,) = numbers(db, "SELECT count(*) FROM units")
+    number = 1 + units * _BYTES_OF_A_UNIT // memory_limit(db)
+    parts = [f"hash(MAFID) % {number} = {part}" for part in range(number)] if number > 1 else ["true"]
     for subject, relation in _RELATIONS.items():
         rules = [rule for rule in checked if rule.subject == subject]
         if rules:
-            counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {relation}")
-            broken = [rule for rule, count in zip(rules, counts, strict=True) if count]
-            found |= {rule: find_broken(db, relation, rule.broken) for rule in broken}
+            asked = ", ".join(f"count_if({rule.broken})" for rule in rules)
+            counts = [numbers(db, f"SELECT {asked} FROM {relation.format(part=part)}") for part in parts]
+            broken = [rule for rule, of_parts in zip(rules, zip(*counts, strict=True), strict=True) if any(of_parts)]
+            found |= {rule: find_broken(db, relation.format(part="true"), rule.broken) for rule in broken}
     drops = [
-        f"SELECT MAFID FROM {_RELATIONS[rule.subject]} WHERE {rule.broken}"
+        f"SELECT MAFID FROM {_RELATIONS[rule.subject].format(part='true')} WHERE {rule.broken}"
         for rule in found
         if policies.get(rule.name) is Policy.DROP
     ]
