@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 
 from yupana.confidential.records.cef import is_cef, open_cef
-from yupana.confidential.records.database import memory_limit, numbers, private_database
+from yupana.confidential.records.database import cut_by, memory_limit, numbers, private_database
 from yupana.confidential.records.findings import BrokenRecords, Finding, add_broken, require_none
 from yupana.confidential.records.reader import (
     Source,
@@ -178,6 +178,7 @@ _NO_BLOCK: Final = "OIDTB is not among the OIDTABBLK of the reference files"
 _KEYS_AT_A_TIME: Final = 30_000_000
 _BYTES_OF_A_KEY: Final = 50
 """Of the memory of the database: what is held beside it while keys are compared."""
+
 _BYTES_OF_A_UNIT: Final = 12
 """What the database must hold of a unit with its persons when it can put the rest on the disk."""
 
@@ -418,6 +419,12 @@ def _all_of(source: Source, name: str) -> str:
     return source.names[0] if len(source.names) == 1 else f"{name} ({len(source.names):,} files)"
 
 
+def parts_of_units(db: duckdb.DuckDBPyConnection) -> list[str]:
+    """Conditions on MAFID that cut units, with all that is theirs, into parts; where memory is ample one that holds."""
+    (units,) = numbers(db, "SELECT count(*) FROM units")
+    return cut_by(db, "MAFID", units, _BYTES_OF_A_UNIT)
+
+
 def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
     """Whether units and geo hold the same keys, each once and of one RTYPE, and the persons no other.
 
@@ -444,8 +451,15 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
         )
         if not np.array_equal(units, geo) or bool((units[1:] >> 1 == units[:-1] >> 1).any()):
             return False
-    (strangers,) = numbers(db, "SELECT count(*) FROM persons ANTI JOIN units USING (MAFID)")
-    return strangers == 0
+    return not any(
+        sum(
+            numbers(
+                db,
+                f"SELECT count(*) FROM (FROM persons WHERE {part}) ANTI JOIN (FROM units WHERE {part}) USING (MAFID)",
+            )
+        )
+        for part in parts_of_units(db)
+    )
 
 
 def _consistency(
@@ -453,9 +467,7 @@ def _consistency(
 ) -> dict[Rule, BrokenRecords]:
     """Rules of consistency, all counted in one pass over each file that they are about, or a few in little memory."""
     found: dict[Rule, BrokenRecords] = {}
-    (units,) = numbers(db, "SELECT count(*) FROM units")
-    number = 1 + units * _BYTES_OF_A_UNIT // memory_limit(db)
-    parts = [f"hash(MAFID) % {number} = {part}" for part in range(number)] if number > 1 else ["true"]
+    parts = parts_of_units(db)
     for subject, relation in _RELATIONS.items():
         rules = [rule for rule in checked if rule.subject == subject]
         if rules:

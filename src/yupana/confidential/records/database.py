@@ -130,6 +130,9 @@ def memory_of_process(db: duckdb.DuckDBPyConnection) -> int:
     return _of_process(memory_limit(db))
 
 
+_OF_THE_DATABASE: Final = 80_000_000
+"""Of its limit: what a join takes on two cores of however few rows."""
+
 _USED_OF_DATABASE: Final = 0.8
 """The part of what the database may take that it and the arrays beside it took, while records were counted."""
 
@@ -185,6 +188,25 @@ def numbers(db: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
     # A result that is not read to its end keeps the connection from other work.
     (row,) = db.execute(query).fetchall()
     return tuple(int(value or 0) for value in row)
+
+
+def cut_by(db: duckdb.DuckDBPyConnection, key: str, rows: int, each: int) -> list[str]:
+    """Conditions on rows of which each holds of a part of them, that the database can hold; one that holds, if of all.
+
+    Rows of one key are in one part. What is counted of the parts adds up.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    key : str
+        SQL.
+    rows : int
+        About how many keys there are.
+    each : int
+        Bytes that the database must hold of a key.
+    """
+    parts = 1 + rows * each // (memory_limit(db) - _OF_THE_DATABASE)
+    return [f"hash({key}) % {parts} = {part}" for part in range(parts)] if parts > 1 else ["true"]
 
 
 def memory_limit(db: duckdb.DuckDBPyConnection) -> int:

@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.confidential.records.census import parts_of_units
 from yupana.files.columns import PERSONS, UNITS, RecordFile
 from yupana.plan.classes import Classes, classify
 from yupana.plan.predicates import Where, as_sql
@@ -119,10 +120,26 @@ def tabulate(db: duckdb.DuckDBPyConnection, tabulations: Sequence[Tabulation], t
     unit_classes, person_classes = classify(UNITS, unit_predicates), classify(PERSONS, person_predicates)
     _store_classes(db, "unit_classes", unit_classes)
     _store_classes(db, "person_classes", person_classes)
-    states = _open_units(db, unit_classes)
+    # Units with all that is theirs are counted part by part, as shards are, where memory does not hold all.
+    return merge_counts(
+        [_tabulate_part(db, tabulations, unit_classes, person_classes, truncation_key, p) for p in parts_of_units(db)]
+    )
+
+
+def _tabulate_part(
+    db: duckdb.DuckDBPyConnection,
+    tabulations: Sequence[Tabulation],
+    unit_classes: Classes,
+    person_classes: Classes,
+    key: str,
+    part: str,
+) -> Counts:
+    """Count the units for whose MAFID a condition holds, and their persons."""
+    with_persons = [t for t in tabulations if t.persons is not None]
+    states = _open_units(db, unit_classes, part)
     units = _count_units(db, unit_classes)
-    persons = _count_persons(db, unit_classes, person_classes)
-    dropped = _count_dropped(db, unit_classes, person_classes, with_persons, truncation_key)
+    persons = _count_persons(db, unit_classes, person_classes, part)
+    dropped = _count_dropped(db, unit_classes, person_classes, with_persons, key)
 
     by_table, truncated = {}, {}
     unit_place, person_place = 0, 0
@@ -165,8 +182,11 @@ def _store_classes(db: duckdb.DuckDBPyConnection, name: str, classes: Classes) -
     db.unregister("classes_now")
 
 
-def _open_units(db: duckdb.DuckDBPyConnection, classes: Classes) -> tuple[int, ...]:
-    """Make the relation ``counted_units``: MAFID and one code for state and class, for units that any table counts."""
+def _open_units(db: duckdb.DuckDBPyConnection, classes: Classes, part: str) -> tuple[int, ...]:
+    """Make the relation ``counted_units``: MAFID and one code for state and class, for units that any table counts.
+
+    The states are those of all units, in any part.
+    """
     housing = f"geo.RTYPE = {_HOUSING_UNIT}"
     found = db.execute(f"SELECT DISTINCT TABBLKST FROM geo WHERE {housing} ORDER BY 1").fetchall()
     states = tuple(int(row[0]) for row in found)
@@ -174,8 +194,8 @@ def _open_units(db: duckdb.DuckDBPyConnection, classes: Classes) -> tuple[int, .
     db.execute(f"""
         CREATE OR REPLACE TABLE counted_units AS
         SELECT MAFID, (({place}) * {classes.count} + class)::INTEGER AS code
-        FROM (SELECT MAFID, {classes.combination} AS combination FROM units)
-        JOIN unit_classes USING (combination) JOIN geo USING (MAFID)
+        FROM (SELECT MAFID, {classes.combination} AS combination FROM units WHERE {part})
+        JOIN unit_classes USING (combination) JOIN (FROM geo WHERE {part}) geo USING (MAFID)
         WHERE {housing} AND MAFID NOT IN (SELECT MAFID FROM dropped_units)
         """)
     return states
@@ -192,12 +212,12 @@ def _count_units(db: duckdb.DuckDBPyConnection, units: Classes) -> _Groups:
     return _groups(db, units, "SELECT code, 0, count(*) FROM counted_units GROUP BY code")
 
 
-def _count_persons(db: duckdb.DuckDBPyConnection, units: Classes, persons: Classes) -> _Groups:
+def _count_persons(db: duckdb.DuckDBPyConnection, units: Classes, persons: Classes, part: str) -> _Groups:
     return _groups(
         db,
         units,
         f"""
-        SELECT code, class, count(*) FROM (SELECT MAFID, {persons.combination} AS combination FROM persons)
+        SELECT code, class, count(*) FROM (SELECT MAFID, {persons.combination} AS combination FROM persons WHERE {part})
         JOIN person_classes USING (combination) JOIN counted_units USING (MAFID) GROUP BY code, class
         """,
     )

@@ -5,7 +5,7 @@ from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.database import memory_limit, numbers
+from yupana.confidential.records.database import cut_by, numbers
 from yupana.confidential.tabulate.batches import LinkedFile, TableBatch, Tally, numbers_of, tally
 from yupana.files.database import quoted
 from yupana.plan.predicates import Where, as_sql
@@ -32,13 +32,12 @@ def count_one_of_each(
     names = [f"number_{place}" for place in range(len(batches))]
     kept = names[0] if len(batches) == 1 else f"struct_pack({', '.join(names)})"
     # The ids of a part are held in memory, each in about a hundred bytes.
-    parts = 1 + size * _BYTES_OF_ID // memory_limit(db)
-    for part in range(parts):
+    for place, part in enumerate(cut_by(db, file.link, size, _BYTES_OF_ID)):
         query = (
             f"SELECT min_by({kept}, the_order) AS kept FROM (SELECT {every} FROM {file.relation} "
-            f"WHERE {condition} AND hash({file.link}) % {parts} = {part}) GROUP BY the_id"
+            f"WHERE {condition} AND {part}) GROUP BY the_id"
         )
-        db.execute(f"INSERT INTO kept_records {query}" if part else f"CREATE TABLE kept_records AS {query}")
+        db.execute(f"INSERT INTO kept_records {query}" if place else f"CREATE TABLE kept_records AS {query}")
     shown = "kept AS number_0" if len(batches) == 1 else "unnest(kept)"
     found = tally(db, f"(SELECT {shown} FROM kept_records)", len(batches))
     (left,) = numbers(db, "SELECT count(*) FROM kept_records")
