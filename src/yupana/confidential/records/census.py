@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Final
 
@@ -155,8 +155,12 @@ _GEO_WITH_UNITS = """
     SELECT g.*, u.RTYPE AS unit_type FROM (SELECT * FROM geo WHERE {part}) g
     JOIN (SELECT MAFID, RTYPE FROM units WHERE {part}) u USING (MAFID)"""
 
-_RELATIONS: Final = {"units": f"({_UNITS_WITH_PERSONS})", "persons": "persons", "geo": f"({_GEO_WITH_UNITS})"}
-"""What rules of consistency are asked of, by the file that they are about; of a part of the units, if one is named."""
+_RELATIONS: Final = {
+    "units": f"({_UNITS_WITH_PERSONS})",
+    "persons": "(FROM persons WHERE {part})",
+    "geo": f"({_GEO_WITH_UNITS})",
+}
+"""What rules of consistency are asked of, by the file that they are about: of units of a part, and what is theirs."""
 
 _TWICE = "MAFID IN (SELECT MAFID FROM {0} GROUP BY MAFID HAVING count(*) > 1)"
 # Of no values at all even NULL is none, which would make the answer one of the shard.
@@ -465,21 +469,19 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
 def _consistency(
     db: duckdb.DuckDBPyConnection, policies: Mapping[str, Policy], checked: Sequence[Rule]
 ) -> dict[Rule, BrokenRecords]:
-    """Rules of consistency, all counted in one pass over each file that they are about, or a few in little memory."""
+    """Rules of consistency, all counted in one pass over each file that they are about, or part by part."""
     found: dict[Rule, BrokenRecords] = {}
-    parts = parts_of_units(db)
-    for subject, relation in _RELATIONS.items():
+    db.execute(f"CREATE TABLE dropped_units AS SELECT NULL::{MAFID.storage} AS MAFID WHERE false")
+    for part, (subject, relation) in product(parts_of_units(db), _RELATIONS.items()):
         rules = [rule for rule in checked if rule.subject == subject]
-        if rules:
-            asked = ", ".join(f"count_if({rule.broken})" for rule in rules)
-            counts = [numbers(db, f"SELECT {asked} FROM {relation.format(part=part)}") for part in parts]
-            broken = [rule for rule, of_parts in zip(rules, zip(*counts, strict=True), strict=True) if any(of_parts)]
-            found |= {rule: find_broken(db, relation.format(part="true"), rule.broken) for rule in broken}
-    drops = [
-        f"SELECT MAFID FROM {_RELATIONS[rule.subject].format(part='true')} WHERE {rule.broken}"
-        for rule in found
-        if policies.get(rule.name) is Policy.DROP
-    ]
-    dropped = " UNION ".join(drops) if drops else "SELECT MAFID FROM units WHERE false"
-    db.execute(f"CREATE TABLE dropped_units AS {dropped}")
+        if not rules:
+            continue
+        of_part = relation.format(part=part)
+        counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {of_part}")
+        broken = [rule for rule, count in zip(rules, counts, strict=True) if count]
+        found = add_broken(found, {rule: find_broken(db, of_part, rule.broken) for rule in broken})
+        drops = [rule.broken for rule in broken if policies.get(rule.name) is Policy.DROP]
+        if drops:
+            units = f"SELECT MAFID FROM {of_part} WHERE ({') OR ('.join(drops)})"
+            db.execute(f"INSERT INTO dropped_units ({units} EXCEPT FROM dropped_units)")
     return found
