@@ -13,6 +13,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_origin
 
+from yupana.engine.engine import LEAST_MEMORY
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
 from yupana.files.column_map import BUREAU, ColumnMap, column_map_of, read_column_map
@@ -530,10 +531,6 @@ def paths_of(name: str, places: Places | None) -> tuple[Path, ...]:
 def path_if_given(name: str, place: object) -> Path | None:
     """A path as `path_of` reads it; None where none is given."""
     return None if place is None else path_of(name, place)
-
-
-LEAST_MEMORY: Final = 300_000_000
-"""What the interpreter and its libraries take, and as much for the database, which suffices for two million persons."""
 
 
 def bytes_of(memory: int | None) -> int | None:

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from census_maker import write_csv
@@ -25,6 +26,8 @@ from yupana.confidential.records.database import (
     require_memory,
     with_what_is_beside,
 )
+from yupana.confidential.shards.folder import TaskLimits
+from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import InputError
 from yupana.products.phsafe.production import production_config
 from yupana.synthetic.census import synthesize
@@ -143,3 +146,14 @@ def test_the_same_is_found_where_units_are_looked_at_part_by_part(
     assert refused(case, tmp_path / "data", None, None) == whole
     if released:
         assert made(case, tmp_path / "data", tmp_path / "parts", None, None) == released
+
+
+@pytest.mark.parametrize("slots", [1, 2, 10_000])
+def test_a_task_has_what_it_needs_at_least(slots: int) -> None:
+    """On a cluster with more slots than this machine has memory for, too."""
+    engine: Engine = SimpleNamespace(slots=slots)  # type: ignore[assignment]
+    limits = TaskLimits.on(engine, None)
+    assert limits.memory == max(LEAST_MEMORY, default_memory() // slots)
+    with limits.database() as db:
+        assert memory_limit(db) >= 0.4 * LEAST_MEMORY
+    assert TaskLimits.on(engine, 10**9).memory == 10**9

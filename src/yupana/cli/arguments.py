@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from yupana.asked import LEAST_MEMORY
+from yupana.engine.engine import LEAST_MEMORY
 from yupana.files.store import scheme_of
 from yupana.plan.unit import OWN, RECORD
 from yupana.privacy.exact import Budget, read_exact

@@ -18,6 +18,9 @@ Cut: TypeAlias = Callable[[bytes], Iterator[tuple[int, bytes]]]
 Gather: TypeAlias = Callable[[int, Iterator[bytes]], bytes]
 """Makes a result of a shard's number and its parcels, those of one piece of work in their order."""
 
+LEAST_MEMORY: Final = 300_000_000
+"""Bytes that a run or a task takes: the interpreter and its libraries, and as much for the database."""
+
 MOST_BYTES: Final = 1 << 26
 """A parcel should not be larger: whoever has more cuts it."""
 

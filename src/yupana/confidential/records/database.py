@@ -205,7 +205,8 @@ def cut_by(db: duckdb.DuckDBPyConnection, key: str, rows: int, each: int) -> lis
     each : int
         Bytes that the database must hold of a key.
     """
-    parts = 1 + rows * each // (memory_limit(db) - _OF_THE_DATABASE)
+    limit = memory_limit(db)
+    parts = 1 + rows * each // max(limit - _OF_THE_DATABASE, limit // 4)
     return [f"hash({key}) % {parts} = {part}" for part in range(parts)] if parts > 1 else ["true"]
 
 

@@ -13,7 +13,7 @@ from yupana.confidential.records.database import default_memory, private_databas
 from yupana.confidential.records.findings import BrokenRulesError, Finding
 from yupana.confidential.records.reader import SHARD, Source, damaged_parts, forms, open_part, write_shard
 from yupana.confidential.records.stored import LeftOnStore, bring_part, folder_of_others
-from yupana.engine.engine import Engine
+from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import EngineError, InputError
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
@@ -65,8 +65,12 @@ class TaskLimits:
 
     @staticmethod
     def on(engine: Engine, memory: int | None) -> "TaskLimits":
-        """Those of an engine's tasks, which may use so much memory; by default their share of this machine's."""
-        return TaskLimits(memory or default_memory() // engine.slots, 1 if engine.slots > 1 else None)
+        """Those of an engine's tasks, which may use so much memory; by default their share of this machine's.
+
+        A cluster has more slots than this machine, whose share of one may be too little for anything.
+        """
+        share = max(LEAST_MEMORY, default_memory() // engine.slots)
+        return TaskLimits(memory or share, 1 if engine.slots > 1 else None)
 
     @contextmanager
     def database(self) -> Iterator[duckdb.DuckDBPyConnection]:
