@@ -1,5 +1,7 @@
 """SafeTab's records out of the Census Edited File, counted state by state, are those of one piece."""
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -38,6 +40,19 @@ PRODUCTS = ("safetab-p", "safetab-h")
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("path", ["data", "link", "parameters/../data"])
+def test_the_folder_may_be_named_in_any_way(
+    path: str, product: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, data = edited(product, tmp_path, seeded(1))
+    whole = made(case, data, tmp_path / "whole", None, None)
+    (tmp_path / "link").symlink_to(data)
+    (tmp_path / "parcels").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert made(case, Path(path), Path("out"), LocalEngine(tmp_path / "parcels"), 2) == whole
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_release_is_that_of_one_piece(
     seed: int, product: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,52 +77,50 @@ def test_a_release_is_the_same_on_every_engine(
     assert made(case, data, tmp_path / "out", engine, None) == whole
 
 
-def spoiled(data: Path, fault: str) -> None:
+def unknown_code(text: str) -> str:
+    return "".join(f"{line[:48]}0000{line[52:]}\n" for line in text.splitlines())
+
+
+SPOILED: dict[str, tuple[str, Callable[[str], str]]] = {
+    "a line too short": ("CEF20_PER_{}.txt", lambda text: text[1:]),
+    "a line too long": ("CEF20_UNIT_{}.txt", lambda text: f"x{text}"),
+    "an unknown code": ("CEF20_PER_{}.txt", unknown_code),
+    "no such block": ("CEF20_UNIT_{}.txt", lambda text: f"{text[:37]}none{text[41:]}"),
+    "a unit twice": ("CEF20_UNIT_{}.txt", lambda text: f"{text}{text.splitlines()[0]}\n"),
+    "a block twice": ("grfc_tab20_{}.txt", lambda text: f"{text}{text.splitlines()[1]}\n"),
+    "no header": ("grfc_tab20_{}.txt", lambda text: text.split("\n", 1)[1]),
+    "an empty file": ("CEF20_PER_{}.txt", lambda _: ""),
+}
+"""What becomes of the text of a file."""
+
+REPLACED: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a file gone": ("CEF20_UNIT_{}.txt", lambda _: None),
+    "a link that leads nowhere": ("CEF20_UNIT_{}.txt", lambda path: path.symlink_to("nowhere")),
+    "a pipe": ("CEF20_PER_{}.txt", os.mkfifo),
+    "a folder": ("grfc_tab20_{}.txt", Path.mkdir),
+}
+"""What is made in place of a file."""
+
+
+def spoil(data: Path, fault: str) -> None:
     """Spoil one file of a state."""
     one = min(path.stem[-2:] for path in data.glob("CEF20_PER_*"))
-    persons, units, blocks = (
-        data / name.format(one) for name in ("CEF20_PER_{}.txt", "CEF20_UNIT_{}.txt", "grfc_tab20_{}.txt")
-    )
-    match fault:
-        case "a line too short":
-            persons.write_text(persons.read_text()[1:])
-        case "a line too long":
-            units.write_text("x" + units.read_text())
-        case "an unknown code":
-            lines = persons.read_text().splitlines()
-            persons.write_text("".join(f"{line[:48]}0000{line[52:]}\n" for line in lines))
-        case "no such block":
-            units.write_text(units.read_text()[:37] + "none" + units.read_text()[41:])
-        case "a unit twice":
-            units.write_text(units.read_text() + units.read_text().splitlines()[0] + "\n")
-        case "a block twice":
-            blocks.write_text(blocks.read_text() + blocks.read_text().splitlines()[1] + "\n")
-        case "no header":
-            blocks.write_text(blocks.read_text().split("\n", 1)[1])
-        case "a file gone":
-            units.unlink()
-        case "an empty file":
-            persons.write_text("")
-
-
-FAULTS = (
-    "a line too short",
-    "a line too long",
-    "an unknown code",
-    "no such block",
-    "a unit twice",
-    "a block twice",
-    "no header",
-    "a file gone",
-    "an empty file",
-)
+    if fault in SPOILED:
+        name, change = SPOILED[fault]
+        path = data / name.format(one)
+        path.write_text(change(path.read_text()))
+    else:
+        name, make = REPLACED[fault]
+        path = data / name.format(one)
+        path.unlink()
+        make(path)
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*SPOILED, *REPLACED])
 def test_what_is_wrong_is_told_as_in_one_piece(fault: str, product: str, tmp_path: Path) -> None:
     case, data = edited(product, tmp_path, seeded(4))
-    spoiled(data, fault)
+    spoil(data, fault)
     whole = refused(case, data, None, None)
     assert whole
     parcels = tmp_path / "parcels"

@@ -113,7 +113,10 @@ SPOILED: dict[str, tuple[str, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", [*SPOILED, "a block that is there twice", "no header", "a file gone", "a file more"])
+FAULTS = (*SPOILED, "a block that is there twice", "no header", "a file gone", "a file more", "no regular file")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_wrong_with_an_edited_file_is_told_as_in_one_piece(fault: str, tmp_path: Path) -> None:
     """Also what only files of two states together show."""
     data = tmp_path / "data"
@@ -128,6 +131,11 @@ def test_what_is_wrong_with_an_edited_file_is_told_as_in_one_piece(fault: str, t
         path.write_text(f"{first[:start]}{text}{first[end:] if end else ''}\n{rest}")
     elif fault == "a file gone":
         (data / f"CEF20_PER_{one}.txt").unlink()
+    elif fault == "no regular file":
+        (data / f"CEF20_PER_{one}.txt").unlink()
+        (data / f"CEF20_PER_{one}.txt").symlink_to("nowhere")
+        (data / f"CEF20_UNIT_{other}.txt").unlink()
+        (data / f"CEF20_UNIT_{other}.txt").mkdir()
     elif fault == "a file more":
         (data / "grfc_tab20_99.txt").write_text((data / f"grfc_tab20_{one}.txt").read_text())
     else:

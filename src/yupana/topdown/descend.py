@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
+from yupana.errors import OutputError
 from yupana.geography.tree import Tree
 from yupana.topdown.constraints import Joint, Limits, joint_by_parent
 from yupana.topdown.divide import Divided, Siblings, Terms, divide, divide_failsafe
@@ -295,6 +296,11 @@ def _pieces(
     ------
     tuple
         The first parent of a batch, and its piece; in order.
+
+    Raises
+    ------
+    OutputError
+        If what was kept is of another batch: it was cut otherwise.
     """
     starts = level.starts[first : first + parents.units + 1]
     spans = list(batches_of(parents, starts))
@@ -308,9 +314,11 @@ def _pieces(
                 yield batch, evidence.gather(level.number, batch.families)
 
     solved = solver(work())
-    for (begin, _), known in zip(spans, kept, strict=True):
+    for (begin, end), known in zip(spans, kept, strict=True):
         at = first + begin
         piece = keeper.load(level.number, at) if known else None
+        if piece is not None and piece.counts.units != starts[end] - starts[begin]:
+            raise OutputError("what was kept is of a run that another version began; begin anew with --overwrite")
         if piece is None:
             piece = next(solved)
             keeper.save(level.number, at, piece)

@@ -84,6 +84,18 @@ def test_a_run_that_is_killed_in_any_state_goes_on_with_its_draws(
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "noisy measurements under the plan"
 
 
+def test_a_run_whose_batches_were_cut_otherwise_does_not_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As by another version: what was kept of a batch would be taken for that of another."""
+    with monkeypatch.context() as other:
+        other.setattr(descend, "_UNITS_OF_A_RUN", 1)
+        killed(tmp_path, other, level=4, later=False)
+    assert main(arguments(tmp_path, "--resume")) == 2
+    assert "of a run that another version began; begin anew with --overwrite" in capsys.readouterr().err
+    assert main(arguments(tmp_path, "--overwrite")) == 0
+
+
 @pytest.mark.parametrize("more", [("--estimator", "full-information"), ("--intervals", "least-squares")])
 def test_a_run_that_is_killed_while_it_draws_everything_goes_on_with_its_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]

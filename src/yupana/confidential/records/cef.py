@@ -7,6 +7,7 @@ that lies; so a record of ``geo`` is the line of its unit.
 
 import configparser
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -168,7 +169,10 @@ def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO
     files, findings = _find(folder, others)
     for path in (path for kind in files.values() for path in kind.values()):
         try:
-            if not path.stat().st_size:
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                findings.append(Finding("readable", path.name, "not a regular file"))
+            elif not found.st_size:
                 findings.append(Finding("not_empty", path.name, "the file is empty"))
         except OSError as error:
             findings.append(Finding("readable", path.name, error.strerror or "cannot be read"))

@@ -15,6 +15,7 @@ from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_t
 from yupana.confidential.counter import Counter, E, Observed, R
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
+from yupana.confidential.records.detailed_cef import detailed_sources
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.by_state import lies_by_state
@@ -262,7 +263,7 @@ class CheckedDetails:
             without_details(data, schema, found.stands, limits) as public,
             self.open(public, request.memory) as records,
         ):
-            yield replace(_summed(records, found.parts), folder=data, files=found.files, findings=())
+            yield replace(_summed(records, found.parts), folder=data, files=detailed_sources(data), findings=())
 
 
 def _summed(records: DetailedRecords, parts: Sequence["_DetailedPart"]) -> DetailedRecords:

@@ -5,7 +5,7 @@ and one where no housing unit stands is left out: so the blocks of all states wh
 """
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags
-from yupana.confidential.records.cef import BLOCK, EditedNames, find_states, open_reference
+from yupana.confidential.records.cef import BLOCK, EditedNames, find_cef, find_states, open_reference
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.detailed_cef import blocks_with_housing, detailed_sources, open_detailed_cef
 from yupana.confidential.records.detailed_rules import BLOCK_CODE
@@ -49,15 +49,12 @@ class CountedDetails(Sealed):
 
     Attributes
     ----------
-    files : mapping of str to Source
-        By name, as `DetailedRecords.files`.
     stands : numpy.ndarray of bool, shape (blocks,)
         Whether a housing unit stands in a block, in the order of the reference files.
     parts : tuple
         What was counted, by shard.
     """
 
-    files: Mapping[str, Source]
     stands: Flags
     parts: tuple[Any, ...]
 
@@ -92,7 +89,8 @@ def count_details_by_state(
         None where a rule is broken, or there is no record: whoever reads all files together tells.
     """
     names, files = find_states(shard.folder, DETAILED)
-    if not files:
+    # Files that are there and are none, such as a link that leads nowhere, are told of by whoever reads all.
+    if not files or find_cef(shard.folder, DETAILED)[1]:
         return None
     by_state = {state: files_of({kind: {state: files[kind][state]} for kind in _OF_STATES}) for state in files["per"]}
     # A unit's block may be in the file of any state.
@@ -117,7 +115,7 @@ def count_details_by_state(
             return None
         if counted is not None:
             parts.append(taker.take(counted))
-    return CountedDetails(detailed_sources(shard.folder), stands, tuple(parts)) if parts else None
+    return CountedDetails(stands, tuple(parts)) if parts else None
 
 
 @contextmanager

@@ -175,8 +175,7 @@ class CountedBlocks:
         tree = self.world.spine.tree
         units = sum(tree.units(number) for number in range(len(self.world.spine.levels) - 1))
         kept, scratch, cells = self.checkpoint.folder, temporary_folder(), self.config.schema.cells
-        answers, resumed = self.spending.answers, self.request.resume
-        require_disk(needs_of_full_information(answers, units, cells, kept, scratch, resumed=resumed))
+        require_disk(needs_of_full_information(self.spending.answers, units, cells, kept, scratch))
 
     @property
     def in_full(self) -> bool:

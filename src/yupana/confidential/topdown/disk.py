@@ -23,9 +23,7 @@ class DiskNeed(NamedTuple):
     instead: str
 
 
-def needs_of_full_information(
-    answers: int, units: int, cells: int, kept: Path, scratch: Path, *, resumed: bool
-) -> tuple[DiskNeed, ...]:
+def needs_of_full_information(answers: int, units: int, cells: int, kept: Path, scratch: Path) -> tuple[DiskNeed, ...]:
     """What full information takes on the disk before anything is written, beside what is counted there already.
 
     Parameters
@@ -37,13 +35,11 @@ def needs_of_full_information(
     cells : int
         Of the schema.
     kept : Path
-        Where draws are kept.
+        Where draws are kept. What is there is drawn already, or removed before anything is drawn.
     scratch : Path
         Where what is known of geounits lies.
-    resumed : bool
-        Whether draws may be there, of a run that this one goes on with.
     """
-    there = sum(path.stat().st_size for path in kept.rglob("*") if path.is_file()) if resumed else 0
+    there = sum(path.stat().st_size for path in kept.rglob("*") if path.is_file())
     return (
         DiskNeed(kept, max(0, _AN_ANSWER * answers - there), "free some, or write to another disk"),
         DiskNeed(scratch, _A_CELL * units * cells, "free some, or set TMPDIR to another"),
