@@ -2,39 +2,16 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
-from edited_homes import Home, homes_of, write_cef
-from safetab_worlds import FORMS, NAMES, Total, random_world, seeded, write_parameters, write_text
+from edited_homes import edited
+from safetab_worlds import NAMES, seeded
 from sharded_worlds import made, refused
 
-from yupana.asked import Case, ask
 from yupana.confidential.records import detailed
 from yupana.confidential.shards import detailed_by_state
-from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine
-
-
-def edited(product: str, folder: Path, random: Random) -> tuple[Case, Path]:
-    """A world as the edited file: some blocks have no housing unit, and some homes are group quarters."""
-    world = random_world(random, noise="some")
-    homes = [in_quarters(home) if random.random() < 0.1 else home for home in homes_of(world)]
-    bare = random.sample(sorted({home.block for home in homes}), 3)
-    homes = [in_quarters(home) if home.block in bare[:2] else home for home in homes if home.block != bare[2]]
-    write_cef(folder / "data", homes, world.blocks)
-    write_text(folder / "data" / NAMES["totals"], Total._fields, world.totals, FORMS["plain"], "|")
-    (folder / "data" / "SYNTHETIC").touch()
-    document = world.config.document() | {"reader": "cef"}
-    return ask(product, write_parameters(folder / "parameters", world, document=document)), folder / "data"
-
-
-def in_quarters(home: Home) -> Home:
-    people = [replace(person, relship="37") for person in home.people]
-    return replace(home, rtype="4", hht="0", tenure="0", people=people)
-
 
 PRODUCTS = ("safetab-p", "safetab-h")
 
@@ -65,16 +42,6 @@ def test_a_release_is_that_of_one_piece(
     for shards in (1, 2, None):
         (tmp_path / str(shards)).mkdir()
         assert made(case, data, tmp_path / "out", LocalEngine(tmp_path / str(shards)), shards) == whole
-
-
-@pytest.mark.parametrize("product", PRODUCTS)
-def test_a_release_is_the_same_on_every_engine(
-    product: str, session: tuple[str, Engine], engine: Engine, tmp_path: Path
-) -> None:
-    del session
-    case, data = edited(product, tmp_path, seeded(21))
-    whole = made(case, data, tmp_path / "whole", None, None)
-    assert made(case, data, tmp_path / "out", engine, None) == whole
 
 
 def unknown_code(text: str) -> str:

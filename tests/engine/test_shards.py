@@ -8,10 +8,12 @@ import pytest
 from cef_maker import write_cef
 from census_maker import seeded, write_csv, write_parquet
 from crowded_census import crowded
+from edited_homes import edited
 from linked_homes import homes
 from record_folders import by_area
 from safetab_worlds import random_world, write_data, write_parameters
 from sharded_worlds import TOPDOWN, WORLDS, damaged, made, phsafe, refused
+from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.asked import ask
 from yupana.confidential.request import RunRequest
@@ -20,6 +22,7 @@ from yupana.confidential.shards import by_state
 from yupana.confidential.tabulate import gathered, groups
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, open_processes
+from yupana.topdown import descend
 
 SHARDS = (1, 3, 8)
 
@@ -40,6 +43,43 @@ def test_releases_are_the_same_on_every_engine(
         whole = made(case, data, folder / "whole", None, None)
         for number in shards:
             assert made(case, data, folder / str(number), engine, number) == whole
+
+
+_SHAPE = (3, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "estimator"),
+    [
+        ("zcdp", "topdown"),
+        ("zcdp", "full-information"),
+        ("zcdp", "posterior"),
+        ("pure", "topdown"),
+        ("pure", "full-information"),
+    ],
+)
+def test_an_estimator_makes_the_same_release(
+    mechanism: str,
+    estimator: str,
+    session: tuple[str, Engine],
+    engine: Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del session
+    world = make_world(5, _SHAPE, quarters=True)
+    for there in world.facilities.values():
+        there[_SHAPE[0] :] = [0] * (8 - _SHAPE[0])
+    data = write_world(world, tmp_path / "data", quarters=True)
+    document = configuration(_SHAPE, rho="2", mechanism=mechanism)
+    if mechanism == "pure":
+        document["epsilon"] = document.pop("rho")
+    case = ask("topdown", write_configuration(document, tmp_path / "config.json"))
+    # What is drawn on demand is drawn by batch.
+    monkeypatch.setattr(descend, "_VALUES_AT_ONCE", 60)
+    monkeypatch.setattr(descend, "_UNITS_OF_A_RUN", 12)
+    whole = made(case, data, tmp_path / "whole", None, None, estimator=estimator)
+    assert made(case, data, tmp_path / "out", engine, None, estimator=estimator) == whole
 
 
 @pytest.mark.parametrize("form", ["csv", "text"])
@@ -93,14 +133,18 @@ def test_the_edited_file_is_counted_state_by_state(
         assert made(case, tmp_path / "data", tmp_path / "out", LocalEngine(tmp_path), shards) == whole
 
 
+@pytest.mark.parametrize("product", ["phsafe", "safetab-p", "safetab-h"])
 def test_the_edited_file_makes_the_same_release_on_every_engine(
-    session: tuple[str, Engine], engine: Engine, tmp_path: Path
+    product: str, session: tuple[str, Engine], engine: Engine, tmp_path: Path
 ) -> None:
     del session
-    write_cef(tmp_path / "data", crowded(4, 40))
-    case = phsafe(tmp_path, seeded(4))
-    whole = made(case, tmp_path / "data", tmp_path / "whole", None, None)
-    assert made(case, tmp_path / "data", tmp_path / "out", engine, None) == whole
+    if product == "phsafe":
+        write_cef(tmp_path / "data", crowded(4, 40))
+        case, data = phsafe(tmp_path, seeded(4)), tmp_path / "data"
+    else:
+        case, data = edited(product, tmp_path, seeded(21))
+    whole = made(case, data, tmp_path / "whole", None, None)
+    assert made(case, data, tmp_path / "out", engine, None) == whole
 
 
 SPOILED: dict[str, tuple[str, int, str]] = {

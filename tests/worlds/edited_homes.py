@@ -3,12 +3,15 @@
 import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from detailed_maker import ADDRESS, CODES, HEADERS, RACES, code_of, write_text
 from detailed_relations import KINDS
-from safetab_worlds import World
+from safetab_worlds import FORMS, NAMES, Total, World, random_world, write_parameters
+from safetab_worlds import write_text as write_rows
+
+from yupana.asked import Case, ask
 
 BLOCKS = [
     ("06", "001", "400100", "1000", "99999", "9999"),
@@ -128,3 +131,21 @@ def homes_of(world: World) -> list[Home]:
         block = block_of[person[3:7]]
         homes.append(Home(f"{100_000_001 + i}", "2", block, [alone], "1234567"[i % 7], "1234"[i % 4]))
     return homes
+
+
+def edited(product: str, folder: Path, rng: random.Random) -> tuple[Case, Path]:
+    """A world as the edited file: some blocks have no housing unit, and some homes are group quarters."""
+    world = random_world(rng, noise="some")
+    homes = [in_quarters(home) if rng.random() < 0.1 else home for home in homes_of(world)]
+    bare = rng.sample(sorted({home.block for home in homes}), 3)
+    homes = [in_quarters(home) if home.block in bare[:2] else home for home in homes if home.block != bare[2]]
+    write_cef(folder / "data", homes, world.blocks)
+    write_rows(folder / "data" / NAMES["totals"], Total._fields, world.totals, FORMS["plain"], "|")
+    (folder / "data" / "SYNTHETIC").touch()
+    document = world.config.document() | {"reader": "cef"}
+    return ask(product, write_parameters(folder / "parameters", world, document=document)), folder / "data"
+
+
+def in_quarters(home: Home) -> Home:
+    people = [replace(person, relship="37") for person in home.people]
+    return replace(home, rtype="4", hht="0", tenure="0", people=people)
