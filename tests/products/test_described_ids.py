@@ -134,7 +134,7 @@ def test_what_is_kept_does_not_depend_on_memory(tmp_path: Path, monkeypatch: pyt
     rows = [(str(rng.randrange(500)), rng.choice("AB")) for _ in range(2000)]
     (one := tmp_path / "one").mkdir()
     whole = counted(rows, one, 1)
-    monkeypatch.setattr("yupana.confidential.tabulate.one_of_each.memory_limit", lambda _: 100_000)
+    monkeypatch.setattr("yupana.confidential.records.database.memory_limit", lambda _: 100_000)
     (two := tmp_path / "two").mkdir()
     assert counted(rows, two, 1) == whole
     assert sum(whole.values()) == len({patient for patient, _ in rows})

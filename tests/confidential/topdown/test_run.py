@@ -13,6 +13,7 @@ from topdown_worlds import LEVELS, WIDTHS, World, configuration, make_world, wri
 
 from yupana.cli.main import main
 from yupana.confidential.topdown import counter as run_module
+from yupana.topdown import descend
 
 KINDS = ("conventional", "aian", "optimized")
 ESTIMATORS = ("topdown", "full-information")
@@ -151,6 +152,7 @@ def test_block_totals_kept_with_group_quarters_go_through_the_failsafe(tmp_path:
 def test_a_run_goes_on_where_it_was_interrupted(
     tmp_path: Path, estimator: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(descend, "_UNITS_OF_A_RUN", 1)
     shape = (3, 2)
     world = make_world(6, shape)
     document = configuration(shape, rho="1/2")
