@@ -149,7 +149,8 @@ def find_states(
 ) -> tuple[EditedNames, dict[str, dict[str, Path]]]:
     """How files are named; and those of each kind (`find_cef`), by state: none where something is wrong with them."""
     files, findings = _find(folder, others)
-    return EditedNames({kind: pattern for kind, _, pattern in _places(folder)[0]}), {} if findings else files
+    wrong = findings + _unfit(files)
+    return EditedNames({kind: pattern for kind, _, pattern in _places(folder)[0]}), {} if wrong else files
 
 
 def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> Opened:
@@ -167,6 +168,17 @@ def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO
         The files, by kind; and what is wrong with which are there.
     """
     files, findings = _find(folder, others)
+    findings += _unfit(files)
+    sources = {
+        name: Source(tuple(kind.values()), tuple(path.name for path in kind.values()), header=name == "grfc")
+        for name, kind in files.items()
+    }
+    return sources, findings
+
+
+def _unfit(files: Mapping[str, Mapping[str, Path]]) -> list[Finding]:
+    """What is there by name, and is no file that holds something."""
+    findings = []
     for path in (path for kind in files.values() for path in kind.values()):
         try:
             found = path.stat()
@@ -176,11 +188,7 @@ def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO
                 findings.append(Finding("not_empty", path.name, "the file is empty"))
         except OSError as error:
             findings.append(Finding("readable", path.name, error.strerror or "cannot be read"))
-    sources = {
-        name: Source(tuple(kind.values()), tuple(path.name for path in kind.values()), header=name == "grfc")
-        for name, kind in files.items()
-    }
-    return sources, findings
+    return findings
 
 
 def _find(folder: Path, others: tuple[RecordFile, ...]) -> tuple[dict[str, dict[str, Path]], list[Finding]]:

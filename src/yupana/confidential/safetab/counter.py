@@ -247,11 +247,8 @@ class CheckedDetails:
         self, engine: Engine, data: Path, request: RunRequest, count: Callable[[DetailedRecords], Any], taker: Taker
     ) -> Iterator[DetailedRecords]:
         """Have the edited file counted; where a rule is broken, open it in one piece, to tell of all files."""
-        limits, schema, codes = (
-            TaskLimits.on(engine, request.memory),
-            RECORDS[self.kind],
-            frozenset(self.iterations.codes),
-        )
+        limits, schema = TaskLimits.on(engine, request.memory), RECORDS[self.kind]
+        codes = frozenset(self.iterations.codes)
         shard = Shard(data.absolute(), {}, partial(_count_shard, self, count), limits, None, {})
         found = count_details_by_state(engine, request.shards, shard, schema, codes, request.progress, taker)
         if found is None:

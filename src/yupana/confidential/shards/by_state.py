@@ -21,7 +21,6 @@ from yupana.confidential.records.cef import (
     EditedNames,
     UnreadableBlocksError,
     block_keys,
-    find_cef,
     find_states,
     is_cef,
 )
@@ -54,9 +53,8 @@ def lies_by_state(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS
 def count_by_state(engine: Engine, most: int | None, shard: Shard, progress: Progress, taker: Taker) -> CountedShards:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state."""
     names, files = find_states(shard.folder)
-    # Where blocks are listed of states without records, or a file is none, one task tells of that.
-    alike = bool(files) and files["grfc"].keys() == files["per"].keys() and not find_cef(shard.folder)[1]
-    states = list(files["per"]) if alike else []
+    # Where blocks are listed of states without records, one task tells of that.
+    states = list(files["per"]) if files and files["grfc"].keys() == files["per"].keys() else []
     size = {state: sum(of[state].stat().st_size for of in files.values()) for state in states}
     theirs = {path for of in files.values() for path in of.values()} | {shard.folder / CONFIG}
     # A file that is called as one of ours, which says where else records lie, would be believed in a folder of ours.

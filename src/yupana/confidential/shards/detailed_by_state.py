@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags
-from yupana.confidential.records.cef import BLOCK, EditedNames, find_cef, find_states, open_reference
+from yupana.confidential.records.cef import BLOCK, EditedNames, find_states, open_reference
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.detailed_cef import blocks_with_housing, detailed_sources, open_detailed_cef
 from yupana.confidential.records.detailed_rules import BLOCK_CODE
@@ -34,7 +34,6 @@ from yupana.progress import Progress, told
 
 _OF_STATES: Final = ("per", "unit")
 """The files that a task has of its states alone."""
-_HOUSING: Final = "finding housing units"
 
 DETAILED: Final = (PERSON_RECORDS, HOUSEHOLD_RECORDS)
 """SafeTab's own records, which must not lie beside the edited file."""
@@ -89,13 +88,13 @@ def count_details_by_state(
         None where a rule is broken, or there is no record: whoever reads all files together tells.
     """
     names, files = find_states(shard.folder, DETAILED)
-    # Files that are there and are none, such as a link that leads nowhere, are told of by whoever reads all.
-    if not files or find_cef(shard.folder, DETAILED)[1]:
+    if not files:
         return None
     by_state = {state: files_of({kind: {state: files[kind][state]} for kind in _OF_STATES}) for state in files["per"]}
     # A unit's block may be in the file of any state.
     listed = files_of({"grfc": files["grfc"]})
-    found = told(engine.map(_find_housing, [*map(pickle.dumps, by_state.values())]), _HOUSING, len(by_state), progress)
+    units = [*map(pickle.dumps, by_state.values())]
+    found = told(engine.map(_find_housing, units), "finding housing units", len(units), progress)
     if (stands := _standing(shard.limits, shard.folder, found)) is None:
         return None
     size = {state: sum(files[kind][state].stat().st_size for kind in _OF_STATES) for state in by_state}
