@@ -3,15 +3,19 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from edited_homes import edited
 from safetab_worlds import NAMES, seeded
 from sharded_worlds import made, refused
 
+import yupana
+from yupana.cli.main import main
 from yupana.confidential.records import detailed
 from yupana.confidential.shards import detailed_by_state
 from yupana.engine.local import LocalEngine
+from yupana.plan import ledger as door
 
 PRODUCTS = ("safetab-p", "safetab-h")
 
@@ -110,3 +114,28 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, monkeypatch: p
     found = refused(case, data, LocalEngine(tmp_path / "parcels"), 2)
     assert len(found) == 1
     assert "is not the same file" in found.pop()
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("shards", [(), ("--shards", "2")])
+def test_an_interrupted_run_goes_on_by_state_and_in_one_piece(
+    shards: tuple[str, ...], product: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a seed: other noise would be drawn if the draws were not used."""
+    _, data = edited(product, tmp_path, seeded(2))
+    arguments = [product, "run", str(tmp_path / "parameters"), str(data), str(tmp_path / "out")]
+    draw, calls = door.add_noise, list[None]()
+
+    def mortal(*of: Any, **more: Any) -> Any:  # noqa: ANN401
+        calls.append(None)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return draw(*of, **more)
+
+    with monkeypatch.context() as other:
+        other.setattr(door, "add_noise", mortal)
+        assert main([*arguments, *shards]) == 2
+    assert len(calls) == 2
+    further = () if shards else ("--shards", "2")
+    assert main([*arguments, *further, "--resume"]) == 0
+    assert yupana.check(tmp_path / "out").wrong == ()
