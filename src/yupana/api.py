@@ -970,7 +970,7 @@ def open_release(folder: Place) -> "Release":
     ------
     docs/manifest.md
     """
-    from yupana.release.release import open_release as open_folder
+    from yupana.products.gate import open_release as open_folder
 
     return open_folder(path_of("folder", folder), confidential=True)
 
@@ -1857,8 +1857,9 @@ def report(
         If charts cannot be drawn, as the extra ``report`` is not installed.
     """
     from yupana.products import PRODUCTS
+    from yupana.products.check import open_checked
 
-    opened = open_release(_folder(release)).alone()
+    opened = open_checked(_folder(release), confidential=True).alone()
     given = [boundaries] if isinstance(boundaries, str | Path) else list(boundaries or ())
     shapes = [path_of("boundaries", place) for place in given]
     if opened.product == "spine":

@@ -20,7 +20,7 @@ from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.lines import texts, whole, write_header, write_lines
-from yupana.release.release import open_release
+from yupana.release.release import read_release
 from yupana.release.tables import checksum
 
 BLOCKS: Final = "blocks.csv"
@@ -375,7 +375,7 @@ def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | Non
     """
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
-    wrong = open_release(folder).wrong()
+    wrong = read_release(folder).wrong()
     try:
         spine = read_spine(folder, settings.levels)
         shares = read_shares(folder, spine)

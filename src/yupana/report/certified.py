@@ -12,9 +12,8 @@ from yupana.audit.certificate import certificate
 from yupana.audit.certificate_set import certificate_of_set
 from yupana.audit.tested import is_test, with_tests
 from yupana.errors import ConfigError, OutputError
-from yupana.products.repeated import check_recipe
+from yupana.products.check import open_checked
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
-from yupana.release.release import open_release
 from yupana.release.tables import checksum
 from yupana.report.certificate import certificate_page, certificate_set_page
 
@@ -117,12 +116,8 @@ def certify(releases: Sequence[Path], household_cap: int | None = None) -> Certi
 
 
 def _manifest_of(release: Path) -> dict[str, Any]:
-    """The manifest of a release whose files are those that it describes, and whose plan is its configuration's."""
+    """The manifest of a release that holds together."""
     try:
-        manifest = dict(open_release(release).intact().manifest)
+        return dict(open_checked(release).manifest)
     except OutputError as error:
         raise OutputError(f"not certified: {error}") from None
-    wrong, _ = check_recipe(release, manifest, None)
-    if wrong:
-        raise OutputError("\n".join([f"not certified: {release} contradicts itself:", *(f"  {one}" for one in wrong)]))
-    return manifest
