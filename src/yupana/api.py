@@ -1064,8 +1064,14 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
         If it is no release.
     """
     from yupana.products.check import check_release
+    from yupana.release.release import read_release
 
-    return check_release(_folder(release), path_if_given("inputs", inputs))
+    folder = _folder(release)
+    if read_release(folder, confidential=True).product == "certificate":
+        from yupana.report.certified import check_certificate
+
+        return check_certificate(folder)
+    return check_release(folder, path_if_given("inputs", inputs))
 
 
 @overload

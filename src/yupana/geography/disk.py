@@ -381,6 +381,10 @@ def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | Non
         shares = read_shares(folder, spine)
     except InputError as error:
         return None, [*wrong, str(error)]
+    told = {name: (of["units"], of["bypassed"]) for name, of in manifest["geolevels"].items()}
+    found = {name: (len(of), int(of.sum())) for name, of in zip(settings.levels, shares.bypassed, strict=True)}
+    if told != found:
+        wrong.append("geolevels of the manifest are not those of geounits.csv")
     sums = path_sums(spine.tree, shares.shares, shares.index)
     if sums != {Fraction(1)}:
         wrong.append(f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1")

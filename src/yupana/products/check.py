@@ -8,16 +8,14 @@ from typing import Any
 from yupana.errors import OutputError
 from yupana.geography.disk import check_folder
 from yupana.products import PRODUCTS
-from yupana.products.described.product import SYSTEM
 from yupana.products.gate import manifest_faults
 from yupana.products.product import Checked
 from yupana.products.topdown.pl.layout import PL_FILES
-from yupana.release.check import check_files
-from yupana.release.processing import ACCURACY, SINGLE_TABLE
+from yupana.release.processing import ACCURACY
 from yupana.release.release import Release, read_release
 from yupana.release.whole import part_names
 
-_SPINE = "spine"
+_SPINE, _ESTIMATES, _CERTIFICATE, _SIDE_BY_SIDE = "spine", "phsafe estimates", "certificate", " side by side"
 
 
 def check_release(release: Path, inputs: Path | None = None) -> Checked:
@@ -74,21 +72,13 @@ def open_checked(release: Path, *, confidential: bool = False) -> Release:
 
 def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Checked:
     """What the kind of output allows to be compared; of most nothing that is wrong already in its files."""
-    product = str(manifest.get("product"))
-    system = PRODUCTS.of(manifest) if manifest.get("system") is not None else None
-    if system is not None:
-        against = "the manifest and its plan" if system.key == SYSTEM else "the manifest and each other"
-        return Checked(against=against) if wrong else system.verify(release, manifest)
-    if product == _SPINE:
+    kind = str(manifest.get("product"))
+    product = PRODUCTS.of(manifest)
+    if product is not None:
+        return Checked() if wrong else product.verify(release, manifest)
+    if kind == _SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
         return Checked(tuple(check_folder(release)), against=against)
-    if product == PL_FILES:
+    if kind in {PL_FILES, _ESTIMATES, _CERTIFICATE} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
         return Checked(against="the manifest")
-    if product == "phsafe":
-        return PRODUCTS["phsafe"].verify(release, manifest)
-    if product in {"safetab-p", "safetab-h", SINGLE_TABLE}:
-        against = "the manifest and its plan" if "plan" in manifest else "the manifest"
-        return Checked(against=against) if wrong else PRODUCTS["safetab-p"].verify(release, manifest)
-    if product == "phsafe estimates" or product.endswith((ACCURACY, " side by side")):
-        return Checked(tuple(check_files(release, confidential=True)[2]), against="the manifest")
-    raise OutputError(f"{release} is a release of an unknown product, {manifest.get('product')!r}")
+    raise OutputError(f"{release} is a release of an unknown product, {kind!r}")

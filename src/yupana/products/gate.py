@@ -5,6 +5,7 @@ manifest says what its configuration does not. What only the run knew is believe
 public files, the remarks on these, and how TopDown solved its nodes (docs/manifest.md). Public.
 """
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,14 +18,16 @@ from yupana.plan.exact_loss import EXACT, plan_as_json
 from yupana.plan.plan import Plan, number
 from yupana.plan.read import read_plan
 from yupana.products import PRODUCTS
+from yupana.products.codebook import data_package
 from yupana.products.parts import check_units
 from yupana.products.product import Checked, Product, Stated
-from yupana.release.codebook import REASON
+from yupana.release.check import checked_file
+from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable
 from yupana.release.manifest import MANIFEST
 from yupana.release.processing import DESCRIBED, RECORD, SINGLE_TABLE, SUPPRESSION
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.release import Release, read_release
-from yupana.release.status import status_of
+from yupana.release.status import CONFIDENTIAL, ESTIMATED, MEASURED, NOT_FOR_RELEASE, status_of
 from yupana.release.tables import checksum
 from yupana.release.whole import part_names, whole_manifest
 
@@ -96,11 +99,7 @@ def manifest_faults(release: Release, inputs: Path | None = None) -> Checked:
         A folder with public files of the run. With those of the codes, SafeTab's sensitivities are made anew, too.
     """
     manifest = release.manifest
-    wrong: list[str] = []
-    try:
-        status_of(manifest)
-    except OutputError as error:
-        wrong.append(str(error))
+    wrong = list(_status_faults(manifest))
     if part_names(manifest):
         return Checked((*wrong, *_parts_faults(release)))
     product = PRODUCTS.of(manifest)
@@ -108,6 +107,21 @@ def manifest_faults(release: Release, inputs: Path | None = None) -> Checked:
         return Checked(tuple(wrong), against="the manifest")
     found = _run_faults(release, product, inputs)
     return replace(found, wrong=tuple(dict.fromkeys((*wrong, *found.wrong))))
+
+
+def _status_faults(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """A status that does not follow from plan and reasons, or that has none."""
+    try:
+        status = status_of(manifest)
+    except OutputError as error:
+        yield str(error)
+        return
+    if status == NOT_FOR_RELEASE and "plan" in manifest and not manifest.get("reasons"):
+        yield f"the status is {NOT_FOR_RELEASE!r}, and the manifest gives no reason"
+    if "plan" in manifest and status not in {MEASURED, ESTIMATED, NOT_FOR_RELEASE, CONFIDENTIAL}:
+        yield f"the status {status!r} is none of a release"
+    if status in {MEASURED, ESTIMATED} and "plan" in manifest and (status == ESTIMATED) != ("measurements" in manifest):
+        yield f"the status {status!r} is that of {'estimates' if status == ESTIMATED else 'a run'}"
 
 
 def apart(due: object, told: object, at: str, near: float = _TOLERANCE) -> Iterator[str]:
@@ -160,6 +174,7 @@ def _run_faults(release: Release, product: Product[Any], inputs: Path | None) ->
     wrong = [*due.wrong, *_plan_faults(manifest, plan, due.plan), *_key_faults(manifest, plan, due)]
     wrong += _input_faults(manifest[PUBLIC_INPUTS], inputs)
     wrong += _table_faults(manifest, product)
+    wrong += [] if wrong else _codebook_faults(release, product, due)
     return Checked(tuple(wrong[:_MOST_TOLD]), due.unchecked)
 
 
@@ -236,6 +251,23 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
         for family in families:
             if family.name in measured:
                 yield from (f"table {table} is missing" for table in family.tables if table not in here)
+
+
+def _codebook_faults(release: Release, product: Product[Any], due: Stated) -> Iterator[str]:
+    """What the codebook says of tables, columns and codes that the configuration does not."""
+    if due.described is None or release.codebook is None:
+        return
+    files = {name: told["columns"] for name, told in release.manifest["tables"].items()}
+    try:
+        package = data_package(product.words.title, due.plan.product, files, due.described)
+    except (KeyError, StopIteration, IndexError, ValueError):
+        yield f"{DATA_PACKAGE} cannot be made of these tables and columns"
+        return
+    made = json.loads(json.dumps(package))
+    yield from apart(made, dict(release.codebook), DATA_PACKAGE)
+    text = checked_file(release.folder, release.manifest, READABLE, "reports").read_text(encoding="utf-8")
+    if text != readable(made):
+        yield f"{READABLE} is not what {DATA_PACKAGE} says"
 
 
 def _parts_faults(release: Release) -> Iterator[str]:

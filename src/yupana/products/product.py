@@ -1,6 +1,6 @@
 """A product: its configuration, plan, budgets, checks and words, whichever it is; nothing here sees a record."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -91,6 +91,8 @@ class Stated:
         Keys of the manifest with their values.
     without_groups : frozenset of str
         Measurements that may be missing in the ledger, as nothing of theirs was to be measured.
+    described : callable, optional
+        What a table and its columns are called, as `Product.described`; None where public files decide that.
     wrong : tuple of str
         What cannot be, whatever the configuration says, in words.
     unchecked : tuple of str
@@ -100,6 +102,7 @@ class Stated:
     plan: Plan
     keys: Mapping[str, Any]
     without_groups: frozenset[str] = frozenset()
+    described: Callable[[str], Described] | None = None
     wrong: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -263,6 +264,7 @@ class DescribedProduct(Product[Description]):
                 RECORD: [*done, *manifest.get(RECORD, [])[len(done) :]] or None,
             },
             without_groups=frozenset(empty),
+            described=partial(self.described, config, due),
             wrong=(tested,) if tests and not reasons else (),
         )
 

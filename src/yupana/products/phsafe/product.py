@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -172,7 +173,8 @@ class PhsafeProduct(Product[PhsafeConfig]):
         config = self.read(release / MANIFEST)
         states = [state for state in config.states if state in manifest["parameters"]["states"]]
         told = {"parameters": self.parameters(config, states), "taken_as_public": list(self.taken_as_public(config))}
-        return Stated(self.plan(config, **terms_of(plan)), told)
+        due = self.plan(config, **terms_of(plan))
+        return Stated(due, told, described=partial(self.described, config, due))
 
     def described(self, config: PhsafeConfig, plan: Plan, table: str) -> Described:
         """Titles and lines of the published tables, and names of areas and iterations."""

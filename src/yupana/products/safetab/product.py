@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -309,7 +310,10 @@ class SafetabProduct(Product[Parameters[K]]):
         due = self._plan(config, iterations or iterations_of(plan), **terms_of(plan))
         digest = manifest["parameters"]["iterations_sha256"] if iterations is None else iterations.sha256
         unchecked = () if iterations else ("sensitivities, which follow from the files of codes: name their folder",)
-        return replace(self.stated_of(config, str(digest), manifest, due), unchecked=unchecked)
+        found = replace(self.stated_of(config, str(digest), manifest, due), unchecked=unchecked)
+        if iterations is None:
+            return found
+        return replace(found, described=partial(self.described, Parameters(config, iterations), due))
 
     @abstractmethod
     def stated_of(self, config: K, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:

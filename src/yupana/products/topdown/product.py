@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -180,7 +181,8 @@ class TopdownProduct(Product[Configuration]):
         """All but the areas that were given beside, and remarks on the geography."""
         del inputs
         config = self.read(release / MANIFEST)
-        return stated(release, manifest, config, plan, public_areas(config))
+        found = stated(release, manifest, config, plan, public_areas(config))
+        return replace(found, described=partial(described, config))
 
     def described(self, config: Configuration, plan: Plan, table: str) -> Described:
         """Titles of the redistricting data, and labels of the schema."""

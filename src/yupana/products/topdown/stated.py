@@ -163,7 +163,7 @@ def stated(
     # Without noise nothing is charged where the counts themselves are written.
     free = frozenset(m.name for m in plan.measurements) if config.budget == INFINITE else frozenset[str]()
     keys = {"system": NOISY if is_noisy else SYSTEM, "parameters": due, "taken_as_public": taken}
-    return Stated(_along(plan, config, measured), keys, free, tuple(wrong), unchecked)
+    return Stated(_along(plan, config, measured), keys, free, wrong=tuple(wrong), unchecked=unchecked)
 
 
 def _facilities(manifest: Mapping[str, Any]) -> bool:
