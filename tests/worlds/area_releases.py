@@ -75,5 +75,6 @@ def add_intervals(release: Path, *, confidence: str = "9/10") -> None:
             "rows": len(rows),
             "columns": [str(column) for column in written[0]],
         }
+    manifest["options"] |= {"intervals": "monte-carlo", "replicates": "25"}
     manifest["parameters"]["intervals"] = {"method": "monte-carlo", "confidence": confidence, "replicates": 25}
     write_manifest(release, manifest)
