@@ -71,7 +71,8 @@ def planned(key: str, path: Path) -> None:
 )
 def test_anything_in_any_place_is_read_or_refused(key: str, name: str, tmp_path: Path) -> None:
     document = plain(read_document(PRODUCTS[key].locate(name))[0])
-    chance, every = random.Random(name), list(places(document))
+    chance = random.Random(name)  # noqa: S311 (the same places every time)
+    every = list(places(document))
     path = tmp_path / "document.json"
     for _ in range(400):
         path.write_text(json.dumps(spoiled(document, chance.choice(every), chance.choice(ODD))), encoding="utf-8")
