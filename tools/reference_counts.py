@@ -29,7 +29,7 @@ from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.specification import HOUSEHOLD_TYPE
-from yupana.release.check import check_files
+from yupana.release.release import read_release
 
 REFERENCE = Path(__file__).parents[1] / "src" / "yupana" / "explore" / "reference"
 
@@ -62,9 +62,8 @@ def phsafe(census: Path) -> None:
         out = Path(folder) / "exact"
         if yupana(["phsafe", "exact", str(path), str(census), str(out), "--log", f"{folder}/log"]):
             sys.exit("no counts")
-        _, tables, wrong = check_files(out)
-        if wrong:
-            sys.exit("; ".join(wrong))
+        release = read_release(out).intact()
+        tables = {table: release.columns(table) for table in release}
     db = duckdb.connect()
     source = f"'{census}/persons.parquet' p JOIN '{census}/units.parquet' u USING (MAFID)"
     sizes = {}
@@ -117,7 +116,8 @@ def safetab(nation: Path, state: Path) -> None:
                 command = [f"safetab-{product}", "exact", str(parameters), str(census), str(out)]
                 if yupana([*command, *more, "--log", f"{folder}/{product}.log"]):
                     sys.exit("no counts")
-                _, tables, _ = check_files(out)
+                release = read_release(out)
+                tables = {table: release.columns(table) for table in release}
                 kind = "persons" if product == "p" else "households"
                 for name in ["T01001"] if product == "p" else HOUSEHOLD_TYPE.tables:
                     columns = tables[name]

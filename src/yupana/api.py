@@ -970,7 +970,7 @@ def open_release(folder: Place) -> "Release":
     ------
     docs/manifest.md
     """
-    from yupana.release.release import open_release as open_folder
+    from yupana.products.gate import open_release as open_folder
 
     return open_folder(path_of("folder", folder), confidential=True)
 
@@ -1064,8 +1064,14 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
         If it is no release.
     """
     from yupana.products.check import check_release
+    from yupana.release.release import read_release
 
-    return check_release(_folder(release), path_if_given("inputs", inputs))
+    folder = _folder(release)
+    if read_release(folder, confidential=True).product == "certificate":
+        from yupana.report.certified import check_certificate
+
+        return check_certificate(folder)
+    return check_release(folder, path_if_given("inputs", inputs))
 
 
 @overload
@@ -1857,8 +1863,9 @@ def report(
         If charts cannot be drawn, as the extra ``report`` is not installed.
     """
     from yupana.products import PRODUCTS
+    from yupana.products.check import open_checked
 
-    opened = open_release(_folder(release)).alone()
+    opened = open_checked(_folder(release), confidential=True).alone()
     given = [boundaries] if isinstance(boundaries, str | Path) else list(boundaries or ())
     shapes = [path_of("boundaries", place) for place in given]
     if opened.product == "spine":

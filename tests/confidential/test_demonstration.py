@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from read_tables import read_tables
 
 from yupana.cli.main import main
 from yupana.confidential.demonstration import DemonstrationRequest, demonstrate
@@ -16,7 +17,6 @@ from yupana.errors import OutputError
 from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.production import production_config, production_plan
-from yupana.release.check import check_files
 
 SMALL = ("--households", "300", "--trials", "2")
 
@@ -87,7 +87,7 @@ def test_demo_leaves_census_release_and_report(made: Made) -> None:
     assert manifest["status"] == "NOT FOR RELEASE"
     assert "yupana" in manifest
     assert (out / "census" / "SYNTHETIC").is_file()
-    release, tables, wrong = check_files(out / "release")
+    release, tables, wrong = read_tables(out / "release")
     assert wrong == []
     assert len(tables) == 11
     assert release["status"] != "NOT FOR RELEASE"
@@ -103,7 +103,7 @@ def test_demo_leads_from_persons_to_households(made: Made, tmp_path: Path, capsy
     out = made.out
     releases = {}
     for name in ("safetab-p", "safetab-h", "safetab-p-exact"):
-        manifest, tables, wrong = check_files(out / name)
+        manifest, tables, wrong = read_tables(out / name)
         assert wrong == []
         assert (manifest["status"] == "NOT FOR RELEASE") is (name == "safetab-p-exact")
         releases[name] = tables

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from read_tables import read_tables
 from scipy import special
 
 from yupana.cli.main import main
@@ -24,7 +25,6 @@ from yupana.products.census import STATES
 from yupana.products.phsafe.production import production_config
 from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, STATE_NAMES, nation_name
 from yupana.products.phsafe.tables import Group
-from yupana.release.check import check_files
 from yupana.release.tables import checksum, read_table
 
 STATES_HERE = ["06", "56"]
@@ -88,7 +88,7 @@ def out(release: Path, puerto_rico: Path, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_a_folder_of_estimates_holds_together(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest, tables, wrong = check_files(out)
+    manifest, tables, wrong = read_tables(out)
     assert not wrong
     assert manifest["status"] == "estimates from noisy measurements"
     assert main(["check", str(out)]) == 0
@@ -153,7 +153,7 @@ def test_the_page_loads_nothing_and_shows_every_number(out: Path) -> None:
 def test_parquet_holds_the_same(release: Path, out: Path, tmp_path: Path) -> None:
     other = tmp_path / "parquet"
     assert main(["phsafe", "estimate", str(release), str(other), "--format", "parquet"]) == 0
-    assert not check_files(other)[2]
+    assert not read_tables(other)[2]
     for name in ("PH3", "PH1_state_trunc_normal"):
         one = read_table(out / f"{name}.csv")
         two = read_table(other / f"{name}.parquet")
@@ -383,7 +383,7 @@ def test_a_plan_that_leaves_out_levels_and_tables(tmp_path: Path, combine: str) 
     release = make_release(tmp_path, ["56"], seed=None, change=change)
     out = tmp_path / "out"
     assert main(["phsafe", "estimate", str(release), str(out), "--combine", combine]) == 0
-    manifest, tables, wrong = check_files(out)
+    manifest, tables, wrong = read_tables(out)
     assert not wrong
     (source,) = manifest["sources"]
     assert source["left_out"] == {"PH5": "the release has no measurements of PH5_denom"}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import ROOT, SHARED
+from read_tables import read_tables
 from release_maker import World, fill, geography, read_rows
 
 from yupana.cli.main import main
@@ -17,7 +18,6 @@ from yupana.estimate.suppression.pairing import pair_iterations
 from yupana.estimate.suppression.suppression import RULES, read_policy
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
 from yupana.products.safetab.parameters import read_iterations
-from yupana.release.check import check_files
 from yupana.release.tables import Format
 
 REAL = SHARED / "data" / "race_ethnicity_iterations_2020"
@@ -107,7 +107,7 @@ def test_rows_are_suppressed_by_the_letter_of_the_rules(seed: int, fmt: Format, 
         (folder / "policy.toml").write_text('parameters = "p"\n' + _as_toml(rules))
         write_parameters(folder / "p")
         assert run(release, folder / "policy.toml", folder / "out") == 0
-        manifest, _, wrong = check_files(folder / "out")
+        manifest, _, wrong = read_tables(folder / "out")
         assert not wrong
         record = manifest["postprocessing"][-1]
         assert record["unpaired"] == [ALONE_ONLY]

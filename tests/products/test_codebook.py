@@ -11,13 +11,14 @@ from schemas import PL94
 
 from yupana.cli.main import main
 from yupana.errors import OutputError
+from yupana.products.gate import open_release
 from yupana.products.phsafe.production import production_config
 from yupana.products.phsafe.shells import SHELLS, line_labels
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.topdown.codebook import described, variable_labels
 from yupana.products.topdown.tables import race_variables
 from yupana.release.codebook import DATA_PACKAGE, READABLE
-from yupana.release.release import Release, open_release
+from yupana.release.release import Release
 from yupana.release.tables import checksum, read_table
 from yupana.topdown.reading.configuration import read_configuration
 

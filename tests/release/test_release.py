@@ -12,9 +12,10 @@ from yupana.errors import OutputError
 from yupana.files.database import open_database
 from yupana.plan.measurement import of_own_record
 from yupana.privacy.exact import INFINITE, Budget
+from yupana.products.gate import open_release, open_table
 from yupana.release.check import describe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
-from yupana.release.release import Release, open_release, open_table
+from yupana.release.release import Release
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, ReleaseTable, write_table
 

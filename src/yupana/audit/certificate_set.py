@@ -9,8 +9,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any, Final
 
-from yupana.audit.certifiable import CHANGES
-from yupana.audit.certificate import DELTAS, certificate
+from yupana.audit.certificate import CHANGES, DELTAS, certificate
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
 from yupana.errors import OutputError
 from yupana.plan.measurement import Mechanism

@@ -12,7 +12,8 @@ from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact, own
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan, tells_moves
 from yupana.products import PRODUCTS
-from yupana.release.folder import MANIFEST, read_manifest
+from yupana.products.gate import open_release
+from yupana.release.folder import MANIFEST
 
 _DELTAS: Final = (1e-6, 1e-8, 1e-10, 1e-12)
 _TYPE_1: Final = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -114,12 +115,11 @@ def plan_named(text: str) -> Plan:
 
 def _read(path: Path) -> Plan:
     if path.name == MANIFEST:
-        document: Any = read_manifest(path.parent)
-    else:
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise ConfigError(f"--plan {path}: cannot be read as JSON; give what plan --json wrote") from None
+        return open_release(path.parent, confidential=True).alone().measured
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise ConfigError(f"--plan {path}: cannot be read as JSON; give what plan --json wrote") from None
     described = document.get("plan", document) if isinstance(document, dict) else document
     try:
         plan = read_plan(described)

@@ -7,6 +7,7 @@ import yupana
 from yupana.cli.arguments import Commands, print_json
 from yupana.cli.product import given
 from yupana.errors import OutputError
+from yupana.release.release import read_release
 
 
 def add(commands: Commands) -> None:
@@ -20,7 +21,7 @@ def add(commands: Commands) -> None:
 
 def _check(options: argparse.Namespace) -> None:
     checked = yupana.check(**given(yupana.check, options))
-    manifest = yupana.open_release(options.release).manifest
+    manifest = read_release(options.release, confidential=True).manifest
     tables, status = len(manifest["tables"]), manifest.get("status")
     if options.json:
         answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": list(checked.wrong)}

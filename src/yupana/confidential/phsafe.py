@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
-from yupana.confidential.records.census import ABSENT, FILES, Census, Policy, open_census, tell_absent
+from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, tell_absent
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding, failing
 from yupana.confidential.records.reader import Source
@@ -29,7 +29,7 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
-from yupana.products.phsafe.configuration import LARGEST_TAU, RULES_OF_CONSISTENCY, PhsafeConfig, without_noise
+from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy, without_noise
 from yupana.products.phsafe.errors import CellError, PhsafeAccuracy, summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import FAMILIES, TABLES, MeasuredTable
@@ -38,13 +38,6 @@ from yupana.progress import Stopwatch
 from yupana.release.check import describe
 from yupana.release.rows import write_all
 from yupana.release.tables import ReleaseTable, table_of
-
-LEFT_OUT: Final = {
-    "truncation": "of the persons of one unit whom a table counts, those beyond its tau",
-    "group quarters": "persons in group quarters: every table is of housing units",
-    "relatives outside families": "of PH4 and PH5, relatives of the householder in a unit that HHT calls no family",
-}
-"""Who is not counted in some table, whatever the policies of consistency are; for the manifest."""
 
 _AROUND: Final = 3
 """How many thresholds to either side of the configured one are tried."""
@@ -209,13 +202,6 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         """Thresholds, states and policies; how many records there were, and what was left out."""
         del plan, request
         counted = _how_many(records) if isinstance(records, Census) else records.records
-        parameters = {
-            "tau": dict(config.taus),
-            "states": list(measured.states),
-            "state_filter": list(config.states),
-            "consistency": {rule: config.consistency.get(rule, Policy.FAIL.value) for rule in RULES_OF_CONSISTENCY},
-            "left_out": LEFT_OUT,
-        }
         log = {
             "records": {name: counted[name] for name in records.files},
             "dropped_units": counted[_DROPPED_UNITS],
@@ -223,7 +209,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
             "findings": [str(finding) for finding in records.findings],
             "persons_left_out_by_truncation": dict(exact.truncated),
         }
-        return Told(parameters, PHSAFE.taken_as_public(config), log)
+        return Told(PHSAFE.parameters(config, measured.states), PHSAFE.taken_as_public(config), log)
 
     def write(
         self,

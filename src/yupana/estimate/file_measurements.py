@@ -5,8 +5,9 @@ import numpy as np
 from yupana.errors import OutputError
 from yupana.geography.published import Areas, PublishedBlocks
 from yupana.geography.spine import Spine
+from yupana.products.gate import open_release
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
-from yupana.release.folder import MANIFEST, read_manifest
+from yupana.release.folder import MANIFEST
 from yupana.release.release import Release
 from yupana.release.tables import checksum
 from yupana.topdown.nmf.finding import FoundFiles
@@ -36,7 +37,7 @@ def check_same_run(files: FoundFiles, release: Release) -> None:
         raise OutputError(
             f"{folder} has no {MANIFEST}, so nothing tells that its files are of the run of {release.folder}"
         )
-    manifest = read_manifest(folder)
+    manifest = open_release(folder).manifest
     same = all(manifest.get(key) == release.manifest.get(key) for key in ("product", "created", "plan"))
     if manifest.get("system") != NOISY or not same:
         raise OutputError(f"{folder} holds the measurements of another run than {release.folder}")

@@ -28,15 +28,17 @@ from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.codebook import data_package
+from yupana.products.gate import open_release
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.product import TOPDOWN, public_areas
+from yupana.products.topdown.stated import GEOCODES, parameters, taken_as_public_of_files
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
-from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
-from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential
+from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, checksum, checksums_by_name
 from yupana.topdown.block_parts import in_parts, whole
 from yupana.topdown.budget import Spending
@@ -197,9 +199,7 @@ def _source(files: FoundFiles) -> dict[str, Any]:
     folder = files.folder.parent
     if not (folder / MANIFEST).exists():
         return {}
-    manifest = read_manifest(folder)
-    refuse_confidential(manifest, str(folder))
-    return manifest
+    return dict(open_release(folder).manifest)
 
 
 def _configuration(request: MeasurementRequest, files: FoundFiles, source: dict[str, Any]) -> Configuration:
@@ -336,17 +336,15 @@ def _manifest(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         # Variances that are not those of a plan have no law that the exact figure could be of.
         "plan": plan_as_json(plan) if measured.spent.exact else plan.as_json(),
-        "parameters": {
-            "schema": {a.name: list(a.labels) for a in config.schema.attributes},
-            "invariants": {level: [q.name for q in queries] for level, queries in config.invariants.items()},
-            "geolevels": list(config.levels),
-            "spine": "geocodes of the files",
-            "estimator": request.estimator,
-            "areas": {one.kind: {"file": one.file, "areas": one.areas} for one in told},
-            "intervals": terms.as_json(),
-            **({"remarks": remarks} if remarks else {}),
-        },
-        "taken_as_public": list(_taken_as_public(config, request)),
+        "parameters": parameters(
+            config,
+            spine=GEOCODES,
+            estimator=request.estimator,
+            intervals=terms.as_json(),
+            areas={one.kind: {"file": one.file, "areas": one.areas} for one in told},
+            remarks=remarks,
+        ),
+        "taken_as_public": taken_as_public_of_files(public_areas(config), config, totals=request.totals is not None),
         "configuration": TOPDOWN.document(config),
         "options": {
             "confidence": str(plan.confidence),
@@ -375,14 +373,3 @@ def _manifest(
         "solvers": descent.solvers,
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
     }
-
-
-def _taken_as_public(config: Configuration, request: MeasurementRequest) -> tuple[str, ...]:
-    """What the guarantee of the measurements does not protect, as far as their files tell."""
-    return (
-        *public_areas(config),
-        *(["housing units and group-quarters facilities of every block"] if config.group_quarters else []),
-        *(f"invariant: total of every {level}" for level in config.invariants),
-        *(["structural zeros of the files"] if config.structural_zeros else []),
-        *(["totals of states (--totals)"] if request.totals is not None else []),
-    )

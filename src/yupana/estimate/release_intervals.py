@@ -21,6 +21,7 @@ from yupana.files.regular import real
 from yupana.geography.published import Areas
 from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import INFINITE
+from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
@@ -30,8 +31,6 @@ from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
-from yupana.release.release import open_release
-from yupana.release.status import refuse_confidential
 from yupana.release.tables import Format
 from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.budget import spend
@@ -99,8 +98,7 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
     method = _method(request)
     if real(request.release) == real(request.out):
         raise OutputError(f"{request.out} holds the release to be read; name another folder")
-    release = open_release(request.release)
-    refuse_confidential(release.manifest, str(request.release))
+    release = open_checked(request.release)
     must_be_of_topdown(release)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as draft:
         clock.start("reading the release")

@@ -11,8 +11,10 @@ from yupana.errors import OutputError
 from yupana.estimate.coterminous.nested import COLUMNS
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import PARQUET, column_types
+from yupana.products.check import open_checked
+from yupana.products.gate import open_table
 from yupana.products.safetab.specification import KEYS
-from yupana.release.release import Release, open_release, open_table
+from yupana.release.release import Release
 from yupana.release.status import refuse_confidential
 from yupana.release.tables import table_rows
 
@@ -52,7 +54,7 @@ def open_source(path: Path) -> Iterator[TableSource]:
     """
     if not path.exists():
         raise OutputError(f"{path} does not exist; name the folder of a release, or one of its tables")
-    release = open_release(path) if path.is_dir() else open_table(path)
+    release = open_checked(path) if path.is_dir() else open_table(path)
     names = ", ".join(COLUMNS)
     wanted = [table for table in release if table in COLUMNS]
     if not wanted and not release.sha256:

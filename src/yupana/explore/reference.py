@@ -63,13 +63,9 @@ def phsafe_reference(release: Path | None = None) -> PhsafeReference:
 
 
 def _counts_of(release: Path) -> Counts:
-    from yupana.release.check import check_files  # noqa: PLC0415 (it brings a database, which the page does not need)
-    from yupana.release.status import refuse_confidential  # noqa: PLC0415 (the same)
+    from yupana.products.check import open_checked  # noqa: PLC0415 (it brings a database, which the page does not need)
 
-    manifest, tables, wrong = check_files(release)
-    refuse_confidential(manifest, str(release))
-    if wrong:
-        raise InputError(f"{release} does not hold together: {'; '.join(wrong)}")
-    if manifest.get("product") != PHSAFE.key:
-        raise InputError(f"{release} is a release of {manifest.get('product')}, and counts of phsafe are needed")
-    return published_counts(tables)
+    opened = open_checked(release)
+    if opened.product != PHSAFE.key:
+        raise InputError(f"{release} is a release of {opened.product}, and counts of phsafe are needed")
+    return published_counts({table: opened.columns(table) for table in opened})

@@ -34,7 +34,7 @@ from yupana.products.safetab import households, persons
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.parameters import CONFIG
-from yupana.products.safetab.plan import sensitivity
+from yupana.products.safetab.plan import DETAILED_ONLY, sensitivity
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level
 from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, QUESTIONS, TENURE
@@ -365,7 +365,7 @@ def _cells(plan: Plan) -> dict[Level, Measurement]:
     """The measurement of each level's published cells: stage 2, or totals where there is nothing else."""
     by_kind = {
         kind: {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(kind)}
-        for kind in (persons.DETAILED_ONLY, persons.STAGE_2)
+        for kind in (DETAILED_ONLY, persons.STAGE_2)
     }
-    found = by_kind[persons.DETAILED_ONLY] | by_kind[persons.STAGE_2]
+    found = by_kind[DETAILED_ONLY] | by_kind[persons.STAGE_2]
     return {level: found[level] for level in LEVELS if level in found}

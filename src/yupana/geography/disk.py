@@ -20,7 +20,7 @@ from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.lines import texts, whole, write_header, write_lines
-from yupana.release.release import open_release
+from yupana.release.release import read_release
 from yupana.release.tables import checksum
 
 BLOCKS: Final = "blocks.csv"
@@ -375,12 +375,16 @@ def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | Non
     """
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
-    wrong = open_release(folder).wrong()
+    wrong = read_release(folder).wrong()
     try:
         spine = read_spine(folder, settings.levels)
         shares = read_shares(folder, spine)
     except InputError as error:
         return None, [*wrong, str(error)]
+    told = {name: (of["units"], of["bypassed"]) for name, of in manifest["geolevels"].items()}
+    found = {name: (len(of), int(of.sum())) for name, of in zip(settings.levels, shares.bypassed, strict=True)}
+    if told != found:
+        wrong.append("geolevels of the manifest are not those of geounits.csv")
     sums = path_sums(spine.tree, shares.shares, shares.index)
     if sums != {Fraction(1)}:
         wrong.append(f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1")

@@ -5,21 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from yupana.errors import ConfigError, OutputError
+from yupana.errors import OutputError
 from yupana.geography.disk import check_folder
 from yupana.products import PRODUCTS
-from yupana.products.described.product import SYSTEM
-from yupana.products.parts import check_units
+from yupana.products.gate import manifest_faults
 from yupana.products.product import Checked
-from yupana.products.repeated import check_recipe
-from yupana.products.topdown.pl.release_files import PRODUCT as PL_FILES
-from yupana.release.check import check_files
-from yupana.release.processing import ACCURACY, SINGLE_TABLE
-from yupana.release.release import Release, open_release
+from yupana.products.topdown.pl.layout import PL_FILES
+from yupana.release.processing import ACCURACY
+from yupana.release.release import Release, read_release
 from yupana.release.whole import part_names
 
-_SPINE = "spine"
-_WITHOUT_RECIPE = (_SPINE, PL_FILES)
+_SPINE, _ESTIMATES, _CERTIFICATE, _SIDE_BY_SIDE = "spine", "phsafe estimates", "certificate", " side by side"
 
 
 def check_release(release: Path, inputs: Path | None = None) -> Checked:
@@ -38,62 +34,51 @@ def check_release(release: Path, inputs: Path | None = None) -> Checked:
     """
     if inputs is not None and not inputs.is_dir():
         raise OutputError(f"{inputs} is no folder; name one with public files of the run")
-    opened = open_release(release, confidential=True)
-    manifest, wrong = opened.manifest, opened.wrong()
-    try:
-        _ = opened.status
-    except OutputError as error:
-        wrong.append(str(error))
-    if part_names(manifest):
-        return _of_parts(opened, wrong, inputs)
-    found = _of_kind(release, manifest, wrong)
+    opened = read_release(release, confidential=True)
+    stated = manifest_faults(opened, inputs)
+    wrong = [*stated.wrong, *opened.wrong()]
+    unchecked = stated.unchecked
+    if part_names(opened.manifest):
+        found = Checked(against="the manifest, and each part with its own")
+        for name in () if wrong else opened.parts:
+            of_part = check_release(release / name, inputs)
+            wrong += [f"{name}: {fault}" for fault in of_part.wrong]
+            unchecked += tuple(f"{name}: {note}" for note in of_part.unchecked)
+    else:
+        found = _of_kind(release, opened.manifest, wrong)
     # Some of these compare checksums once more.
-    wrong = list(dict.fromkeys([*wrong, *found.wrong]))
-    unchecked = found.unchecked
-    if not wrong and manifest.get("product") not in _WITHOUT_RECIPE:
-        wrong, left = check_recipe(release, manifest, inputs)
-        unchecked = (*unchecked, *left)
-    return replace(found, wrong=tuple(wrong), unchecked=unchecked)
+    return replace(found, wrong=tuple(dict.fromkeys([*wrong, *found.wrong])), unchecked=(*found.unchecked, *unchecked))
 
 
-def _of_parts(whole: Release, wrong: list[str], inputs: Path | None) -> Checked:
-    """Compare each part with its own manifest, and the whole with the parts."""
-    try:
-        parts = whole.parts
-    except OutputError as error:
-        return Checked((*wrong, str(error)))
-    unchecked: tuple[str, ...] = ()
-    for name, part in parts.items():
-        found = check_release(part.folder, inputs)
-        wrong += [f"{name}: {fault}" for fault in found.wrong]
-        unchecked += tuple(f"{name}: {note}" for note in found.unchecked)
-        if whole.manifest["parts"][name].get("plan") != part.manifest.get("plan"):
-            wrong.append(f"the plan of {name} is not that of its manifest")
-    plans = {name: part.plan for name, part in parts.items()}
-    try:
-        check_units({name: plan for name, plan in plans.items() if plan is not None})
-    except ConfigError as error:
-        wrong.append(str(error))
-    return Checked(tuple(dict.fromkeys(wrong)), unchecked, "the manifest, and each part with its own")
+def open_checked(release: Path, *, confidential: bool = False) -> Release:
+    """Open a release of which `check_release` finds nothing wrong; for what publishes more of it.
+
+    Parameters
+    ----------
+    release : Path
+    confidential : bool
+        As of `yupana.products.gate.open_release`.
+
+    Raises
+    ------
+    OutputError
+        Naming what is wrong; or if nothing may be made of it.
+    """
+    opened = read_release(release, confidential=confidential)
+    if wrong := check_release(release).wrong:
+        raise OutputError("\n  ".join([f"{release} does not hold together:", *wrong]))
+    return opened
 
 
 def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Checked:
     """What the kind of output allows to be compared; of most nothing that is wrong already in its files."""
-    product = str(manifest.get("product"))
-    system = PRODUCTS.of(manifest) if manifest.get("system") is not None else None
-    if system is not None:
-        against = "the manifest and its plan" if system.key == SYSTEM else "the manifest and each other"
-        return Checked(against=against) if wrong else system.verify(release, manifest)
-    if product == _SPINE:
+    kind = str(manifest.get("product"))
+    product = PRODUCTS.of(manifest)
+    if product is not None:
+        return Checked() if wrong else product.verify(release, manifest)
+    if kind == _SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
         return Checked(tuple(check_folder(release)), against=against)
-    if product == PL_FILES:
+    if kind in {PL_FILES, _ESTIMATES, _CERTIFICATE} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
         return Checked(against="the manifest")
-    if product == "phsafe":
-        return PRODUCTS["phsafe"].verify(release, manifest)
-    if product in {"safetab-p", "safetab-h", SINGLE_TABLE}:
-        against = "the manifest and its plan" if "plan" in manifest else "the manifest"
-        return Checked(against=against) if wrong else PRODUCTS["safetab-p"].verify(release, manifest)
-    if product == "phsafe estimates" or product.endswith((ACCURACY, " side by side")):
-        return Checked(tuple(check_files(release, confidential=True)[2]), against="the manifest")
-    raise OutputError(f"{release} is a release of an unknown product, {manifest.get('product')!r}")
+    raise OutputError(f"{release} is a release of an unknown product, {kind!r}")

@@ -1,6 +1,6 @@
 """A product: its configuration, plan, budgets, checks and words, whichever it is; nothing here sees a record."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -77,6 +77,40 @@ class Checked:
     wrong: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     against: str = "the manifest and its plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the manifest of a run says if it follows from its configuration.
+
+    Attributes
+    ----------
+    plan : Plan
+        Made anew.
+    keys : mapping
+        Keys of the manifest with their values.
+    without_groups : frozenset of str
+        Measurements that may be missing in the ledger, as nothing of theirs was to be measured.
+    described : callable, optional
+        What a table and its columns are called, as `Product.described`; None where public files decide that.
+    wrong : tuple of str
+        What cannot be, whatever the configuration says, in words.
+    unchecked : tuple of str
+        What could not be made anew, in words.
+    """
+
+    plan: Plan
+    keys: Mapping[str, Any]
+    without_groups: frozenset[str] = frozenset()
+    described: Callable[[str], Described] | None = None
+    wrong: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+
+def terms_of(plan: Plan) -> dict[str, Any]:
+    """What a plan is asked for beside its configuration, as `Product.plan` takes it."""
+    accounting: Accounting = "tight" if plan.accounting == "tight" else "published"
+    return {"accounting": accounting, "confidence": plan.confidence, "margins": plan.margins}
 
 
 class Product(Protocol[C]):
@@ -229,10 +263,6 @@ class Product(Protocol[C]):
         """
         ...
 
-    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
-        """What a plan and the parameters of a manifest have that no release of the product has."""
-        ...
-
     def epsilon_exact(self, config: C, plan: Plan, delta: float, factor: Fraction = Fraction(1)) -> float | None:
         """The exact epsilon of any run of a configuration, all budgets times a factor (docs/exact-accounting.md)."""
         del config
@@ -264,6 +294,30 @@ class Product(Protocol[C]):
 
     def taken_as_public(self, config: C) -> tuple[str, ...]:
         """What the guarantee takes as known to everybody, as far as the configuration tells."""
+        ...
+
+    def stated(self, release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> Stated:
+        """Make anew what a manifest says that follows from its configuration.
+
+        What only the run knew, such as the states of its records, is taken from the manifest.
+
+        Parameters
+        ----------
+        release : Path
+        manifest : mapping
+            Of a run of the product, as `read_manifest` gives it.
+        plan : Plan
+            In the manifest.
+        inputs : Path, optional
+            A folder with public files of the run.
+
+        Raises
+        ------
+        ConfigError
+            If the configuration cannot be read.
+        KeyError, TypeError, ValueError
+            If the manifest lacks what the rest is made of.
+        """
         ...
 
     def described(self, config: C, plan: Plan, table: str) -> Described:

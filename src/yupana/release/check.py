@@ -5,9 +5,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from yupana.errors import OutputError
-from yupana.release.folder import MANIFEST, read_manifest
-from yupana.release.tables import ReleaseTable, checksum, read_table
+from yupana.files.delimited import PARQUET
+from yupana.release.manifest import MANIFEST
+from yupana.release.tables import (
+    ReleaseTable,
+    checksum,
+    checksum_and_lines,
+    parquet_row_count,
+    table_columns,
+)
 
 
 def describe_tables(paths: dict[str, Path], tables: list[ReleaseTable]) -> dict[str, Any]:
@@ -34,9 +43,24 @@ def file_fault(folder: Path, name: str, described: Mapping[str, Any]) -> str | N
         return f"{name} is a link; a release holds files"
     if not path.is_file():
         return f"{name} is missing"
-    if checksum(path) != described["sha256"]:
+    digest, lines = checksum_and_lines(path)
+    if digest != described["sha256"]:
         return f"{name} was changed after it was written: its checksum is not the manifest's"
-    return None
+    return _shape_fault(name, path, described, lines) if "rows" in described else None
+
+
+def _shape_fault(name: str, path: Path, described: Mapping[str, Any], lines: int) -> str | None:
+    """What is wrong with the rows and columns that a manifest tells of a table."""
+    if path.suffix not in {".csv", PARQUET}:
+        return None
+    try:
+        columns = table_columns(path)
+        rows = parquet_row_count(path) if path.suffix == PARQUET else lines - 1
+    except (OSError, ValueError, duckdb.Error):
+        return f"{name} is not readable as a table of a release"
+    if columns != described.get("columns"):
+        return f"{name} does not have the columns of the manifest"
+    return None if rows == described["rows"] else f"{name} does not have the rows of the manifest"
 
 
 def checked_file(folder: Path, manifest: Mapping[str, Any], name: str, listed: str = "tables") -> Path:
@@ -50,27 +74,6 @@ def checked_file(folder: Path, manifest: Mapping[str, Any], name: str, listed: s
     if wrong := file_fault(folder, name, manifest[listed][name]):
         raise OutputError(f"{folder}: {wrong}")
     return folder / name
-
-
-def check_checksums(release: Path, *, confidential: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """Compare the files of a release with its manifest; `read_manifest` tells what ``confidential`` means.
-
-    Returns
-    -------
-    tuple
-        The manifest, and what is wrong, in words: files missing, changed or not listed, links and empty folders.
-
-    Raises
-    ------
-    OutputError
-        If there is no manifest, or it is not one of a release of ours.
-    """
-    if not release.is_dir():
-        raise OutputError(f"{release} is no folder")
-    manifest = read_manifest(release, confidential=confidential)
-    if "tables" not in manifest:
-        raise OutputError(f"{release / MANIFEST} is not the manifest of a release of yupana: it lists no tables")
-    return manifest, folder_faults(release, manifest)
 
 
 def folder_faults(release: Path, manifest: Mapping[str, Any]) -> list[str]:
@@ -91,39 +94,3 @@ def _beside(release: Path, listed: set[str]) -> list[str]:
         strangers = [*linked, *(name for name in files if (within / name).as_posix() not in listed)]
         wrong += [f"{(within / name).as_posix()} is not in the manifest" for name in strangers]
     return sorted(ascii(text)[1:-1] if not text.isprintable() else text for text in wrong)
-
-
-def check_files(
-    release: Path, *, confidential: bool = False
-) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]], list[str]]:
-    """Compare the files of a release with its manifest, and read its tables.
-
-    `read_manifest` tells what ``confidential`` means.
-
-    Returns
-    -------
-    tuple
-        The manifest, the tables by name as columns of text, and what is wrong, in words.
-
-    Raises
-    ------
-    OutputError
-        If there is no manifest, or it is not one of a release of ours.
-    """
-    manifest, wrong = check_checksums(release, confidential=confidential)
-    tables: dict[str, dict[str, list[str]]] = {}
-    for name, described in manifest["tables"].items():
-        path = release / name
-        if path.is_symlink() or not path.is_file():
-            continue
-        try:
-            columns = read_table(path)
-        except OutputError as error:
-            wrong.append(str(error))
-            continue
-        if list(columns) != described.get("columns"):
-            wrong.append(f"{name} does not have the columns of the manifest")
-        if {len(values) for values in columns.values()} != {described.get("rows")}:
-            wrong.append(f"{name} does not have the rows of the manifest")
-        tables[described.get("table", path.stem)] = columns
-    return manifest, tables, wrong

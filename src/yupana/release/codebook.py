@@ -31,7 +31,7 @@ def write_codebook(folder: Path, package: Package) -> dict[str, Any]:
     """Write both documents into the folder of a release, and return what its manifest says of them."""
     told = {
         DATA_PACKAGE: json.dumps(package, indent=1, ensure_ascii=False) + "\n",
-        READABLE: _markdown(package),
+        READABLE: readable(package),
     }
     for name, text in told.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -116,8 +116,8 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower())
 
 
-def _markdown(package: Package) -> str:
-    """Tables with their columns, then each list of codes once, with the columns that it is of."""
+def readable(package: Package) -> str:
+    """The codebook as Markdown: tables with their columns, then each list of codes with the columns that it is of."""
     lines = [f"# {_text(package['title'])}: codebook", "", f"The same for machines is `{DATA_PACKAGE}`.", ""]
     lines += ["## Tables", ""]
     codes: dict[tuple[tuple[str, str], ...], dict[str, list[str]]] = {}

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import duckdb
 
-import yupana
 from yupana.errors import OutputError, nearest
 from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database, unreadable, write_query
@@ -23,7 +22,7 @@ from yupana.release.check import checked_file, describe, folder_faults
 from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, read_codebook, write_codebook
 from yupana.release.columns import read_columns
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
-from yupana.release.processing import RECORD, SINGLE_TABLE
+from yupana.release.processing import RECORD
 from yupana.release.status import refuse_confidential, status_of
 from yupana.release.tables import checksum, read_table, table_rows
 from yupana.release.whole import PARTS, part_names
@@ -34,7 +33,7 @@ KINDS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """Tables and the manifest that says how they were made. Made by `open_release`.
+    """Tables and the manifest that says how they were made. Made by `yupana.products.gate.open_release`.
 
     ``release.tables`` are the names of its tables, which ``for name in release`` goes through, too.
 
@@ -106,7 +105,7 @@ class Release:
         """
         found = {}
         for name in part_names(self.manifest):
-            found[name] = open_release(self.folder / name, confidential=True)
+            found[name] = read_release(self.folder / name, confidential=True)
             if found[name].sha256 != self.manifest[PARTS][name]["manifest_sha256"]:
                 raise OutputError(f"{self.folder / name} is another release than the manifest of {self.folder} names")
         return found
@@ -355,8 +354,8 @@ class Release:
         return Release(out, manifest, digest)
 
 
-def open_release(folder: Path, *, confidential: bool = False) -> Release:
-    """Open the folder of a release.
+def read_release(folder: Path, *, confidential: bool = False) -> Release:
+    """Read the manifest of a folder, and check its shape; `yupana.products.gate.open_release` checks what it says.
 
     Parameters
     ----------
@@ -376,26 +375,3 @@ def open_release(folder: Path, *, confidential: bool = False) -> Release:
         raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of yupana: it lists no tables")
     release = Release(folder, manifest, checksum(folder / MANIFEST))
     return release if confidential else release.alone()
-
-
-def open_table(path: Path) -> Release:
-    """Open one table by its file, as a release of this table alone.
-
-    Its manifest is that of the release it lies in, if that lists it. Without one, what can be said is that it is a
-    table: product "single table", of unknown status.
-
-    Raises
-    ------
-    OutputError
-        If there is no such file, or the manifest beside it is none, or nothing may be made of what it describes.
-    """
-    if not path.is_file():
-        raise OutputError(f"{path} does not exist; name the folder of a release, or one of its tables")
-    if (path.parent / MANIFEST).is_file():
-        manifest = read_manifest(path.parent)
-        if path.name in manifest.get("tables", {}):
-            alone = {**manifest, "tables": {path.name: manifest["tables"][path.name]}}
-            return Release(path.parent, alone, checksum(path.parent / MANIFEST))
-    told = {"table": path.stem, "sha256": checksum(path)}
-    alone = {"yupana": yupana.__version__, "product": SINGLE_TABLE, "status": "unknown", "tables": {path.name: told}}
-    return Release(path.parent, alone, "", {path.name: path})

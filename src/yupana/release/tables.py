@@ -19,6 +19,9 @@ from yupana.files.regular import must_be_regular, read_regular, regular
 Value = str | int | float
 Format = Literal["csv", "parquet"]
 
+_BLOCK: Final = 1 << 20
+"""Bytes that are read at once."""
+
 _TO_PARQUET: Final = 500_000_000
 """Bytes of memory for rows that wait to be written in order."""
 
@@ -170,6 +173,23 @@ def checksum(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     with open(path, "rb", opener=regular) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_and_lines(path: Path) -> tuple[str, int]:
+    """SHA-256 of a file, in hexadecimal, and how many line ends it has."""
+    digest, lines = hashlib.sha256(), 0
+    with open(path, "rb", opener=regular) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            lines += block.count(b"\n")
+    return digest.hexdigest(), lines
+
+
+def parquet_row_count(path: Path) -> int:
+    """How many rows a Parquet file has, as its metadata tell."""
+    with open_database() as db:
+        ((rows,),) = db.execute(f"SELECT count(*) FROM {table_rows(path)}").fetchall()
+    return int(rows)
 
 
 def checksums_by_name(paths: Iterable[Path], below: str = "") -> dict[str, str]:

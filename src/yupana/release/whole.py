@@ -18,7 +18,14 @@ _ENDING: Final = ", parts"
 
 
 def write_whole(folder: Path, title: str, key: str, names: Sequence[str]) -> dict[str, Any]:
-    """Write the manifest of a folder that holds a release for each part, and return it.
+    """Write the manifest of a folder that holds a release for each part, and return it; see `whole_manifest`."""
+    manifest = whole_manifest(folder, title, key, names)
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def whole_manifest(folder: Path, title: str, key: str, names: Sequence[str]) -> dict[str, Any]:
+    """The manifest of a folder that holds a release for each part.
 
     It lists all their files. Its configuration is a document of parts, whose configurations are their manifests.
 
@@ -31,6 +38,11 @@ def write_whole(folder: Path, title: str, key: str, names: Sequence[str]) -> dic
         Of the product.
     names : sequence of str
         The parts, each of which is a folder.
+
+    Raises
+    ------
+    OutputError
+        If a part is no release.
     """
     manifests = {name: read_manifest(folder / name, confidential=True) for name in names}
     manifest = {
@@ -56,7 +68,6 @@ def write_whole(folder: Path, title: str, key: str, names: Sequence[str]) -> dic
     }
     if reasons := list(dict.fromkeys(why for one in manifests.values() for why in one.get("reasons", ()))):
         manifest["reasons"] = reasons
-    write_manifest(folder, manifest)
     return manifest
 
 

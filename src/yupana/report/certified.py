@@ -12,14 +12,16 @@ from yupana.audit.certificate import certificate
 from yupana.audit.certificate_set import certificate_of_set
 from yupana.audit.tested import is_test, with_tests
 from yupana.errors import ConfigError, OutputError
-from yupana.products.repeated import check_recipe
+from yupana.products.check import check_release, open_checked
+from yupana.products.product import Checked
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
-from yupana.release.release import open_release
+from yupana.release.release import read_release
 from yupana.release.tables import checksum
 from yupana.report.certificate import certificate_page, certificate_set_page
 
 PAGE: Final = "certificate.html"
 NUMBERS: Final = "certificate.json"
+PRODUCT: Final = "certificate"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -68,7 +70,7 @@ class Certificate(Mapping[str, Any]):
                 partial,
                 {
                     "yupana": yupana.__version__,
-                    "product": "certificate",
+                    "product": PRODUCT,
                     "certifies": self.certifies[0] if len(self.certifies) == 1 else list(self.certifies),
                     "tables": {name: {"sha256": checksum(partial / name)} for name in (PAGE, NUMBERS)},
                 },
@@ -116,13 +118,31 @@ def certify(releases: Sequence[Path], household_cap: int | None = None) -> Certi
     return Certificate(numbers, certificate_set_page(numbers), digests)
 
 
-def _manifest_of(release: Path) -> dict[str, Any]:
-    """The manifest of a release whose files are those that it describes, and whose plan is its configuration's."""
+def check_certificate(folder: Path) -> Checked:
+    """Compare a certificate's page with its numbers; only the releases tell whether the numbers are theirs.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds none.
+    """
+    found = check_release(folder)
+    if found.wrong:
+        return found
+    release = read_release(folder)
     try:
-        manifest = dict(open_release(release).intact().manifest)
+        numbers = json.loads(release.file(NUMBERS).read_text(encoding="utf-8"))
+        page = certificate_set_page(numbers) if "certificate_of_set" in numbers else certificate_page(numbers)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return Checked((f"{NUMBERS} holds no numbers of a certificate",))
+    same = page == release.file(PAGE).read_text(encoding="utf-8")
+    wrong = () if same else (f"{PAGE} does not show what {NUMBERS} says",)
+    return Checked(wrong, ("the releases that it certifies: certify them again",), "the manifest and each other")
+
+
+def _manifest_of(release: Path) -> dict[str, Any]:
+    """The manifest of a release that holds together."""
+    try:
+        return dict(open_checked(release).manifest)
     except OutputError as error:
         raise OutputError(f"not certified: {error}") from None
-    wrong, _ = check_recipe(release, manifest, None)
-    if wrong:
-        raise OutputError("\n".join([f"not certified: {release} contradicts itself:", *(f"  {one}" for one in wrong)]))
-    return manifest

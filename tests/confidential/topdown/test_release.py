@@ -28,9 +28,9 @@ from yupana.products.topdown import in_order, outputs, table_rows, verify
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.tables import levels_of
 from yupana.products.topdown.verify import verify_release
-from yupana.release.check import check_checksums
 from yupana.release.folder import write_manifest
 from yupana.release.lines import digits, join, texts, whole
+from yupana.release.release import read_release
 from yupana.release.tables import Format
 from yupana.topdown import block_parts, count_pieces
 from yupana.topdown.block_parts import in_parts
@@ -167,7 +167,7 @@ def test_counts_and_tabulation_are_sums_of_blocks(
         assert units == sorted(units)
     assert {path.stem for path in (made.folder / "tabulation").iterdir()} == set(AREAS)
     assert verify_release(made.folder, schema, DEFAULT_LEVELS) == []
-    assert check_checksums(made.folder)[1] == []
+    assert read_release(made.folder).wrong() == []
 
 
 def test_records_of_any_schema_are_blocks_and_attributes(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
     assert changed != rows
     path.write_text("".join(f"{row}\n" for row in changed)) if changed else path.unlink()
     assert verify_release(made.folder, PL94, DEFAULT_LEVELS) != []
-    assert any(file in fault for fault in check_checksums(made.folder)[1])
+    assert any(file in fault for fault in read_release(made.folder).wrong())
 
 
 def _small(monkeypatch: pytest.MonkeyPatch, seed: int, threads: int = 2) -> None:
@@ -418,7 +418,7 @@ def test_what_fails_in_a_thread_ends_the_writing(tmp_path: Path) -> None:
 def test_a_file_too_many_is_found(tmp_path: Path) -> None:
     made = make(tmp_path / "out", LABELLED, 1)
     (made.folder / "counts" / "notes.txt").write_text("x")
-    assert check_checksums(made.folder)[1] == ["counts/notes.txt is not in the manifest"]
+    assert read_release(made.folder).wrong() == ["counts/notes.txt is not in the manifest"]
 
 
 def test_names_that_a_table_cannot_hold_are_refused() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from read_tables import read_tables
 from release_maker import FAMILIES, Cell, World, fill, geography, leaves, measured, read_rows, shown
 
 from yupana.arrays import Floats
@@ -19,7 +20,6 @@ from yupana.cli.main import main
 from yupana.estimate.coterminous.areas import coterminous_sets, read_blocks, read_live
 from yupana.estimate.coterminous.nested import TREES
 from yupana.products.least_squares import Parents, estimate, non_negative, whole
-from yupana.release.check import check_files
 from yupana.release.tables import Format
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -228,7 +228,7 @@ def test_a_release_follows_the_rule(seed: int, *, live: bool, lowest: int, fmt: 
         grfc = world.write_reference(folder / "GRF-C.txt")
         options = ["--housing-units", world.write_units(folder / "housing-units.txt")] if live else []
         assert run(release, grfc, folder / "out", *options) == 0
-        manifest, _, wrong = check_files(folder / "out")
+        manifest, _, wrong = read_tables(folder / "out")
         assert not wrong
         assert manifest["status"] == "a test"
         sets = sets_by_hand(world, live=live)

@@ -34,7 +34,7 @@ from yupana.privacy.sealed import Sealed
 from yupana.products.described.criteria import TESTED, predictions
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
-from yupana.products.described.product import SYSTEM, TABLES, without_noise
+from yupana.products.described.product import SYSTEM, TABLES, limits, without_noise
 from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
 from yupana.products.described.tables import coarsest_name, families_of, published_tables, total_name
 from yupana.products.tables import Groups
@@ -183,17 +183,12 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         del request
         source, criteria = records.published, predictions(config, plan)
         if criteria and records.is_synthetic:
-            whole = self.count(records, config, plan, bounded=False).by_level if _limits(config) else exact.by_level
+            whole = self.count(records, config, plan, bounded=False).by_level if limits(config) else exact.by_level
             criteria = tested(config, plan, [_errors_of(config, found, whole) for found in measured])
         return Told(
-            parameters={
-                "unit": config.unit,
-                "limits": _limits(config),
-                "truncation_key": config.truncation_key,
-                **({"totals": dict(source.told)} if source else {}),
-                **({"leave_out": small} if (small := _left_out(config)) else {}),
-                **({"remarks": remarks} if (remarks := _remarks(source)) else {}),
-            },
+            parameters=TABLES.parameters(config, source.told, source.empty)
+            if source
+            else TABLES.parameters(config, None),
             taken_as_public=(*TABLES.taken_as_public(config), *([source.taken_as_public] if source else [])),
             log={
                 "records_left_out_by_limits": dict(exact.left_out),
@@ -285,9 +280,9 @@ def _count_shard(
             return records.findings, None
         if not config.blocks:
             # Of synthetic records criteria are tested on what limits leave out, too.
-            without_limits = config.criteria and records.is_synthetic and _limits(config)
-            limits = (True, False) if without_limits else (True,)
-            return (), [tabulate(records.db, config, _wanted(config), limited=limited) for limited in limits]
+            without_limits = config.criteria and records.is_synthetic and limits(config)
+            each = (True, False) if without_limits else (True,)
+            return (), [tabulate(records.db, config, _wanted(config), limited=limited) for limited in each]
         return (), count_shard_of_blocks(records.db, config, config.blocks, _wanted(config))
 
 
@@ -359,22 +354,6 @@ def _published(config: Description, totals: Path | None, out: Path | None) -> Pu
     if out is not None and in_output(totals, out):
         raise OutputError(f"{totals} lies in {out} and would go with what is replaced there; name another folder")
     return read_source(config, totals)
-
-
-def _remarks(source: PublishedSource | None) -> list[str]:
-    """What should be known of the totals that decide detail."""
-    empty = [name for name, of in source.by_level.items() if not len(of.total)] if source else []
-    return [f"the totals list no group of {', '.join(empty)}; their budgets buy nothing"] if empty else []
-
-
-def _left_out(config: Description) -> dict[str, dict[str, str]]:
-    """By table and level the chance with which the count of an empty group is left out, where one is."""
-    found = {table.name: table.detail.leave_out for table in config.tables if table.detail}
-    return {table: {level: str(chance) for level, chance in of.items()} for table, of in found.items() if of}
-
-
-def _limits(config: Description) -> dict[str, dict[str, Any]]:
-    return {table.name: {"per": table.limit.per, "most": table.limit.most} for table in config.tables if table.limit}
 
 
 def _accuracy_table(rows: list[DescribedAccuracy]) -> ReleaseTable:

@@ -6,7 +6,6 @@ Validation is outside the privacy guarantee (PHSafe, section 6.1): what it finds
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Final
@@ -31,18 +30,12 @@ from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
 from yupana.files.database import STOPS
 from yupana.privacy.sealed import Sealed
+from yupana.products.phsafe.configuration import Policy
 
 FILES: Final = (PERSONS, UNITS, GEO)
 
 SYNTHETIC_MARK: Final = "SYNTHETIC"
 """A file of this name says that the records beside it are nobody's."""
-
-
-class Policy(Enum):
-    """What to do with units that break a rule of consistency."""
-
-    FAIL = "fail"
-    DROP = "drop-and-count"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,6 @@ from yupana.release.check import describe
 from yupana.release.rows import RowTable, write_rows
 from yupana.release.tables import ReleaseTable, checksum, table_of
 
-IN_NO_ITERATION: Final = "records_in_no_iteration"
-
 _LEVELS: Final = {level.name: level for level in LEVELS}
 
 K = TypeVar("K", bound=SafetabConfig[Any])
@@ -324,33 +322,6 @@ def notes_on(records: DetailedRecords, settings: Settings) -> dict[str, int]:
 
 
 _MORE_CODES: Final = "records_with_more_race_codes"
-
-
-def parameters_of(settings: Settings, iterations: CharacteristicIterations) -> dict[str, Any]:
-    """What a manifest says of the configuration of either product. Public."""
-    return {
-        "states": list(settings.us_states),
-        "passes": list(settings.runs),
-        "max_race_codes": settings.max_race_codes,
-        "allow_negative_counts": settings.allow_negative_counts,
-        "iterations_sha256": iterations.sha256,
-    }
-
-
-def policies_of(settings: Settings) -> dict[str, str]:
-    """What a run does not count, for the manifest, by the names of the counts in the confidential log. Public."""
-    return {
-        "records_of_other_states": "left out: their state is in no pass",
-        "records_with_more_race_codes": f"the first {settings.max_race_codes} race codes of a record count",
-        "qspan_is_race_code": "in no ethnicity group: their ethnicity code is in no ethnicity iteration",
-        IN_NO_ITERATION: "in no group: none of their codes that count is in an iteration of level 1 or 2",
-    }
-
-
-def remarks_on(records: DetailedRecords) -> list[str]:
-    """What should be known of a release, for its manifest and for whoever makes it. Public."""
-    text = "no list of housing units was given, so areas where none stands are not left out"
-    return [] if records.has_housing_units else [text]
 
 
 def public_inputs(records: DetailedRecords, iterations: CharacteristicIterations, *others: Path) -> dict[str, str]:

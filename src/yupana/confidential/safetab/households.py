@@ -20,14 +20,10 @@ from yupana.confidential.records.detailed_rules import BYTES_OF_A_BLOCK
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.safetab.counter import (
-    IN_NO_ITERATION,
     CheckedDetails,
     SafetabCounter,
     notes_on,
-    parameters_of,
-    policies_of,
     public_inputs,
-    remarks_on,
 )
 from yupana.confidential.safetab.tabulation import areas_of, tabulation_of
 from yupana.confidential.slices import CellSums, ListedLevel, add_up
@@ -40,7 +36,7 @@ from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.households import HouseholdsConfig, measurement_name
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
-from yupana.products.safetab.product import HOUSEHOLDS, Parameters
+from yupana.products.safetab.product import HOUSEHOLDS, IN_NO_ITERATION, NOT_LISTED, Parameters
 from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
 from yupana.products.safetab.regions import Level, blocks_of
 from yupana.products.safetab.specification import HOUSEHOLD_TYPE, QUESTIONS, TENURE, HouseholdQuestion
@@ -65,7 +61,6 @@ _CELLS: Final[Mapping[str, CellSums]] = {
 
 _BYTES_OF_A_LISTED: Final = 60
 """What is held of each group that the totals list."""
-_NOT_LISTED: Final = "households_in_groups_not_listed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,16 +225,17 @@ class HouseholdsCounter(SafetabCounter[HouseholdsConfig, Households, HouseholdCo
         del measured, plan, request
         settings, listed, source = config.config.settings, exact.listed, records.totals.source
         left_out = dict(listed.left_out)
-        parameters = {
-            **parameters_of(settings, config.iterations),
-            "totals": {**source.described, "left_out": left_out, "levels_without_groups": listed.empty},
-            "policies": policies_of(settings) | {_NOT_LISTED: "groups that the totals do not list have no table"},
-            "remarks": [*remarks_on(records.records), *_remarks(listed, source)],
-        }
+        parameters = HOUSEHOLDS.parameters(
+            config.config,
+            config.iterations.sha256,
+            {**source.described, "left_out": left_out, "levels_without_groups": listed.empty},
+            housing_units=records.records.has_housing_units,
+            own=source.taken_as_public == DECLARED,
+        )
         notes = {
             **notes_on(records.records, settings),
             IN_NO_ITERATION: exact.in_no_iteration,
-            _NOT_LISTED: _unlisted(listed),
+            NOT_LISTED: _unlisted(listed),
         }
         log = {"totals_left_out": left_out, "notes": notes}
         return Told(parameters, (*HOUSEHOLDS.taken_as_public(config), source.taken_as_public), log)
@@ -366,16 +362,6 @@ def list_groups(
 def _unlisted(listed: Listed) -> int:
     """How often a household is in a group that has no table because the totals do not list it; over all levels."""
     return sum(of.counts.memberships - int(of.counts.totals[HOUSEHOLD_TYPE.key].sum()) for of in listed.levels)
-
-
-def _remarks(listed: Listed, source: Provenance) -> list[str]:
-    """What should be known of the totals."""
-    remarks = [f"{number:,} rows of the totals are left out: {reason}" for reason, number in listed.left_out.items()]
-    if listed.empty:
-        remarks.append(f"the totals list no group of {', '.join(listed.empty)}; their budgets buy nothing")
-    if source.taken_as_public == DECLARED:
-        remarks.append(f"nothing but your word says that the totals are published: {FILE} has no manifest")
-    return remarks
 
 
 def count_levels(

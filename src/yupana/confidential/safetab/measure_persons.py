@@ -17,7 +17,8 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.persons import DETAILED_ONLY, STAGE_1, STAGE_2, PersonsConfig, measurement_name
+from yupana.products.safetab.persons import STAGE_1, STAGE_2, PersonsConfig, measurement_name
+from yupana.products.safetab.plan import DETAILED_ONLY
 from yupana.products.safetab.regions import Level, Run
 from yupana.products.safetab.specification import AGE_TABLES, DETAILED_TOTALS, PERSONS
 from yupana.products.tables import Groups

@@ -13,14 +13,10 @@ from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.request import RunRequest
 from yupana.confidential.safetab.counter import (
-    IN_NO_ITERATION,
     CheckedDetails,
     SafetabCounter,
     notes_on,
-    parameters_of,
-    policies_of,
     public_inputs,
-    remarks_on,
 )
 from yupana.confidential.safetab.measure_persons import PassCounts, PersonCounts, measure_persons
 from yupana.confidential.safetab.tabulation import areas_of, tabulation_of
@@ -34,7 +30,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.safetab.iterations import MOST_RACE_CODES
 from yupana.products.safetab.persons import STAGE_1, PersonsConfig
-from yupana.products.safetab.product import PERSONS, Parameters
+from yupana.products.safetab.product import IN_BARE_AREAS, IN_NO_ITERATION, PERSONS, Parameters
 from yupana.products.safetab.regions import Run, blocks_of
 from yupana.products.safetab.specification import ATTRIBUTE, finest_cells
 from yupana.products.tables import Groups
@@ -42,9 +38,6 @@ from yupana.progress import Stopwatch
 from yupana.release.rows import RowTable
 
 KIND: Final = "person-records"
-
-_BARE: Final = "records_in_areas_without_housing_units"
-_BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
 
 
 class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts]):
@@ -129,18 +122,12 @@ class PersonsCounter(SafetabCounter[PersonsConfig, DetailedRecords, PersonCounts
     ) -> Told:
         """States, passes and policies; how many records each policy touches."""
         del measured, plan, request
-        settings = config.config.settings
-        bare = {_BARE: _BARE_POLICY} if records.has_housing_units else {}
-        parameters = {
-            **parameters_of(settings, config.iterations),
-            "zero_suppression_chance": str(config.config.zero_suppression),
-            "policies": policies_of(settings) | bare,
-            "remarks": remarks_on(records),
-        }
+        digest, settings = config.iterations.sha256, config.config.settings
+        parameters = PERSONS.parameters(config.config, digest, housing_units=records.has_housing_units)
         notes = {
             **notes_on(records, settings),
             IN_NO_ITERATION: exact.in_no_iteration.total(),
-            _BARE: dict(records.without_housing_units),
+            IN_BARE_AREAS: dict(records.without_housing_units),
         }
         return Told(parameters, PERSONS.taken_as_public(config), {"notes": notes})
 

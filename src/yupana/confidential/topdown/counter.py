@@ -35,6 +35,7 @@ from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.pl.areas import check_states
 from yupana.products.topdown.product import public_areas
+from yupana.products.topdown.stated import parameters, taken_as_public
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
@@ -335,22 +336,22 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         terms = records.intervals(plan.confidence)
         if measured.estimated is None:
             terms = replace(terms, method="none")
-        parameters = {
-            "schema": {a.name: list(a.labels) for a in config.schema.attributes},
-            "invariants": {level: [q.name for q in queries] for level, queries in config.invariants.items()},
-            "geolevels": list(config.levels),
-            "spine": config.spine_kind,
-            "estimator": request.estimator,
-            "intervals": terms.as_json(),
-            "areas": {one.kind: {"file": one.file, "areas": one.areas} for one in world.assignments},
-        }
         remarks = list(world.remarks)
         if measured.estimated is not None and request.intervals is None and records.no_intervals is not None:
             remarks.append(records.no_intervals)
         if measured.estimated is not None and measured.estimated.descent.posterior is not None:
             remarks.append(UNUSUAL_BLOCKS)
-        if remarks:
-            parameters["remarks"] = remarks
+        told = parameters(
+            config,
+            spine=config.spine_kind,
+            estimator=request.estimator,
+            intervals=terms.as_json(),
+            areas={one.kind: {"file": one.file, "areas": one.areas} for one in world.assignments},
+            remarks=remarks,
+        )
+        public = taken_as_public(
+            public_areas(config), config, given=bool(world.given), facilities=world.facilities is not None
+        )
         others: dict[str, Any] = {"system": SYSTEM}
         if measured.estimated is not None:
             descent = measured.estimated.descent
@@ -359,7 +360,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
                 others["posterior"] = descent.posterior.told()
         log = {"records": world.exact.records}
         options = {"estimator": request.estimator, **(terms.options if measured.estimated is not None else {})}
-        return Told(parameters, _taken_as_public(config, world), log, options, others)
+        return Told(told, tuple(public), log, options, others)
 
     def write(
         self,
@@ -458,18 +459,3 @@ def _intervals(
     source = request.entropy.branch("replicates")
     made = replicates(published, terms.replicates, source, request.progress)
     return MonteCarloIntervals.of(counts, made, areas, terms.confidence)
-
-
-def _taken_as_public(config: Configuration, world: World) -> tuple[str, ...]:
-    """What the guarantee does not protect, for the manifest."""
-    return (
-        *public_areas(config),
-        *(["the spine and its shares, from a folder"] if world.given else []),
-        *(
-            ["housing units and group-quarters facilities of every block (group_quarters.csv)"]
-            if world.facilities is not None
-            else []
-        ),
-        *(f"invariant: total of every {level}" for level in config.invariants),
-        *(["structural zeros of the configuration"] if config.structural_zeros else []),
-    )

@@ -16,8 +16,8 @@ from yupana.confidential.records.database import private_database
 from yupana.errors import InputError
 from yupana.files.database import named, unreadable
 from yupana.files.delimited import csv_rows, read_header
+from yupana.products.gate import open_release
 from yupana.release.folder import MANIFEST
-from yupana.release.release import open_release
 
 COUNTS: Final = "counts"
 SPINE: Final = Path("spine", "geounits.csv")

@@ -11,7 +11,8 @@ import numpy as np
 from yupana.audit.empirical.series import Series
 from yupana.errors import InputError
 from yupana.privacy.laws import Law, Zero
-from yupana.release.release import Release, open_release
+from yupana.products.gate import open_release
+from yupana.release.release import Release
 from yupana.release.tables import read_table
 
 _VALUES: Final = frozenset({"COUNT", "VARIANCE", "MOE", "NOISE_DISTRIBUTION"})

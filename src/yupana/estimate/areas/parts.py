@@ -7,7 +7,8 @@ from pathlib import Path
 from yupana.errors import ConfigError
 from yupana.estimate.areas.asked import AreaQuestion, expanded, read_form
 from yupana.estimate.intervals.counted import Counted
-from yupana.release.release import Release, open_release
+from yupana.products.gate import open_release
+from yupana.release.release import Release
 from yupana.release.status import refuse_confidential
 
 

@@ -18,7 +18,8 @@ from yupana.estimate.intervals.forms import Linear, evaluate
 from yupana.estimate.intervals.query import Selection, parse
 from yupana.estimate.intervals.tree import open_tree
 from yupana.geography.released import released_blocks
-from yupana.release.release import Release, open_release
+from yupana.products.gate import open_release
+from yupana.release.release import Release
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
 TOLERANCES: Final[dict[Rule, Fraction]] = {"range": Fraction(1, 10), "deviation": Fraction(1, 20)}

@@ -18,8 +18,9 @@ from yupana.estimate.intervals.tree import open_tree
 from yupana.files.database import open_database
 from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS
+from yupana.products.gate import open_release
 from yupana.products.topdown.verify import SYSTEM
-from yupana.release.release import Release, open_release
+from yupana.release.release import Release
 from yupana.topdown.tree.intervals import INTERVALS
 
 _WITHOUT_PLAN: Final = Fraction(95, 100)

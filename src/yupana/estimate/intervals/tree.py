@@ -25,8 +25,9 @@ from yupana.estimate.intervals.query import Selection
 from yupana.estimate.intervals.told import must_be_of_topdown, schema_of, spine_of
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine
+from yupana.products.gate import open_release
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
-from yupana.release.release import Release, open_release
+from yupana.release.release import Release
 from yupana.topdown.configuration import OF_AREAS
 from yupana.topdown.queries import TOTAL, Schema, margin
 from yupana.topdown.tree.basis import Basis

@@ -9,12 +9,10 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import OutputError
+from yupana.products.check import open_checked
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import TABLES, cell_column
 from yupana.products.phsafe.tables import Group
-from yupana.products.phsafe.verify import verify_release
-from yupana.release.check import check_files
-from yupana.release.status import CONFIDENTIAL, refuse_confidential
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,38 +56,20 @@ def read_measured(release: Path) -> Measured:
         If the folder holds no release of PHSafe, if its files are not those of its manifest, or its tables not those
         of its plan, or if a variance is not positive: everything that is wrong is named.
     """
-    manifest, tables, wrong = check_files(release)
+    opened = open_checked(release)
+    manifest = opened.manifest
     if manifest.get("product") != PHSAFE.key:
         raise OutputError(
             f"{release} is a release of {manifest.get('product')!r}; estimates are made from one of PHSafe"
         )
-    if manifest.get("status") == CONFIDENTIAL:
-        refuse_confidential(manifest, str(release))
-    try:
-        wrong += _without_noise(tables)
-        wrong += verify_release(release, manifest)
-        wrong += _without_tau(manifest["parameters"]["tau"], manifest["plan"])
-    except (KeyError, TypeError, ValueError):
-        wrong.append("the manifest does not hold a plan of PHSafe")
-    if wrong:
-        lines = [f"{release} cannot be estimated from:", *(f"  {fault}" for fault in dict.fromkeys(wrong))]
-        raise OutputError("\n".join(lines))
+    tables = {table: opened.columns(table) for table in opened}
+    if wrong := _without_noise(tables):
+        raise OutputError("\n  ".join([f"{release} cannot be estimated from:", *wrong]))
     groups, counts, covariances = {}, {}, {}
     for name in (table.name for table in TABLES if table.name in tables):
         groups[name], counts[name], variances = _arrays(name, tables[name])
         covariances[name] = variances[:, :, None] * np.eye(variances.shape[1])
-    return Measured(manifest, groups, counts, covariances)
-
-
-def _without_tau(taus: Mapping[str, Any], plan: Mapping[str, Any]) -> list[str]:
-    """Measured tables of persons of which the manifest does not tell how many of a unit are counted at most."""
-    measured = {m["table"] for m in plan["measurements"]}
-    tables = (t.name for t in TABLES if t.persons is not None and t.name in measured)
-    return [
-        f"the manifest tells no tau, a whole number above 0, of {name}"
-        for name in tables
-        if not isinstance(taus.get(name), int) or isinstance(taus[name], bool) or taus[name] < 1
-    ]
+    return Measured(dict(manifest), groups, counts, covariances)
 
 
 def _without_noise(tables: Mapping[str, Mapping[str, list[str]]]) -> list[str]:

@@ -1,9 +1,10 @@
 """Tables as data as a product: what a description measures and publishes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -24,16 +25,19 @@ from yupana.products.described.description import DescribedLevel, DescribedTable
 from yupana.products.described.json_schema import schema
 from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales, share_of_cells
+from yupana.products.described.published import source_of_totals, tables_by_size
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
 from yupana.products.described.tables import TOTALS_OF, families, table_of, within
 from yupana.products.described.verify import verify_described
-from yupana.products.product import BuiltIn, Checked, Product, Words
+from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.tables import Family
 from yupana.release.processing import DESCRIBED, MEASURED, RECORD
 from yupana.release.recipe import CONFIGURATION, read_configuration_in
 
 SYSTEM: Final = "tables"
+
+_NO_GROUP: Final = "the totals list no group of "
 
 
 class DescribedProduct(Product[Description]):
@@ -159,11 +163,6 @@ class DescribedProduct(Product[Description]):
         """Where a table has detail that a noisy total decides."""
         return any(m.table.startswith(TOTALS_OF) for m in plan.measurements)
 
-    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
-        """None: the plan is compared with the description that the manifest holds."""
-        del plan, parameters
-        return []
-
     def promises(self, config: Description, plan: Plan, delta: float) -> dict[str, Any]:
         """Of each measurement what is derived and why, and of each criterion what is predicted.
 
@@ -208,6 +207,66 @@ class DescribedProduct(Product[Description]):
         if config.postprocess.fitted and (left := [table.name for table in config.tables if table.detail]):
             done["not_fitted"] = left
         return {RECORD: [{"rule": DESCRIBED, **done}]} if done else {}
+
+    def parameters(
+        self, config: Description, totals: Mapping[str, Any] | None, empty: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """What a manifest says of the description, and of the totals that decide the detail of tables.
+
+        Parameters
+        ----------
+        config : Description
+        totals : mapping, optional
+            What is known of the file of totals.
+        empty : sequence of str
+            Measurements of which the totals list no group.
+        """
+        small = {table.name: table.detail.leave_out for table in config.tables if table.detail}
+        leave_out = {table: {level: str(chance) for level, chance in of.items()} for table, of in small.items() if of}
+        return {
+            "unit": config.unit,
+            "limits": limits(config),
+            "truncation_key": config.truncation_key,
+            **({"totals": dict(totals)} if totals else {}),
+            **({"leave_out": leave_out} if leave_out else {}),
+            **({"remarks": [f"{_NO_GROUP}{', '.join(empty)}; their budgets buy nothing"]} if empty else {}),
+        }
+
+    def stated(self, release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> Stated:
+        """All but where totals come from, and how criteria were tested."""
+        del release, inputs
+        config = described_in(manifest)
+        due = self.plan(config, **terms_of(plan))
+        told, reasons = manifest["parameters"], manifest.get("reasons", ())
+        by_size = tables_by_size(config)
+        totals = told["totals"] if by_size else None
+        names = [f"{table.name}/{level.name}" for table in by_size for level in table.levels]
+        empty = [name for name in names if any(_NO_GROUP in text and name in text for text in told.get("remarks", ()))]
+        public = list(self.taken_as_public(config))
+        if totals is not None:
+            public.append(source_of_totals(totals, reasons, manifest["taken_as_public"][-1]))
+        # Tests are of true counts, and cannot be repeated without the records.
+        tests = {name: of["tested"] for name, of in manifest.get("criteria", {}).items() if "tested" in of}
+        criteria = {
+            name: {**of, **({"tested": tests[name]} if name in tests else {})}
+            for name, of in predictions(config, due).items()
+        }
+        tested = "criteria were tested on true counts, and the manifest gives no reason against a release"
+        # What was done after the run follows on what the description does.
+        done = self.processing(config).get(RECORD, [])
+        return Stated(
+            due,
+            {
+                "system": SYSTEM,
+                "parameters": self.parameters(config, totals, empty),
+                "taken_as_public": public,
+                "criteria": criteria or None,
+                RECORD: [*done, *manifest.get(RECORD, [])[len(done) :]] or None,
+            },
+            without_groups=frozenset(empty),
+            described=partial(self.described, config, due),
+            wrong=(tested,) if tests and not reasons else (),
+        )
 
     def described(self, config: Description, plan: Plan, table: str) -> Described:
         """Titles of tables, and names of areas, groups and cells."""
@@ -307,6 +366,11 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a document)
     if isinstance(value, Number):
         return int(value) if value.isdecimal() else str(value)
     return value
+
+
+def limits(config: Description) -> dict[str, dict[str, Any]]:
+    """By table, of which records how many count."""
+    return {table.name: {"per": table.limit.per, "most": table.limit.most} for table in config.tables if table.limit}
 
 
 def without_noise(config: Description) -> Description:

@@ -1,6 +1,6 @@
 """Totals that another release has published, which decide the detail of described tables. Public: it sees no record."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,22 @@ VOUCHED: Final = "the totals of population groups, which another release has pub
 
 DOUBTFUL: Final = "the totals of population groups, although they are not known to be public: see the reasons"
 """The same of totals that only synthetic records may be tabulated by."""
+
+
+def source_of_totals(told: Mapping[str, Any], reasons: Sequence[str], stated: object) -> str:
+    """What a manifest must say of the totals that it takes as public.
+
+    Parameters
+    ----------
+    told : mapping
+        `PublishedSource.told`, of the manifest.
+    reasons : sequence of str
+        Against its release.
+    stated : object
+        What it says; taken where doubts decide, of which the reasons tell.
+    """
+    vouched = "manifest_sha256" in told and not (stated == DOUBTFUL and reasons)
+    return VOUCHED if vouched else DOUBTFUL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +78,11 @@ class PublishedSource:
     told: Mapping[str, Any]
     doubts: tuple[str, ...]
     by_level: Mapping[str, PublishedGroups]
+
+    @property
+    def empty(self) -> list[str]:
+        """Measurements of which the totals list no group."""
+        return [name for name, of in self.by_level.items() if not len(of.total)]
 
     @property
     def taken_as_public(self) -> str:

@@ -35,18 +35,6 @@ def moved_by_attribute(plan: Plan, parameters: Mapping[str, Any]) -> dict[str, d
     return {name: _telling(plan, columns, taus) for name, columns in _SEEN.items()}
 
 
-def faults_of(plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
-    """What a plan and the parameters of a manifest have that no release of PHSafe has."""
-    taus, known = parameters.get("tau", {}), {table.name: table for table in TABLES}
-    for m in plan.measurements:
-        table = known.get(m.table)
-        if table is None or m.level not in {level.key for level in table.levels}:
-            return ["a measurement is none of phsafe's"]
-        if table.persons is not None and type(taus.get(m.table)) is not int:
-            return [f"parameters.tau has no whole number for {m.table}"]
-    return []
-
-
 def _persons(table: str) -> bool:
     return any(t.name == table and t.persons is not None for t in TABLES)
 

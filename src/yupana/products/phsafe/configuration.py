@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -32,6 +33,13 @@ RULES_OF_CONSISTENCY: Final = (
     "geo_record_type",
 )
 """Rules that may be given a policy under "consistency" (docs/phsafe.md says what each demands)."""
+
+
+class Policy(Enum):
+    """What to do with units that break a rule of consistency."""
+
+    FAIL = "fail"
+    DROP = "drop-and-count"
 
 
 _NATION: Final = frozenset(level.key for level in LEVELS if level.region_type == "USA")

@@ -1,8 +1,9 @@
 """PHSafe as a product: the S-DHC, tables of persons and households in person records."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +15,15 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
-from yupana.products.phsafe.attributes import faults_of, moved_by_attribute
-from yupana.products.phsafe.configuration import PhsafeConfig, config_document, locate, read_config
+from yupana.products.phsafe.attributes import moved_by_attribute
+from yupana.products.phsafe.configuration import (
+    RULES_OF_CONSISTENCY,
+    PhsafeConfig,
+    Policy,
+    config_document,
+    locate,
+    read_config,
+)
 from yupana.products.phsafe.json_schema import schema
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
 from yupana.products.phsafe.production import TAUS, budgets
@@ -29,8 +37,9 @@ from yupana.products.phsafe.shells import (
 )
 from yupana.products.phsafe.specification import FAMILIES, table
 from yupana.products.phsafe.verify import verify_release
-from yupana.products.product import BuiltIn, Checked, Product, Words
+from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.safetab.regions import PUERTO_RICO
+from yupana.release.manifest import MANIFEST
 
 WORDS: Final = Words(
     title="PHSafe (S-DHC)",
@@ -56,6 +65,13 @@ WORDS: Final = Words(
         "state_H,I": "States, by origin (H, I)",
     },
 )
+
+_LEFT_OUT: Final = {
+    "truncation": "of the persons of one unit whom a table counts, those beyond its tau",
+    "group quarters": "persons in group quarters: every table is of housing units",
+    "relatives outside families": "of PH4 and PH5, relatives of the householder in a unit that HHT calls no family",
+}
+"""Who is not counted in some table, whatever the policies of consistency are; for the manifest."""
 
 
 class PhsafeProduct(Product[PhsafeConfig]):
@@ -127,10 +143,6 @@ class PhsafeProduct(Product[PhsafeConfig]):
         del plan
         return False
 
-    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
-        """Tables, levels and thresholds that are none."""
-        return faults_of(plan, parameters)
-
     def promises(self, config: PhsafeConfig, plan: Plan, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
         del config, plan, delta
@@ -144,6 +156,25 @@ class PhsafeProduct(Product[PhsafeConfig]):
             "file)",
             "the states, tables, population groups and cells that are published",
         )
+
+    def parameters(self, config: PhsafeConfig, states: Sequence[str]) -> dict[str, Any]:
+        """What a manifest says of the configuration; ``states`` are those of the records."""
+        return {
+            "tau": dict(config.taus),
+            "states": list(states),
+            "state_filter": list(config.states),
+            "consistency": {rule: config.consistency.get(rule, Policy.FAIL.value) for rule in RULES_OF_CONSISTENCY},
+            "left_out": dict(_LEFT_OUT),
+        }
+
+    def stated(self, release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> Stated:
+        """All but the states of the records."""
+        del inputs
+        config = self.read(release / MANIFEST)
+        states = [state for state in config.states if state in manifest["parameters"]["states"]]
+        told = {"parameters": self.parameters(config, states), "taken_as_public": list(self.taken_as_public(config))}
+        due = self.plan(config, **terms_of(plan))
+        return Stated(due, told, described=partial(self.described, config, due))
 
     def described(self, config: PhsafeConfig, plan: Plan, table: str) -> Described:
         """Titles and lines of the published tables, and names of areas and iterations."""

@@ -22,8 +22,7 @@ from yupana.products.safetab.configuration import (
     settings_document,
     settings_of_2020,
 )
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.plan import level_plan
+from yupana.products.safetab.plan import Iterations, level_plan
 from yupana.products.safetab.regions import LEVELS, Level, Run
 from yupana.products.safetab.specification import QUESTIONS, HouseholdQuestion
 
@@ -97,9 +96,7 @@ def measurement_name(question: HouseholdQuestion, level: Level) -> str:
     return f"{question.name}/{level.name}"
 
 
-def measurements(
-    config: HouseholdsConfig, iterations: CharacteristicIterations, accounting: Accounting
-) -> Iterator[Measurement]:
+def measurements(config: HouseholdsConfig, iterations: Iterations, accounting: Accounting) -> Iterator[Measurement]:
     """Household types and tenure at each level with a budget above zero.
 
     Each pass satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one household record, with rho

@@ -21,14 +21,12 @@ from yupana.products.safetab.configuration import (
     settings_document,
     settings_of_2020,
 )
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.plan import level_plan
+from yupana.products.safetab.plan import DETAILED_ONLY, Iterations, level_plan
 from yupana.products.safetab.regions import LEVELS, Level, Run
 from yupana.products.safetab.specification import DETAILED_TOTALS, PERSONS
 
 STAGE_1: Final = "stage 1"
 STAGE_2: Final = "stage 2"
-DETAILED_ONLY: Final = "detailed-only"
 
 _STAGE_1_FRACTION: Final = "privacy_budget_p_stage_1_fraction"
 _ZERO_SUPPRESSION: Final = "zero_suppression_chance"
@@ -100,9 +98,7 @@ def measurement_name(kind: str, level: Level) -> str:
     return f"{kind}/{level.name}"
 
 
-def measurements(
-    config: PersonsConfig, iterations: CharacteristicIterations, accounting: Accounting
-) -> Iterator[Measurement]:
+def measurements(config: PersonsConfig, iterations: Iterations, accounting: Accounting) -> Iterator[Measurement]:
     """Two stages at each level with a budget above zero, and one total of its detailed-only iterations.
 
     Each pass satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one person record, with rho

@@ -4,29 +4,35 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from yupana.errors import ConfigError
 from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.columns import HOUSING_UNITS
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
-from yupana.products.product import BuiltIn, Checked, Product, Words
+from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.safetab import households, json_schema, persons
 from yupana.products.safetab.configuration import SafetabConfig
 from yupana.products.safetab.households import HouseholdsConfig
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import locate, read_iterations
+from yupana.products.safetab.parameters import PARAMETER_FILES, locate, read_iterations
 from yupana.products.safetab.persons import PersonsConfig
-from yupana.products.safetab.plan import sensitivity
+from yupana.products.safetab.plan import DETAILED_ONLY, Iterations, iterations_of, sensitivity
+from yupana.products.safetab.provenance import DECLARED, source_of_totals
 from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Level, RegionType
 from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, QUESTIONS, TENURE, TOTALS
 from yupana.products.safetab.specification import PERSONS as CELLS_OF_PERSONS
+from yupana.products.safetab.totals import FILE as TOTALS_FILE
 from yupana.products.safetab.verify import verify_release
+from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import PUBLIC_INPUTS
 
 K = TypeVar("K", bound=SafetabConfig[Any])
 """The keys of config.json that one of the products reads."""
@@ -58,7 +64,7 @@ _WORDS_P: Final = Words(
     kinds={
         persons.STAGE_1: "choosing the table (stage 1)",
         persons.STAGE_2: "the counts (stage 2)",
-        persons.DETAILED_ONLY: "groups of totals only",
+        DETAILED_ONLY: "groups of totals only",
     },
 )
 _WORDS_H: Final = Words(
@@ -148,6 +154,24 @@ class Parameters(Generic[K]):
         )
 
 
+_TAKEN_AS_PUBLIC: Final = (
+    "the reference file of blocks, and the list of housing units by block where one is given",
+    "the codes, the iterations and which of them each code is in",
+)
+_NO_HOUSING_UNITS: Final = "no list of housing units was given, so areas where none stands are not left out"
+_BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
+
+IN_NO_ITERATION: Final = "records_in_no_iteration"
+IN_BARE_AREAS: Final = "records_in_areas_without_housing_units"
+NOT_LISTED: Final = "households_in_groups_not_listed"
+"""Policies of a manifest, which are names of counts in the confidential log, too."""
+
+
+def _lists_housing_units(manifest: Mapping[str, Any]) -> bool:
+    """Whether a public list of housing units was read."""
+    return any(Path(name).stem == HOUSING_UNITS.name for name in manifest[PUBLIC_INPUTS])
+
+
 class SafetabProduct(Product[Parameters[K]]):
     """What both products do alike."""
 
@@ -198,19 +222,24 @@ class SafetabProduct(Product[Parameters[K]]):
         margins: Margins = "exact",
     ) -> Plan:
         """What a run measures under addition or removal of one of its records."""
+        return self._plan(config.config, config.iterations, accounting, confidence or self.confidence, margins)
+
+    def _plan(
+        self, config: K, iterations: Iterations, accounting: Accounting, confidence: Fraction, margins: Margins
+    ) -> Plan:
         return Plan(
             product=self.key,
             privacy_unit=self.privacy_unit,
             neighbours=Neighbours.UNBOUNDED,
             accounting=accounting,
-            confidence=confidence or self.confidence,
-            mechanism=config.config.settings.mechanism,
-            measurements=tuple(self.measurements(config, accounting)),
+            confidence=confidence,
+            mechanism=config.settings.mechanism,
+            measurements=tuple(self.measurements(config, iterations, accounting)),
             margins=margins,
         )
 
     @abstractmethod
-    def measurements(self, config: Parameters[K], accounting: Accounting) -> Iterable[Measurement]:
+    def measurements(self, config: K, iterations: Iterations, accounting: Accounting) -> Iterable[Measurement]:
         """What a run measures, in order."""
 
     def with_budgets(self, config: Parameters[K], budgets: Mapping[str, Budget]) -> Parameters[K]:
@@ -241,15 +270,54 @@ class SafetabProduct(Product[Parameters[K]]):
         del plan
         return self.chooses
 
-    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
-        """None: what a plan of SafeTab may hold is told by the code files."""
-        del plan, parameters
-        return []
-
     def promises(self, config: Parameters[K], plan: Plan, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
         del config, plan, delta
         return {}
+
+    def parameters_of(self, config: K, iterations: str, *, housing_units: bool) -> dict[str, Any]:
+        """What the manifests of both products say of the configuration.
+
+        Parameters
+        ----------
+        config
+        iterations : str
+            `CharacteristicIterations.sha256` of the code files.
+        housing_units : bool
+            Whether it is known where housing units stand.
+        """
+        settings = config.settings
+        return {
+            "states": list(settings.us_states),
+            "passes": list(settings.runs),
+            "max_race_codes": settings.max_race_codes,
+            "allow_negative_counts": settings.allow_negative_counts,
+            "iterations_sha256": iterations,
+            "policies": {
+                "records_of_other_states": "left out: their state is in no pass",
+                "records_with_more_race_codes": f"the first {settings.max_race_codes} race codes of a record count",
+                "qspan_is_race_code": "in no ethnicity group: their ethnicity code is in no ethnicity iteration",
+                IN_NO_ITERATION: "in no group: none of their codes that count is in an iteration of level 1 or 2",
+            },
+            "remarks": [] if housing_units else [_NO_HOUSING_UNITS],
+        }
+
+    def stated(self, release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> Stated:
+        """What follows from the code files is made of these if they are among the inputs, else of the plan."""
+        config = self.read_config(release / MANIFEST, UNCHANGED)
+        there = inputs is not None and all((inputs / name).is_file() for name in PARAMETER_FILES)
+        iterations = read_iterations(inputs) if inputs is not None and there else None
+        due = self._plan(config, iterations or iterations_of(plan), **terms_of(plan))
+        digest = manifest["parameters"]["iterations_sha256"] if iterations is None else iterations.sha256
+        unchecked = () if iterations else ("sensitivities, which follow from the files of codes: name their folder",)
+        found = replace(self.stated_of(config, str(digest), manifest, due), unchecked=unchecked)
+        if iterations is None:
+            return found
+        return replace(found, described=partial(self.described, Parameters(config, iterations), due))
+
+    @abstractmethod
+    def stated_of(self, config: K, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
+        """What a manifest says of a configuration; ``iterations`` as of `parameters_of`."""
 
     def described(self, config: Parameters[K], plan: Plan, table: str) -> Described:
         """Areas, the iterations of the code files, and cells."""
@@ -301,9 +369,11 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
         """The run of 2020 for the same passes."""
         return replace(config, config=persons.production_config(config.config.settings.runs))
 
-    def measurements(self, config: Parameters[PersonsConfig], accounting: Accounting) -> Iterable[Measurement]:
+    def measurements(
+        self, config: PersonsConfig, iterations: Iterations, accounting: Accounting
+    ) -> Iterable[Measurement]:
         """See `persons.measurements`."""
-        return persons.measurements(config.config, config.iterations, accounting)
+        return persons.measurements(config, iterations, accounting)
 
     def entries(self, config: Parameters[PersonsConfig], accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget of the passes that are run by its level, such as ``COUNTY 2``, where there are groups."""
@@ -326,11 +396,26 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
     def taken_as_public(self, config: Parameters[PersonsConfig]) -> tuple[str, ...]:
         """Areas, codes and what may be published at all."""
         del config
-        return (
-            "the reference file of blocks, and the list of housing units by block where one is given",
-            "the codes, the iterations and which of them each code is in",
-            "the areas, population groups and cells that may be published",
-        )
+        return *_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published"
+
+    def parameters(self, config: PersonsConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
+        """What a manifest says of the configuration; see `parameters_of`."""
+        found = self.parameters_of(config, iterations, housing_units=housing_units)
+        bare = {IN_BARE_AREAS: _BARE_POLICY} if housing_units else {}
+        return {
+            **found,
+            "zero_suppression_chance": str(config.zero_suppression),
+            "policies": found["policies"] | bare,
+        }
+
+    def stated_of(self, config: PersonsConfig, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
+        """Whether it is known where housing units stand is told by the policies."""
+        known = IN_BARE_AREAS in manifest["parameters"]["policies"] or _lists_housing_units(manifest)
+        told = {
+            "parameters": self.parameters(config, iterations, housing_units=known),
+            "taken_as_public": [*_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published"],
+        }
+        return Stated(plan, told)
 
 
 class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
@@ -362,9 +447,11 @@ class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
         """The run of 2020 for the same passes."""
         return replace(config, config=households.production_config(config.config.settings.runs))
 
-    def measurements(self, config: Parameters[HouseholdsConfig], accounting: Accounting) -> Iterable[Measurement]:
+    def measurements(
+        self, config: HouseholdsConfig, iterations: Iterations, accounting: Accounting
+    ) -> Iterable[Measurement]:
         """See `households.measurements`."""
-        return households.measurements(config.config, config.iterations, accounting)
+        return households.measurements(config, iterations, accounting)
 
     def entries(
         self, config: Parameters[HouseholdsConfig], accounting: Accounting = "published"
@@ -385,10 +472,49 @@ class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
     def taken_as_public(self, config: Parameters[HouseholdsConfig]) -> tuple[str, ...]:
         """Areas and codes; what the totals of persons are is told by the run, which reads them."""
         del config
-        return (
-            "the reference file of blocks, and the list of housing units by block where one is given",
-            "the codes, the iterations and which of them each code is in",
-        )
+        return _TAKEN_AS_PUBLIC
+
+    def parameters(
+        self, config: HouseholdsConfig, iterations: str, totals: Mapping[str, Any], *, housing_units: bool, own: bool
+    ) -> dict[str, Any]:
+        """What a manifest says of the configuration; see `parameters_of`.
+
+        Parameters
+        ----------
+        config
+        iterations : str
+        totals : mapping
+            What is known of the totals, with "left_out" and "levels_without_groups".
+        housing_units : bool
+        own : bool
+            Whether nothing but the user's word says that the totals are published.
+        """
+        found = self.parameters_of(config, iterations, housing_units=housing_units)
+        remarks = [f"{number:,} rows of the totals are left out: {why}" for why, number in totals["left_out"].items()]
+        if empty := totals["levels_without_groups"]:
+            remarks.append(f"the totals list no group of {', '.join(empty)}; their budgets buy nothing")
+        if own:
+            remarks.append(f"nothing but your word says that the totals are published: {TOTALS_FILE} has no manifest")
+        return {
+            **found,
+            "totals": dict(totals),
+            "policies": found["policies"] | {NOT_LISTED: "groups that the totals do not list have no table"},
+            "remarks": [*found["remarks"], *remarks],
+        }
+
+    def stated_of(self, config: HouseholdsConfig, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
+        """Which totals there were, and what they left out, is told by the run."""
+        told = manifest["parameters"]
+        known = _NO_HOUSING_UNITS not in told["remarks"] or _lists_housing_units(manifest)
+        totals = told["totals"]
+        source = source_of_totals(totals, manifest.get("reasons", ()), manifest["taken_as_public"][-1])
+        own = source == DECLARED
+        due = {
+            "parameters": self.parameters(config, iterations, totals, housing_units=known, own=own),
+            "taken_as_public": [*_TAKEN_AS_PUBLIC, source],
+        }
+        empty = set(totals["levels_without_groups"])
+        return Stated(plan, due, frozenset(m.name for m in plan.measurements if m.level in empty))
 
 
 PERSONS: Final = PersonsProduct()

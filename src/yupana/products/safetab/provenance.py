@@ -4,7 +4,7 @@ SafeTab-H's guarantee holds given the totals (docs/safetab-privacy.md, section 5
 totals tell, so they must be numbers that are public at a cost of their own. The manifest beside them is the witness.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,6 +40,26 @@ DECLARED: Final = (
 
 DOUBTFUL: Final = "the totals of population groups (T01001), although they are not known to be public: see the reasons"
 """The same of totals that only synthetic records may be tabulated by."""
+
+
+def source_of_totals(told: Mapping[str, Any], reasons: Sequence[str], stated: object) -> str:
+    """What a manifest must say of the totals that it takes as public, by what it says of their file.
+
+    Parameters
+    ----------
+    told : mapping
+        `Provenance.described`, of the manifest.
+    reasons : sequence of str
+        Against its release.
+    stated : object
+        What it says; taken where doubts decide, of which the reasons tell.
+    """
+    if stated == DOUBTFUL and reasons:
+        return DOUBTFUL
+    if "manifest_sha256" in told:
+        return PUBLISHED
+    return DECLARED if told["file"] == FILE else DOUBTFUL
+
 
 _PRODUCT: Final = "safetab-p"
 _NO_PLAN: Final = "its manifest holds no plan of safetab-p"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from yupana.products.codebook import Described
 from yupana.products.described.lines import with_lines
 from yupana.products.described.product import TABLES
 from yupana.products.parts import PARTS
-from yupana.products.product import BuiltIn, Checked, Product, Words
+from yupana.products.product import BuiltIn, Checked, Product, Stated, Words
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.described import (
     DescribedConfiguration,
@@ -27,7 +28,9 @@ from yupana.products.topdown.described import (
     read_described,
 )
 from yupana.products.topdown.json_schema import schema
+from yupana.products.topdown.stated import stated
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
+from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.any_spine import epsilon_on_any_spine
 from yupana.topdown.configuration import OF_AREAS, Configuration
@@ -141,11 +144,6 @@ class TopdownProduct(Product[Configuration]):
         del plan
         return False
 
-    def faults(self, plan: Plan, parameters: Mapping[str, Any]) -> list[str]:
-        """Any plan can be one of TopDown."""
-        del plan, parameters
-        return []
-
     def epsilon_exact(
         self, config: Configuration, plan: Plan, delta: float, factor: Fraction = Fraction(1)
     ) -> float | None:
@@ -178,6 +176,13 @@ class TopdownProduct(Product[Configuration]):
             *(f"invariant: total of every {level}" for level in config.invariants),
             *(["structural zeros of the configuration"] if config.structural_zeros else []),
         )
+
+    def stated(self, release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> Stated:
+        """All but the areas that were given beside, and remarks on the geography."""
+        del inputs
+        config = self.read(release / MANIFEST)
+        found = stated(release, manifest, config, plan, public_areas(config))
+        return replace(found, described=partial(described, config))
 
     def described(self, config: Configuration, plan: Plan, table: str) -> Described:
         """Titles of the redistricting data, and labels of the schema."""

@@ -10,6 +10,9 @@ SEGMENTS: Final = (("P1", "P2"), ("P3", "P4", "H1"), ("P5",))
 LINKS: Final = ("FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO")
 """The fields before the variables of a segment, which the header has, too."""
 
+PL_FILES: Final = "topdown, P.L. 94-171 files"
+"""What the manifest of a folder of such files calls them."""
+
 FILES: Final = ("00", "01", "02", "03")
 """CIFSN of the header and of the segments."""
 

@@ -9,8 +9,10 @@ import yupana
 from yupana.errors import ConfigError, OutputError
 from yupana.geography.header import HEADER
 from yupana.geography.names import read_names
+from yupana.products.check import open_checked
+from yupana.products.gate import open_release
 from yupana.products.topdown.pl.from_release import areas_in, summary_files
-from yupana.products.topdown.pl.layout import LINKS, segment_variables
+from yupana.products.topdown.pl.layout import LINKS, PL_FILES, segment_variables
 from yupana.products.topdown.pl.summary_file import (
     header_in,
     is_geographic_header,
@@ -22,12 +24,9 @@ from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.release.check import describe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
 from yupana.release.lines import Texts
-from yupana.release.release import Release, open_release
+from yupana.release.release import Release
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE, refuse_confidential
 from yupana.topdown.configuration import Configuration
-
-PRODUCT: Final = "topdown, P.L. 94-171 files"
-"""What the manifest calls them."""
 
 _PARTS: Final = {
     "persons": ("tables/P1", "a configuration such as pl94-2020-us"),
@@ -60,7 +59,7 @@ def write_release_files(release: Path, out: Path, names: Path | None, *, overwri
         If a release is missing, was changed, is CONFIDENTIAL, or they are of different areas; or ``out`` cannot be
         used.
     """
-    parts = {part: _part(release, part) for part in _PARTS}
+    parts = {part: _part(release, part, open_checked) for part in _PARTS}
     known = None if names is None else read_geographic_header(header_in(names))
     with new_folder(out, overwrite=overwrite, noisy=False) as draft:
         return _write(draft, parts, known)
@@ -109,7 +108,8 @@ def claim_files(
     elif names is not None:
         check_names(read_names(names))
     with new_folder(out, overwrite=overwrite, noisy=False) as draft:
-        yield lambda release: _write(draft, {part: _part(release, part) for part in _PARTS}, known)
+        # The run that has just made them has checked every row.
+        yield lambda release: _write(draft, {part: _part(release, part, open_release) for part in _PARTS}, known)
 
 
 def _write(draft: Path, parts: Mapping[str, Release], known: Mapping[str, Texts] | None) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _write(draft: Path, parts: Mapping[str, Release], known: Mapping[str, Texts]
     reasons = list(dict.fromkeys(why for part in parts.values() for why in part.manifest.get("reasons", ())))
     manifest = {
         "yupana": yupana.__version__,
-        "product": PRODUCT,
+        "product": PL_FILES,
         "status": NOT_FOR_RELEASE if {NOT_FOR_RELEASE, CONFIDENTIAL} & set(statuses) else MEASURED,
         **({"reasons": reasons} if reasons else {}),
         "parts": {name: {"manifest_sha256": part.sha256} for name, part in parts.items()},
@@ -133,7 +133,7 @@ def _write(draft: Path, parts: Mapping[str, Release], known: Mapping[str, Texts]
     return manifest
 
 
-def _part(release: Path, part: str) -> Release:
+def _part(release: Path, part: str, opened: Callable[[Path], Release]) -> Release:
     """One of the two releases, whose files are those of its manifest."""
     table, made_by = _PARTS[part]
     folder = release / part
@@ -144,7 +144,7 @@ def _part(release: Path, part: str) -> Release:
             f"zero. Name a folder with a release of each in {' and '.join(_PARTS)}; {part} are made by a run of "
             f"{made_by}"
         )
-    found = open_release(folder).intact()
+    found = opened(folder)
     if table not in found:
         raise OutputError(
             f"{folder} has no table {table.removeprefix('tables/')}: {part} are made by a run of {made_by}"
