@@ -1,9 +1,10 @@
 """The rows of noisy measurement files: one relation for each geolevel and kind. Public."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from yupana.errors import InputError
 from yupana.files.database import named, quoted, source_of, unreadable
 from yupana.files.delimited import column_types, parquet_rows
+from yupana.files.regular import must_be_regular
 from yupana.release.lines import Texts
 from yupana.topdown.nmf.layout import CONSTRAINT
 from yupana.topdown.queries import Schema
@@ -66,9 +68,20 @@ class LevelRows:
     relation: str
     kinds: tuple[RowKind, ...]
 
+    def read(self, query: str) -> dict[str, NDArray[Any]]:
+        """Ask something of the rows.
+
+        Raises
+        ------
+        InputError
+            If a file is broken behind what was read of it before.
+        """
+        with _broken(self.place):
+            return self.database.execute(query).fetchnumpy()
+
     def geocodes(self) -> Texts:
         """The different geocodes, in order."""
-        found = self.database.execute(f"SELECT DISTINCT geocode FROM {self.relation} ORDER BY 1").fetchnumpy()
+        found = self.read(f"SELECT DISTINCT geocode FROM {self.relation} ORDER BY 1")
         return np.array([text.encode() for text in found["geocode"]] or [b""][:0], dtype=np.bytes_)
 
     def stretches(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.object_]]]:
@@ -84,13 +97,13 @@ class LevelRows:
                         f"WHERE file_row_number BETWEEN {first} AND {last}"
                     )
                     # Numbers are not joined, which would copy them; a scan keeps the order of its file.
-                    places = self.database.execute(
+                    places = self.read(
                         "SELECT coalesce(units.place, -1) AS unit, coalesce(kinds.place, -1) AS kind "
                         f"FROM (SELECT geocode, query_name, file_row_number {rows}) rows "
                         "LEFT JOIN units ON units.geocode = rows.geocode LEFT JOIN kinds ON kinds.name = query_name "
                         "ORDER BY file_row_number"
-                    ).fetchnumpy()
-                    found = self.database.execute(f"SELECT value {rows}").fetchnumpy()
+                    )
+                    found = self.read(f"SELECT value {rows}")
                     yield places["unit"], places["kind"], found["value"]
 
     def answers(
@@ -192,7 +205,7 @@ def level_rows(
         for path in paths
     )
     relation = f"({relation})"
-    with unreadable(InputError(f"{place}: its files are not readable as Parquet to their end")):
+    with _broken(place):
         found = database.execute(
             f"SELECT name, sign, axes, shape, count_if({_ODD}) FROM {relation} GROUP BY ALL ORDER BY ALL"
         ).fetchall()
@@ -205,8 +218,13 @@ def level_rows(
     return LevelRows(database, place, parts, relation, kinds)
 
 
+def _broken(place: str) -> AbstractContextManager[None]:
+    return unreadable(InputError(f"{place}: its files are not readable as Parquet to their end"))
+
+
 def _check_columns(database: duckdb.DuckDBPyConnection, path: Path, kind: str, schema: Schema) -> None:
     with unreadable(InputError(f"{path} is not readable as Parquet")):
+        must_be_regular(path)
         types = column_types(database, parquet_rows([path]))
     needed = ["geocode", "query_name", *schema.names, "query_shape", "value", "variance"]
     missing = [name for name in (*needed, *(["sign"] if kind == CONSTRAINT else [])) if name not in types]
