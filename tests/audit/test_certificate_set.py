@@ -166,58 +166,6 @@ def test_records_add_where_nothing_is_known_of_a_person() -> None:
         assert "has no bound" not in page
 
 
-def broken(path: str, value: object) -> dict[str, Any]:
-    found = json.loads(json.dumps(manifest(US)))
-    *way, last = path.split("/")
-    place: Any = found
-    for key in way:
-        place = place[int(key) if key.isdecimal() else key]
-    place[last] = value
-    return dict(found)
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("parameters", None),
-        ("parameters", {"tau": None}),
-        ("parameters", {"tau": {"PH1_num": "ten"}}),
-        ("parameters/invariants", {"State": 5}),
-        ("parameters/schema", []),
-        ("reasons", 5),
-        ("versions", []),
-        ("tables", 5),
-        ("taken_as_public", "all"),
-        ("plan/totals", None),
-        ("plan/totals/proven", 5),
-        ("plan/totals/rho", "1"),
-        ("plan/totals/unbounded_rho", "1/2"),
-        ("plan/totals/unbounded_rho", None),
-        ("plan/totals/bounded_rho", "-3"),
-        ("plan/totals/bounded_rho", "1/0"),
-        ("plan/totals/bounded_rho", 5),
-        ("plan/totals/person", 5),
-        ("plan/totals/person/bounded_rho", "-1"),
-        ("plan/totals/person/bounded_rho", []),
-        ("plan/measurements/0/rho", "1e999"),
-        ("plan/measurements/0/rho", 5),
-        ("plan/measurements/0/l2_sensitivity_squared", "1/0"),
-        ("plan/measurements/0/l2_sensitivity_squared", "1e999"),
-        ("plan/measurements/0/table", ["PH2"]),
-        ("plan/measurements/0/table", "PH9"),
-        ("plan/measurements/0/level", "moon_*"),
-        ("plan/measurements/0/composition", 5),
-        ("plan/measurements", {}),
-        ("plan/product", []),
-        ("plan/confidence", "1/0"),
-        ("plan/paths", [[[]]]),
-    ],
-)
-def test_a_manifest_that_contradicts_itself_or_is_none_is_refused(path: str, value: object) -> None:
-    with pytest.raises(OutputError):
-        certificate_of_set([("a", manifest(PERSONS)), ("b", broken(path, value))])
-
-
 def test_the_command_certifies_several_releases_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     census, config = str(tmp_path / "census"), str(tmp_path / "config.json")
     assert main(["synth", census, "--households", "60", "--states", "44", "--seed", "1"]) == 0

@@ -80,4 +80,4 @@ def test_a_release_that_does_not_tell_its_tau_is_refused(tmp_path: Path, capsys:
     del manifest["parameters"]["tau"]["PH4"]
     (tmp_path / "release" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     assert main(["phsafe", "estimate", str(tmp_path / "release"), str(tmp_path / "again")]) == 2
-    assert "tau, a whole number above 0, of PH4" in capsys.readouterr().err
+    assert "parameters.tau.PH4 is missing" in capsys.readouterr().err

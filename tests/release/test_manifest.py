@@ -174,7 +174,7 @@ CHANGES: list[tuple[str, Callable[[Manifest], object], str]] = [
     ("phsafe", lambda c: c["tau"].update(PH2=c["tau"]["PH2"] + 1), "parameters.tau"),
     ("phsafe", lambda c: c.update(privacy_defn="puredp"), "mechanism"),
     ("phsafe", lambda c: c.pop("tau"), "'tau' is missing"),
-    ("safetab-p", lambda c: c.update(privacy_budget_p_stage_1_fraction=0.5), "the budget of stage 1/"),
+    ("safetab-p", lambda c: c.update(privacy_budget_p_stage_1_fraction=0.5), "budget of stage 1/"),
     ("safetab-p", lambda c: c.update(zero_suppression_chance=0.25), "zero_suppression_chance"),
     ("safetab-h", lambda c: c.update({key: 1 for key in c if key.startswith("privacy_budget_h_t3")}), "of T03/"),
     ("topdown", lambda c: c.update(rho="1/4"), "budget of"),

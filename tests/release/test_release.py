@@ -12,10 +12,11 @@ from yupana.errors import OutputError
 from yupana.files.database import open_database
 from yupana.plan.measurement import of_own_record
 from yupana.privacy.exact import INFINITE, Budget
-from yupana.products.gate import open_release, open_table
+from yupana.products import gate
+from yupana.products.gate import open_table
 from yupana.release.check import describe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
-from yupana.release.release import Release
+from yupana.release.release import Release, read_release
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, ReleaseTable, write_table
 
@@ -37,7 +38,7 @@ def made(folder: Path, fmt: Format = "csv", **more: Any) -> Release:  # noqa: AN
             path = write_table(draft, table, fmt)
             tables[path.name] = describe(table.name, path, table.rows, table.columns)
         write_manifest(draft, {**manifest(**more), "tables": tables})
-    return open_release(folder, confidential=True)
+    return read_release(folder, confidential=True)
 
 
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
@@ -74,7 +75,7 @@ def test_a_release_without_a_plan_says_so(tmp_path: Path) -> None:
     (release.folder / MANIFEST).write_text(
         json.dumps({key: value for key, value in release.manifest.items() if key != "plan"}), encoding="utf-8"
     )
-    without = open_release(release.folder)
+    without = read_release(release.folder)
     assert without.plan is without.confidence is None
     with pytest.raises(OutputError, match="the manifest holds no plan"):
         _ = without.measured
@@ -90,7 +91,7 @@ def test_what_is_confidential_opens_only_for_what_publishes_nothing(tmp_path: Pa
     release = made(tmp_path / "out", budget=INFINITE, status=CONFIDENTIAL)
     assert release.status == CONFIDENTIAL
     with pytest.raises(OutputError, match=CONFIDENTIAL):
-        open_release(release.folder)
+        read_release(release.folder)
     with pytest.raises(OutputError, match=CONFIDENTIAL):
         release.derive(tmp_path / "new", {"T1": f"SELECT * FROM {release.rows('T1')}"}, None)
     with pytest.raises(OutputError, match=CONFIDENTIAL):
@@ -119,7 +120,7 @@ def test_a_release_is_derived_with_a_record_of_what_was_done(tmp_path: Path, fmt
     rows = release.rows("T1", as_text=True)
     query = f"SELECT * REPLACE (CAST(COUNT AS BIGINT) + 1 AS COUNT) FROM {rows}"
     derived = release.derive(tmp_path / "new", {"T1": query}, {"rule": "plus one"})
-    again = open_release(tmp_path / "new").intact()
+    again = read_release(tmp_path / "new").intact()
     assert derived.manifest == again.manifest
     assert derived.sha256 == again.sha256
     assert again.tables == ("T1",)
@@ -133,8 +134,11 @@ def test_a_release_is_derived_with_a_record_of_what_was_done(tmp_path: Path, fmt
         release.derive(tmp_path / "new", {"T1": query}, None)
 
 
-def test_a_lone_table_is_a_release_of_itself(tmp_path: Path) -> None:
+def test_a_lone_table_is_a_release_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = made(tmp_path / "out")
+    with pytest.raises(OutputError, match="configuration is missing"):
+        open_table(release.folder / "T1.csv")
+    monkeypatch.setattr(gate, "open_release", read_release)
     beside = open_table(release.folder / "T1.csv")
     assert (beside.tables, beside.sha256, beside.plan) == (("T1",), release.sha256, release.plan)
     alone = tmp_path / "T1.csv"
@@ -156,9 +160,9 @@ def test_what_is_no_release_is_refused(tmp_path: Path, content: str | None, faul
     if content is not None:
         (tmp_path / MANIFEST).write_text(content, encoding="utf-8")
     with pytest.raises(OutputError, match=fault):
-        open_release(tmp_path)
+        read_release(tmp_path)
     with pytest.raises(OutputError, match="is no folder"):
-        open_release(tmp_path / "none")
+        read_release(tmp_path / "none")
 
 
 def test_a_plan_without_its_measurements_tells_its_confidence(tmp_path: Path) -> None:

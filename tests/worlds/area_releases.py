@@ -75,5 +75,8 @@ def add_intervals(release: Path, *, confidence: str = "9/10") -> None:
             "rows": len(rows),
             "columns": [str(column) for column in written[0]],
         }
+    manifest["options"] |= {"intervals": "monte-carlo", "replicates": "25"}
     manifest["parameters"]["intervals"] = {"method": "monte-carlo", "confidence": confidence, "replicates": 25}
+    for name in manifest.pop("reports"):  # the codebook of the tables without intervals
+        (release / name).unlink()
     write_manifest(release, manifest)

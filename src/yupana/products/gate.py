@@ -21,10 +21,12 @@ from yupana.products import PRODUCTS
 from yupana.products.codebook import data_package
 from yupana.products.parts import check_units
 from yupana.products.product import Checked, Product, Stated
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.check import checked_file
 from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable
 from yupana.release.manifest import MANIFEST
 from yupana.release.processing import DESCRIBED, RECORD, SINGLE_TABLE, SUPPRESSION
+from yupana.release.processing import MEASURED as MEASURED_TABLES
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.release import Release, read_release
 from yupana.release.status import CONFIDENTIAL, ESTIMATED, MEASURED, NOT_FOR_RELEASE, status_of
@@ -120,7 +122,7 @@ def _status_faults(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"the status is {NOT_FOR_RELEASE!r}, and the manifest gives no reason"
     if "plan" in manifest and status not in {MEASURED, ESTIMATED, NOT_FOR_RELEASE, CONFIDENTIAL}:
         yield f"the status {status!r} is none of a release"
-    if status in {MEASURED, ESTIMATED} and "plan" in manifest and (status == ESTIMATED) != ("measurements" in manifest):
+    if status in {MEASURED, ESTIMATED} and "plan" in manifest and (status == ESTIMATED) != (MEASUREMENTS in manifest):
         yield f"the status {status!r} is that of {'estimates' if status == ESTIMATED else 'a run'}"
 
 
@@ -161,7 +163,9 @@ def _shown(value: object) -> str:
 def _run_faults(release: Release, product: Product[Any], inputs: Path | None) -> Checked:
     """Compare the manifest of a run with what its configuration makes."""
     manifest = release.manifest
-    if missing := [key for key in _OF_RUNS if key not in manifest]:
+    # Whoever only estimates from measurements has charged nothing.
+    unneeded = {"ledger"} if MEASUREMENTS in manifest else set()
+    if missing := [key for key in _OF_RUNS if key not in manifest and key not in unneeded]:
         return Checked(tuple(f"{key} is missing" for key in missing))
     try:
         plan = read_plan(manifest["plan"])
@@ -171,7 +175,7 @@ def _run_faults(release: Release, product: Product[Any], inputs: Path | None) ->
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
         told = f": {error}" if type(error) is ValueError else ""
         return Checked((f"the manifest does not say how the release was made{told}",))
-    wrong = [*due.wrong, *_plan_faults(manifest, plan, due.plan), *_key_faults(manifest, plan, due)]
+    wrong = [*due.wrong, *_plan_faults(manifest, plan, due.plan), *_key_faults(manifest, due)]
     wrong += _input_faults(manifest[PUBLIC_INPUTS], inputs)
     wrong += _table_faults(manifest, product)
     wrong += [] if wrong else _codebook_faults(release, product, due)
@@ -190,25 +194,29 @@ def _plan_faults(manifest: Mapping[str, Any], plan: Plan, due: Plan) -> Iterator
     yield from found or apart(plan_as_json(due) if exact else due.as_json(), manifest["plan"], "plan")
 
 
-def _key_faults(manifest: Mapping[str, Any], plan: Plan, due: Stated) -> Iterator[str]:
+def _key_faults(manifest: Mapping[str, Any], due: Stated) -> Iterator[str]:
     """What is wrong with the other keys."""
     options = {
         "confidence": str(due.plan.confidence),
         "margins": due.plan.margins,
         "sensitivity": due.plan.accounting,
-        "format": _format(manifest),
+        # Noisy measurements have the format of their layout.
+        **({} if manifest.get("system") == NOISY else {"format": _format(manifest)}),
     }
+    yield from _ledger_faults(manifest, due) if MEASUREMENTS not in manifest else ()
+    keys = {"product": due.plan.product, **due.keys, OPTIONS: manifest[OPTIONS] | options}
+    yield from apart(keys, {key: manifest[key] for key in keys if key in manifest}, "")
+
+
+def _ledger_faults(manifest: Mapping[str, Any], due: Stated) -> Iterator[str]:
+    """A ledger that does not hold every measurement of the plan that had something to measure, once, and their loss."""
     charged = manifest["ledger"].get("charged") if isinstance(manifest["ledger"], dict) else None
     names = [m.name for m in due.plan.measurements]
     if not isinstance(charged, list) or not set(names) - due.without_groups <= set(map(str, charged)) <= set(names):
         yield "ledger.charged is not what the plan measures"
-    else:
-        spent = due.plan.loss_of([m for m in plan.measurements if m.name in set(charged)])
-        yield from apart(
-            {"charged": list(dict.fromkeys(charged)), **number("spent", spent)}, manifest["ledger"], "ledger"
-        )
-    keys = {"product": due.plan.product, **due.keys, OPTIONS: manifest[OPTIONS] | options}
-    yield from apart(keys, {key: manifest[key] for key in keys if key in manifest}, "")
+        return
+    spent = due.plan.loss_of([m for m in due.plan.measurements if m.name in set(charged)])
+    yield from apart({"charged": list(dict.fromkeys(charged)), **number("spent", spent)}, manifest["ledger"], "ledger")
 
 
 def _format(manifest: Mapping[str, Any]) -> str:
@@ -235,7 +243,7 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
     families = product.published(manifest)
     due = {table: columns for family in families for table, columns in family.tables.items()}
     rules = {record["rule"] for record in manifest.get(RECORD, ())}
-    reason = [REASON] if SUPPRESSION in rules else []
+    reason, is_fitted = [REASON] if SUPPRESSION in rules else [], DESCRIBED in rules
     for name, told in manifest["tables"].items():
         if missing := [key for key in ("table", "rows", "columns") if key not in told]:
             yield f"tables.{name}.{missing[0]} is missing"
@@ -243,6 +251,8 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
             yield f"table {told['table']} is not in the plan"
         elif told["table"] != str(Path(name).with_suffix("")):
             yield f"tables.{name}.table is {told['table']}"
+        elif is_fitted and not told["table"].startswith(f"{MEASURED_TABLES}/"):
+            continue  # their columns follow from what is done to the counts, which `check` does again
         elif families and told["columns"] != [*due[told["table"]], *reason]:
             yield f"tables.{name}.columns are not those of the table"
     if not rules - {DESCRIBED}:

@@ -490,7 +490,7 @@ def test_refusals_of_topdown(runs: tuple[Path, Path], capsys: pytest.CaptureFixt
     write_manifest(other, manifest)
     assert "there was no noise" in refused(out, capsys, "US/total[]", "--noisy-measurements", str(other))
     without_noise.write_text("geounit|value|variance\nUS|480|1.0\nUS|481|1.0\n")
-    manifest["tables"]["US/total.csv"]["sha256"] = checksum(without_noise)
+    manifest["tables"]["US/total.csv"] |= {"sha256": checksum(without_noise), "rows": 2}
     write_manifest(other, manifest)
     assert "each answer of a geounit once" in refused(out, capsys, "US/total[]", "--noisy-measurements", str(other))
     manifest = json.loads((out / "manifest.json").read_text())
