@@ -144,8 +144,9 @@ def lies(manifest: dict[str, Any], sibling: dict[str, Any] | None, rng: random.R
         yield Lie(place, way, written(altered(manifest, place, way, becomes)))
 
 
-_WITNESS: Final = ("yupana", "created", "versions", "public_inputs")
-"""What a manifest alone tells: when, by what and of which public files a release was made. Nothing else can deny it."""
+_WITNESS: Final = ("yupana", "created", "versions", "public_inputs", "failsafe", "solvers")
+"""What only the run knew, which nothing else can deny: when, by what and of which public files, and how nodes were
+solved."""
 
 
 @dataclass(frozen=True)
