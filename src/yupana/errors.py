@@ -5,6 +5,10 @@ value of a confidential record: whoever raises one of these for a record gives i
 """
 
 from collections.abc import Callable, Iterable
+from unicodedata import category
+
+_TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks that change the order in which the characters around them are shown."""
 
 
 class YupanaError(Exception):
@@ -47,3 +51,15 @@ def nearest(word: str, known: Iterable[str]) -> str:
     begun = [name for name in by_lower if len(word) > 1 and name.startswith(word.lower())]
     found = begun or get_close_matches(word.lower(), by_lower, n=1)
     return f"; did you mean {by_lower[found[0]]}?" if found else ""
+
+
+def is_control(character: str) -> bool:
+    """Whether a terminal would obey a character instead of showing it, or show others elsewhere for it."""
+    return category(character) in {"Cc", "Cs", "Zl", "Zp"} or character in _TURNING
+
+
+def visible(text: str) -> str:
+    """A message with what a terminal would obey written as Python writes it; line ends and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(ascii(one)[1:-1] if is_control(one) and one not in "\n\t" else one for one in text)

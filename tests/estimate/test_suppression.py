@@ -161,7 +161,7 @@ COMPARE = '[[rule]]\nrule = "alone-exceeds-combination"\ntables = ["T01001"]\nre
 BAD_POLICIES = {
     "unknown rule 'positive'": NEGATIVE.replace("negative", "positive"),
     "unknown table 'T09999'": NEGATIVE.replace("T01001", "T09999"),
-    "is not TOML": NEGATIVE.replace("]]", "]"),
+    "not TOML": NEGATIVE.replace("]]", "]"),
     "unknown key 'rules'": NEGATIVE + "[rules]\n",
     "unknown key 'because'": NEGATIVE + 'because = "so"\n',
     "at least one [[rule]]": "",

@@ -3,6 +3,9 @@
 import contextlib
 import json
 import math
+import os
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +114,40 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the public data are not beside the checkout")
+def test_sizes_are_looked_at_before_anything_is_unpacked(tmp_path: Path) -> None:
+    packed, plain = tmp_path / "packed.zip", tmp_path / "plain.json"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.shp", bytes(129_000_000))
+        archive.writestr("a.dbf", b"")
+    assert packed.stat().st_size < 200_000
+    plain.touch()
+    os.truncate(plain, 129_000_000)
+    for path in (packed, plain):
+        tracemalloc.start()
+        with pytest.raises(InputError, match="takes 129 MB, and of boundaries 128 MB are read"):
+            read_boundaries(path)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+        tracemalloc.stop()
+
+
+def test_lines_that_many_areas_share_are_counted_for_each(tmp_path: Path) -> None:
+    line = [[x / 1000, 0] for x in range(1000)]
+    area = {"type": "Polygon", "arcs": [[0]], "id": "1"}
+    document = {"type": "Topology", "arcs": [line], "objects": {"a": {"geometries": [area] * 8_001}}}
+    (tmp_path / "shared.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="more than 8,000,000 points"):
+        read_boundaries(tmp_path / "shared.json")
+
+
+def test_numbers_that_are_none_are_refused_in_words(tmp_path: Path) -> None:
+    path = write_topojson(tmp_path / "areas.json", quantized=True)
+    document = json.loads(path.read_text())
+    document["arcs"][0][0][0] = math.inf
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="no boundaries that can be read"):
+        read_boundaries(path)
+
+
 def test_published_boundaries_are_read() -> None:
     pytest.importorskip("shapefile", reason="boundaries need the extra: pip install 'yupana[report]'")
     towns = read_boundaries(SHARED / "data" / "cook_geometry_tiger" / "tl_2020_17031_cousub10.zip")

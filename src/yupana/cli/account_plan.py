@@ -1,13 +1,13 @@
 """`yupana account --plan`: epsilon at a delta and delta at an epsilon, by the exact law of the loss of plans."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any, Final
 
 import yupana
 from yupana.cli.arguments import print_json
 from yupana.errors import ConfigError, nearest
+from yupana.files.regular import read_json
 from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact, own_change
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan, tells_moves
@@ -117,7 +117,7 @@ def _read(path: Path) -> Plan:
     if path.name == MANIFEST:
         return open_release(path.parent, confidential=True).alone().measured
     try:
-        document: Any = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
     except (OSError, ValueError):
         raise ConfigError(f"--plan {path}: cannot be read as JSON; give what plan --json wrote") from None
     described = document.get("plan", document) if isinstance(document, dict) else document

@@ -30,7 +30,7 @@ from yupana.cli import (
 )
 from yupana.cli.examples import add_examples
 from yupana.cli.parser import Parser
-from yupana.errors import YupanaError
+from yupana.errors import YupanaError, visible
 from yupana.files.fault import keep_fault
 
 _BAD_REQUEST = 2
@@ -93,7 +93,7 @@ def parser_of_all() -> argparse.ArgumentParser:
 
 def _fail(message: str, status: int) -> int:
     with contextlib.suppress(OSError):
-        print(f"yupana: {message}", file=sys.stderr, flush=True)
+        print(f"yupana: {visible(message)}", file=sys.stderr, flush=True)
     return status
 
 

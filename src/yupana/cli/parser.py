@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from yupana.errors import nearest
+from yupana.errors import nearest, visible
 
 _BAD_REQUEST = 2
 
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
     def _refuse(self, words: list[str]) -> None:
         meant = nearest(words[0].partition("=")[0], self._option_string_actions)
-        self.error(f"unrecognized arguments: {' '.join(words)}{meant}")
+        self.error(visible(f"unrecognized arguments: {' '.join(words)}{meant}"))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 (argparse's)
         try:

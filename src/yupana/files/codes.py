@@ -46,7 +46,7 @@ def read_codes(place: str, told: object, folder: Path, faults: list[str]) -> Cod
         above = {row[2] for row in rows} if "parent" in told else set()
         pairs: list[tuple[str, str]] = [(row[0], row[1]) for row in rows if row[0] not in above]
     elif isinstance(told, dict):
-        pairs = [(code, label) for code, label in told.items() if isinstance(label, str)]
+        pairs = [(code, label) for code, label in told.items() if is_text(label)]
         if len(pairs) < len(told):
             faults.append(f"{place}: every code needs a label that is a text")
     elif isinstance(told, list):

@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Indices, Ints
-from yupana.errors import InputError
+from yupana.errors import InputError, is_control
 from yupana.files.database import STOPS, named, open_database, quoted, source_of
 from yupana.files.regular import must_be_regular, regular
 
@@ -242,6 +242,9 @@ class DelimitedFile:
         ).fetchnumpy()
         index = np.full(self.rows, _NONE, dtype=np.int32)
         index[joined["place"]] = joined["number"]
+        odd = [number for number, (label,) in enumerate(labels) if any(map(is_control, str(label)))]
+        if odd:
+            raise self.fault(int(np.argmax(index == odd[0])), column, "holds a control character; remove it")
         return Labels(index, tuple(str(row[0]) for row in labels))
 
     @property

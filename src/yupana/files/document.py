@@ -22,6 +22,25 @@ class Number(str):
     __slots__ = ()
 
 
+DEEPEST: Final = 40
+"""Deeper than any document of ours, and far from where a recursion ends."""
+
+
+def is_deeper(value: object, most: int = DEEPEST) -> bool:
+    """Whether lists and tables lie in each other more than so deep."""
+    layer = [value]
+    for _ in range(most):
+        layer = [
+            item
+            for one in layer
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not layer:
+            return False
+    return True
+
+
 def located(name: str | Path, package: str, built_in: Sequence[str]) -> Path:
     """Where a configuration lies: a file, or one that a package brings along in its folder ``builtin``.
 
@@ -58,6 +77,8 @@ def read_document(path: Path) -> tuple[object, list[str]]:
         raise _too_deep(path) from None
     except ValueError as error:
         raise ConfigError(f"config {path}: not TOML: {error}") from None
+    if is_deeper(document):
+        raise _too_deep(path)
     return _numbers(document), []
 
 
@@ -103,6 +124,8 @@ def _json(path: Path, text: str) -> tuple[object, list[str]]:
         ) from None
     except RecursionError:
         raise _too_deep(path) from None
+    if is_deeper(document):
+        raise _too_deep(path)
     return document, faults
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from yupana.errors import is_control
 from yupana.files.regular import regular
 
 
@@ -50,5 +51,8 @@ def _rows(where: str, lines: list[str], columns: tuple[str, ...], faults: list[s
             continue
         if len(fields) != len(header):
             faults.append(f"{where}: line {read.line_num}: must have {len(header)} fields, not {len(fields)}")
+            continue
+        if odd := [name for name, field in zip(header, fields, strict=True) if any(map(is_control, field))]:
+            faults.append(f"{where}: line {read.line_num}, column {odd[0]}: holds a control character; remove it")
             continue
         yield TextRow(read.line_num, dict(zip(header, (field.strip() for field in fields), strict=True)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from yupana.errors import InputError
+from yupana.errors import InputError, is_control
 from yupana.files.regular import regular
 from yupana.geography.header import PLACES, is_header, records
 from yupana.geography.kinds import KINDS
@@ -112,6 +112,8 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, AreaName]]:
         if row and len(row) != len(header):
             raise InputError(f"{path}, line {number}: {len(row)} fields, but the header names {len(header)} columns")
         told = dict(zip(header, row, strict=False))
+        if odd := [name for name, field in told.items() if any(map(is_control, field))]:
+            raise InputError(f"{path}, line {number}, column {odd[0]}: holds a control character; remove it")
         if row:
             others = {name: told.get(name, "").strip() for name in NAME_COLUMNS[_REQUIRED - 1 :]}
             yield number, told["kind"].strip(), told["code"].strip(), AreaName(**others)
@@ -124,6 +126,8 @@ def _of_header(path: Path, content: bytes) -> Iterator[tuple[int, str, str, Area
         if kind is None or not found:
             continue  # a part of an area that is not published here
         told = {name: fields[PLACES[field]] for name, field in _FIELDS.items()}
+        if any(is_control(one) for text in (code, *told.values()) for one in text):
+            raise InputError(f"{path}, line {number}: holds a control character; remove it")
         yield number, kind, _identifier(kind, code), AreaName(**told)
 
 

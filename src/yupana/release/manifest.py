@@ -6,13 +6,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from yupana.errors import OutputError
+from yupana.files.document import is_deeper
 from yupana.plan.read import read_plan
 
 MANIFEST: Final = "manifest.json"
 """The name of the file."""
-
-_DEEPEST: Final = 40
-"""Deeper than any manifest of ours, and far from where a recursion ends."""
 
 _LONGEST_NAME: Final = 255
 """Bytes in the name of a file."""
@@ -40,28 +38,13 @@ def check_shape(path: Path, manifest: object) -> dict[str, Any]:
     """
     if not isinstance(manifest, dict) or "yupana" not in manifest:
         raise OutputError(f"{path} is not the manifest of a release of yupana")
-    if _depth_exceeds(manifest, _DEEPEST):
+    if is_deeper(manifest):
         raise OutputError(f"{path} is not a manifest: nested too deeply")
     if wrong := list(_MANIFEST("", manifest)):
         more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
         lines = [f"{path} is not a manifest that yupana wrote:", *wrong[:_MOST_TOLD], *more]
         raise OutputError("\n  ".join(lines))
     return manifest
-
-
-def _depth_exceeds(value: object, most: int) -> bool:
-    """Whether lists and objects lie in each other more than so deep."""
-    layer = [value]
-    for _ in range(most):
-        layer = [
-            item
-            for one in layer
-            if isinstance(one, dict | list)
-            for item in (one.values() if isinstance(one, dict) else one)
-        ]
-        if not layer:
-            return False
-    return True
 
 
 def _at(place: str, key: str) -> str:

@@ -26,6 +26,11 @@ _WATER: Final = re.compile(r"AWATER\d*|water", re.IGNORECASE)
 _LEAST_LAND: Final = 0.01
 """Share of land below which an area is water: those of lakes and coasts may have a rock in them."""
 
+_MOST_BYTES: Final = 128_000_000
+"""Of a file of boundaries; its numbers take some ten times as much as objects."""
+
+_MOST_POINTS: Final = 8_000_000
+
 _KINDS: Final = "a zipped shapefile as TIGER/Line has them, GeoJSON, or TopoJSON"
 
 
@@ -117,11 +122,16 @@ def _shapefile(path: Path) -> Iterator[Boundary]:
     with zipfile.ZipFile(path) as archive:
         parts = {}
         for suffix in ("shp", "dbf"):
-            (member,) = [name for name in archive.namelist() if name.lower().endswith("." + suffix)]
+            (member,) = [one for one in archive.infolist() if one.filename.lower().endswith("." + suffix)]
+            _refuse_large(path, member.file_size, f"its .{suffix} unpacked")
+            # No more is unpacked than the archive says.
             parts[suffix] = io.BytesIO(archive.read(member))
     try:
         with shapefile.Reader(**parts, encodingErrors="replace") as reader:
+            held = 0
             for area in reader.iterShapeRecords():
+                held += len(area.shape.points)
+                _refuse_many(path, held)
                 points = np.array(area.shape.points, dtype=np.float64).reshape(-1, 2)
                 if area.shape.shapeTypeName not in {"POLYGON", "POLYGONZ", "POLYGONM"}:
                     raise ValueError("not polygons")
@@ -132,12 +142,30 @@ def _shapefile(path: Path) -> Iterator[Boundary]:
         raise ValueError("damaged") from error
 
 
+def _refuse_large(path: Path, size: int, what: str) -> None:
+    if size > _MOST_BYTES:
+        raise InputError(
+            f"{path}: {what} takes {size / 10**6:,.0f} MB, and of boundaries {_MOST_BYTES / 10**6:,.0f} MB are read at "
+            "the most; give simpler ones, such as cartographic boundary files"
+        )
+
+
+def _refuse_many(path: Path, points: int) -> None:
+    if points > _MOST_POINTS:
+        raise InputError(f"{path}: has more than {_MOST_POINTS:,} points; give simpler boundaries")
+
+
 def _json(path: Path) -> Iterator[Boundary]:
+    _refuse_large(path, path.stat().st_size, "it")
     document = read_json(path)
     if document["type"] == "Topology":
         lines = _arcs(document)
+        held = 0
         for layer in document["objects"].values():
             for area in layer.get("geometries", [layer]):
+                # Areas share lines, so that a small file can hold many points.
+                held += sum(len(lines[max(arc, ~arc)]) for ring in _rings(area, "arcs") for arc in ring)
+                _refuse_many(path, held)
                 yield from _of_feature(area, [_joined(lines, ring) for ring in _rings(area, "arcs")])
     else:
         for feature in document["features"] if document["type"] == "FeatureCollection" else [document]:
@@ -173,6 +201,8 @@ def _arcs(document: Mapping[str, Any]) -> list[Ring]:
     if "transform" not in document:
         return lines
     scale, origin = (np.array(document["transform"][key], dtype=np.float64) for key in ("scale", "translate"))
+    if not all(np.isfinite(numbers).all() for numbers in (scale, origin, *lines)):
+        raise ValueError("numbers that are none")
     return [line.cumsum(axis=0) * scale + origin for line in lines]
 
 

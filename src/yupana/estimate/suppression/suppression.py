@@ -4,7 +4,6 @@ docs/suppression.md says what it is for, and what it is not: it hides nothing th
 """
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from yupana.errors import ConfigError, OutputError
 from yupana.estimate.coterminous.nested import CELL_COLUMNS
 from yupana.estimate.source import open_source
 from yupana.estimate.suppression.pairing import Pairing, pair_iterations
-from yupana.files.regular import read_regular
+from yupana.files.document import is_text, read_document, refuse
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.specification import KEYS
 from yupana.products.tables import NUMBERS
@@ -76,17 +75,12 @@ def read_policy(path: Path) -> SuppressionPolicy:
     ConfigError
         If it cannot be read, or has an unknown key, rule, table or side; all faults are told at once.
     """
-    try:
-        document = tomllib.loads(read_regular(path).decode())
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None
-    wrong = [f"unknown key {key!r}; known are parameters and rule" for key in document if key not in _POLICY_KEYS]
+    document, wrong = read_document(path)
+    if not isinstance(document, dict):
+        raise refuse(path, [*wrong, "the top level must be a table"])
+    wrong += [f"unknown key {key!r}; known are parameters and rule" for key in document if key not in _POLICY_KEYS]
     parameters = document.get("parameters")
-    if not isinstance(parameters, str | None):
+    if parameters is not None and not is_text(parameters):
         wrong.append("parameters must be the path of a folder")
     entries = document.get("rule")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
@@ -110,15 +104,19 @@ def _faults(entry: dict[str, Any]) -> list[str]:
     """What is wrong with a rule, in words."""
     kind, tables, reason, side = (entry.get(key) for key in ("rule", "tables", "reason", "suppress"))
     wrong = [f"unknown key {key!r}" for key in entry if key not in {"rule", "tables", "reason", "suppress"}]
-    if kind not in RULES:
+    if not is_text(kind) or kind not in RULES:
         wrong.append(f"unknown rule {kind!r}; known are {', '.join(RULES)}")
     if not isinstance(tables, list) or not tables:
         wrong.append("tables must be a list of tables")
     else:
-        wrong += [f"unknown table {t!r}; known are {', '.join(CELL_COLUMNS)}" for t in tables if t not in CELL_COLUMNS]
-    if not isinstance(reason, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", reason):
+        wrong += [
+            f"unknown table {t!r}; known are {', '.join(CELL_COLUMNS)}"
+            for t in tables
+            if not is_text(t) or t not in CELL_COLUMNS
+        ]
+    if not is_text(reason) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", str(reason)):
         wrong.append("reason must be a code of 1 to 32 letters, digits, - and _")
-    if kind == ALONE and side not in SIDES:
+    if kind == ALONE and (not is_text(side) or side not in SIDES):
         wrong.append(f"suppress must be one of {', '.join(SIDES)}")
     if kind == NEGATIVE and side is not None:
         wrong.append("suppress is for alone-exceeds-combination only")

@@ -107,6 +107,7 @@ def read_iterations(folder: Path) -> CharacteristicIterations:
     if not faults:
         found = _assemble(rows, files)
         _check_hierarchy(found, faults)
+        _check_members(found, faults)
         if not faults:
             return found
     raise ConfigError("\n".join([f"parameters {folder} cannot be used:", *(f"  {fault}" for fault in faults)]))
@@ -234,6 +235,15 @@ def _check_hierarchy(found: CharacteristicIterations, faults: list[str]) -> None
                 told.add((code, tuple(codes)))
                 where = f"level {level} {kinds[kind]} for {granularities[granularity]}"
                 faults.append(f"{_MAP}: code {code} is in more than one iteration of {where}: {_listed(codes)}")
+
+
+def _check_members(found: CharacteristicIterations, faults: list[str]) -> None:
+    """Where areas show iterations of a level, some code is in one of them: nobody could be counted otherwise."""
+    granularities: Mapping[Granularity, str] = {"detailed": "nation and states", "coarse": "other areas"}
+    for level, granularity in product(ITERATION_LEVELS, granularities):
+        shown = [i for i in _chosen(found, lambda i: i.level == level) if i.is_eligible(granularity)]  # noqa: B023
+        if shown and not any(found.members[iteration.code] for iteration in shown):
+            faults.append(f"{_MAP}: no code is in an iteration of level {level} for {granularities[granularity]}")
 
 
 def _chosen(found: CharacteristicIterations, wanted: Callable[[Iteration], bool]) -> Iterator[Iteration]:

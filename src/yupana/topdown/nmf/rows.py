@@ -23,7 +23,7 @@ _INTEGERS: Final = {f"{sign}{size}INT[]" for sign in ("", "U") for size in ("TIN
     "UINTEGER[]",
 }
 _VALUES_AT_ONCE: Final = 1 << 24
-"""Numbers that are held at once; a row group of a file is never cut."""
+"""Numbers that are held at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,15 @@ class LevelRows:
                         f"FROM read_parquet({source_of(path)}, hive_partitioning = false, file_row_number = true) "
                         f"WHERE file_row_number BETWEEN {first} AND {last}"
                     )
-                    # Numbers are not joined, which would copy them; a scan keeps the order of its file.
-                    places = self.read(
-                        "SELECT coalesce(units.place, -1) AS unit, coalesce(kinds.place, -1) AS kind "
-                        f"FROM (SELECT geocode, query_name, file_row_number {rows}) rows "
-                        "LEFT JOIN units ON units.geocode = rows.geocode LEFT JOIN kinds ON kinds.name = query_name "
-                        "ORDER BY file_row_number"
-                    )
-                    found = self.read(f"SELECT value {rows}")
+                    with unreadable(InputError(f"{path} is not readable as Parquet to its end")):
+                        # Numbers are not joined, which would copy them; a scan keeps the order of its file.
+                        places = self.database.execute(
+                            "SELECT coalesce(units.place, -1) AS unit, coalesce(kinds.place, -1) AS kind "
+                            f"FROM (SELECT geocode, query_name, file_row_number {rows}) rows "
+                            "LEFT JOIN units ON units.geocode = rows.geocode "
+                            "LEFT JOIN kinds ON kinds.name = query_name ORDER BY file_row_number"
+                        ).fetchnumpy()
+                        found = self.database.execute(f"SELECT value {rows}").fetchnumpy()
                     yield places["unit"], places["kind"], found["value"]
 
     def answers(
@@ -160,11 +161,16 @@ class LevelRows:
             f"parquet_metadata({source_of(path)}) GROUP BY row_group_id ORDER BY row_group_id"
         ).fetchall()
         first = stop = held = 0
-        for rows, values in groups:
-            if held and held + values > _VALUES_AT_ONCE:
-                yield first, stop - 1
-                first, held = stop, 0
-            stop, held = stop + rows, held + values
+        for group_rows, group_values in groups:
+            # A large group is cut, which reads it anew for each piece.
+            pieces = min(group_rows, -(-group_values // _VALUES_AT_ONCE)) or 1
+            for piece in range(pieces):
+                rows = group_rows * (piece + 1) // pieces - group_rows * piece // pieces
+                values = group_values // pieces
+                if held and held + values > _VALUES_AT_ONCE:
+                    yield first, stop - 1
+                    first, held = stop, 0
+                stop, held = stop + rows, held + values
         if stop > first:
             yield first, stop - 1
 
@@ -223,8 +229,11 @@ def _broken(place: str) -> AbstractContextManager[None]:
 
 
 def _check_columns(database: duckdb.DuckDBPyConnection, path: Path, kind: str, schema: Schema) -> None:
-    with unreadable(InputError(f"{path} is not readable as Parquet")):
+    try:
         must_be_regular(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    with unreadable(InputError(f"{path} is not readable as Parquet")):
         types = column_types(database, parquet_rows([path]))
     needed = ["geocode", "query_name", *schema.names, "query_shape", "value", "variance"]
     missing = [name for name in (*needed, *(["sign"] if kind == CONSTRAINT else [])) if name not in types]
@@ -238,6 +247,22 @@ def _check_columns(database: duckdb.DuckDBPyConnection, path: Path, kind: str, s
     for name in ("query_shape", "value"):
         if types[name] not in _INTEGERS:
             raise InputError(f"{path}, column {name}: is of type {types[name]} and must be lists of whole numbers")
+    _check_lists(database, path, {"query_shape": len(schema.names), "value": schema.cells})
+
+
+def _check_lists(database: duckdb.DuckDBPyConnection, path: Path, most: Mapping[str, int]) -> None:
+    """Refuse lists that are longer than any of the schema before they are read: a few bytes can say many zeros."""
+    with unreadable(InputError(f"{path} is not readable as Parquet")):
+        groups = database.execute(
+            "SELECT split_part(path_in_schema, ',', 1), row_group_num_rows, num_values "
+            f"FROM parquet_metadata({source_of(path)})"
+        ).fetchall()
+    for name, rows, values in groups:
+        if values > rows * most.get(name, values):
+            raise InputError(
+                f"{path}, column {name}: holds {values:,} numbers in {rows:,} rows, and a row has at most "
+                f"{most[name]:,}; it is of another schema, or damaged"
+            )
 
 
 _ODD: Final = (

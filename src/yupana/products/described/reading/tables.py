@@ -190,7 +190,11 @@ class TableReader:
             if not within or any((cells[i] & condition).is_possible for i in range(len(cells)) if i not in within):
                 self.doc.faults.append(f"{place}: must hold some cells of the table, each whole or not at all")
             return within
-        if not isinstance(told, list) or not told or any(part not in number for part in told):
+        if (
+            not isinstance(told, list)
+            or not told
+            or any(not isinstance(part, str) or part not in number for part in told)
+        ):
             self.doc.faults.append(f"{place}: must be a list of labels of cells of the table, or a condition")
             return ()
         if len(set(told)) < len(told):
