@@ -1,6 +1,7 @@
 """Lies in manifests of releases: each field of each product's changed, and every command that reads one."""
 
 import hashlib
+import json
 import random
 import re
 import shutil
@@ -201,3 +202,23 @@ def judge(told: Answer, truth: Answer, place: Place) -> str | None:
     if told.told != truth.told:
         different.append("what it says")
     return f"it believed it: {', '.join(different)}" if different else None
+
+
+BORROWED: Final = {
+    "rel": "phsafe estimate {r} {o}/out",
+    "relp": _COMBINE,
+    "relm": "districts {w}/relt {w}/plan.csv --noisy-measurements {r}",
+    "nmf": "topdown estimate {r} {o}/out --config {w}/t.json",
+    "tab": "interval {r} --query sum(people[REGION_ID=XX])",
+    "cnt": "interval {r} --query sum(counts)",
+}
+"""Releases of which the world has a cheaper run, each with a command that it is for.
+
+A release of TopDown without its measurements is none of them: nothing in it tells its noise (docs/manifest.md).
+"""
+
+
+def borrowed(world: Path, release: str) -> bytes:
+    """The manifest of the cheaper run, which promises less than the noise, with the files of the release itself."""
+    lie, own = (json.loads((world / at / release / "manifest.json").read_bytes()) for at in ("cheap", "."))
+    return written(lie | {key: own[key] for key in ("tables", "reports") if key in own})

@@ -1,12 +1,14 @@
 """One small world with an input and a release of every kind, for attacks to spoil."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from fractions import Fraction
 from io import StringIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from boundary_files import write_geojson, write_shapefile, write_topojson
 from topdown_worlds import configuration, make_world, write_configuration, write_world
@@ -119,6 +121,7 @@ def build(folder: Path) -> None:
     made("safetab-h", "run", "{w}/p", "{w}/d", "{w}/relh", "--totals", "{w}/relp/T01001.csv")
     _topdown(folder, made)
     _tables(folder, made)
+    _cheaper(folder, made)
     made("spine", "build", "{w}/d/GRF-C.txt", "{w}/spine", "--kind", "conventional")
     (folder / "policy.toml").write_text(POLICY)
     made("postprocess", "suppress", "{w}/relp", "{w}/policy.toml", "{w}/relsup")
@@ -181,3 +184,32 @@ def _tables(folder: Path, made: Callable[..., str]) -> None:
     made("tables", "compare", "{w}/homes.toml", "{w}/h", "{w}/compared", "--seed", "1")
     made(*COUNTED, "--out", "{w}/cnt", "--keys", "{w}/origin.csv")
     made(*COUNTED, "--out", "{w}/cntpub", "--keys-public")
+
+
+def _cheaper(folder: Path, made: Callable[..., str]) -> None:
+    """Make releases of the same data with a thousandth of the budgets, whose manifests a lie can borrow whole."""
+    cheap = folder / "cheap"
+    cheap.mkdir()
+    for release in ("rel", "relp", "relt"):
+        document = json.loads((folder / release / "manifest.json").read_text())["configuration"]
+        spent = {key: _thousandth(of) for key, of in document.items() if key.startswith(("privacy_budget", "rho"))}
+        (cheap / f"{release}.json").write_text(json.dumps(document | spent))
+    (cheap / "tab.toml").write_text(re.sub(r'"1/(\d+)"', r'"1/\g<1>000"', DESCRIPTION))
+    shutil.copy(folder / "tenure.csv", cheap)
+    made("phsafe", "run", "{w}/cheap/rel.json", "{w}/d", "{w}/cheap/rel")
+    made("safetab-p", "run", "{w}/cheap/relp.json", "{w}/d", "{w}/cheap/relp", "--codes", "{w}/p")
+    made("tables", "run", "{w}/cheap/tab.toml", "{w}/h", "{w}/cheap/tab")
+    made(*COUNTED[:-1], "1/1000", "--out", "{w}/cheap/cnt", "--keys", "{w}/origin.csv")
+    made(
+        *("topdown", "run", "{w}/cheap/relt.json", "{w}/t", "{w}/cheap/relt", "--areas", "{w}/areas.csv"),
+        *("--names", "{w}/names.csv", "--noisy-measurements", "{w}/cheap/relm", "--nmf", "{w}/cheap/nmf"),
+    )
+
+
+def _thousandth(value: Any) -> Any:  # noqa: ANN401 (a document)
+    match value:
+        case dict():
+            return {key: _thousandth(item) for key, item in value.items()}
+        case list():
+            return list(map(_thousandth, value))
+    return str(Fraction(str(value)) / 1000)

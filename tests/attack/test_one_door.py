@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from attack_lies import READERS, SIBLINGS, Answer, answer, judge, lies
+from attack_lies import BORROWED, READERS, SIBLINGS, Answer, answer, borrowed, judge, lies
 
 READINGS = int(os.environ.get("YUPANA_ATTACKS", "4"))
 """Of each release, each of another lie by one of its readers."""
@@ -35,6 +35,19 @@ def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release
             failures.append(f"{'.'.join(map(str, lie.place))} {lie.way}: {reader}: {wrong}")
     print(f"{READINGS} readings, {len(failures)} failures")
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("release", BORROWED)
+def test_no_release_borrows_the_manifest_of_a_cheaper_run(world: Path, tmp_path: Path, release: str) -> None:
+    path = world / release / "manifest.json"
+    whole = path.read_bytes()
+    path.write_bytes(borrowed(world, release))
+    try:
+        readers = ["check {r}", "report {r} {o}/page.html", "audit certificate {r} {o}/out", BORROWED[release]]
+        told = {reader: answer(world, release, reader, tmp_path) for reader in readers}
+    finally:
+        path.write_bytes(whole)
+    assert {reader: (one.status, one.files) for reader, one in told.items()} == dict.fromkeys(readers, (2, {}))
 
 
 def test_a_reader_that_believes_is_found(world: Path, tmp_path: Path) -> None:
