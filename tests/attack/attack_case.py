@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,10 +14,28 @@ from typing import Final
 from attack_mutations import CANARIES, CONTENT, KIND
 from attack_table import Attacked
 
+import yupana
 from yupana.cli.main import main
+from yupana.errors import YupanaError
+from yupana.explore.products import Pages
 
 LIMIT: Final = 60
 """Seconds after which a command is taken to hang."""
+
+MOST: Final = 2**30
+"""Bytes of memory that a command may take beyond what this process has."""
+
+
+def _pages(counts: str, parameters: str, topdown: str, tables: str) -> None:
+    Pages(Path(counts), Path(parameters), topdown, tables)
+
+
+CALLS: Final[dict[str, Callable[..., object]]] = {
+    "read_pl": yupana.read_pl,
+    "write_pl": yupana.write_pl,
+    "pages": _pages,
+}
+"""What is attacked beside the command line, by the first word of a command."""
 
 
 class HangError(BaseException):
@@ -30,28 +48,53 @@ class Outcome:
 
     status: int
     told: str
+    memory: int = 0
 
 
 def _late(_signal: int, _frame: object) -> None:
     raise HangError
 
 
+def _call(name: str, *arguments: str) -> int:
+    try:
+        CALLS[name](*arguments)
+    except YupanaError as error:
+        print(error)
+        return 2
+    except Exception as error:  # noqa: BLE001 (a finding)
+        print(f"{type(error).__name__}: {error}")
+        return 1
+    return 0
+
+
 def run(arguments: list[str]) -> Outcome:
     """Run a command in this process."""
     told = io.StringIO()
+    _most_memory()
+    before = _most_memory()
     # What prints to the file descriptors themselves is not of the command line.
     signal.signal(signal.SIGALRM, _late)
     signal.alarm(LIMIT)
     try:
         with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
-            status = main(arguments)
+            status = _call(*arguments) if arguments[0] in CALLS else main(arguments)
     except SystemExit as end:
         status = int(end.code or 0)
     except HangError:
         return Outcome(-1, f"{told.getvalue()}\nit hangs")
     finally:
         signal.alarm(0)
-    return Outcome(status, told.getvalue())
+    return Outcome(status, told.getvalue(), _most_memory() - before)
+
+
+def _most_memory() -> int:
+    """The most memory that this process had since it was last asked, in bytes; 0 where the system does not tell."""
+    try:
+        told = Path("/proc/self/status").read_text()
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return 0
+    return 1024 * int(told.partition("VmHWM:")[2].split()[0])
 
 
 @contextlib.contextmanager
@@ -94,20 +137,22 @@ _IN_RULES: Final = {"100000001", "899999999"}
 
 def judge(attacked: Attacked, outcome: Outcome, out: Path, secrets: tuple[str, ...]) -> list[str]:
     """What a command did that none may do."""
-    wrong: list[str] = []
-    if outcome.status not in {0, 2}:
-        wrong.append(f"it ended with {outcome.status}")
-    if "Traceback" in outcome.told:
-        wrong.append("it printed a traceback")
-    if outcome.status == 2 and not outcome.told.strip():
-        wrong.append("it refused without a word")
-    if attacked.confidential and any(secret in outcome.told for secret in secrets):
-        wrong.append("it showed a value of a record")
-    there = {path.name for path in out.iterdir()}
-    if outcome.status == 2 and there - {"ledger.json.lock"}:
-        wrong.append(f"it refused and left {', '.join(sorted(there))}")
-    if outcome.status == 0 and any(name.endswith((".partial", ".new")) for name in there):
-        wrong.append(f"it left {', '.join(sorted(there))}")
+    there = sorted(path.name for path in out.iterdir())
+    left = [name for name in there if name != "ledger.json.lock"]
+    refused, done = outcome.status == 2, outcome.status == 0
+    told = outcome.told
+    rules = (
+        (not refused and not done, f"it ended with {outcome.status}"),
+        ("Traceback" in told, "it printed a traceback"),
+        ("Warning:" in told, "it printed a warning of a library"),
+        ("\x1b" in told or "\x07" in told, "it told the terminal what that would obey"),
+        (outcome.memory > MOST, f"it took {outcome.memory / 2**30:.1f} GB of memory"),
+        (refused and not told.strip(), "it refused without a word"),
+        (attacked.confidential and any(secret in told for secret in secrets), "it showed a value of a record"),
+        (refused and bool(left), f"it refused and left {', '.join(left)}"),
+        (done and any(name.endswith((".partial", ".new")) for name in there), f"it left {', '.join(there)}"),
+    )
+    wrong = [words for is_wrong, words in rules if is_wrong]
     if outcome.status == 0 and " run " in attacked.command and (out / "out").exists():
         checked = run(["check", str(out / "out")])
         if checked.status != 0:

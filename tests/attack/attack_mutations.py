@@ -1,9 +1,12 @@
 """Ways to spoil a file. Each is a function of its bytes and of a generator, or of its path where it becomes no file."""
 
 import json
+import math
 import os
 import random
-from collections.abc import Callable
+import re
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +43,14 @@ _VALUES: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, -1, 5, 1.5, 1e308, "", "1e999", "x", [], {}, [{}], [None], {"a": 1}),
     *(10**25, "9" * 200, "-1000", "Infinity", "\x00", "\x1b[31m", "../x", [[[[]]]]),
 )
+
+_DEEP: Final = "nested 3,000 deep"
+"""Stands for lists in lists, which the library that writes JSON does not get down to."""
+
+_EMPTY: Final[dict[type, Any]] = {str: "", list: [], dict: {}, int: 0, float: 0.0, bool: False}
+
+Place = tuple[str | int, ...]
+"""Keys and numbers of items, from the root of a document."""
 
 Spoil = Callable[[bytes, random.Random], bytes]
 
@@ -143,29 +154,103 @@ def number(content: bytes, rng: random.Random) -> bytes:
     return content[:at] + rng.choice(ODD).encode() + content[end:]
 
 
+def places(value: Any, path: Place = ()) -> Iterator[Place]:  # noqa: ANN401 (a document)
+    """Every place below the root; of a list the first and the last item."""
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = [(at, value[at]) for at in sorted({0, len(value) - 1} if value else ())]
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def changes(value: Any) -> dict[str, Any]:  # noqa: ANN401 (a document)
+    """What a value may become, by a word for it."""
+    found: dict[str, Any] = {"null": None, "deep": _DEEP, "emptied": _EMPTY.get(type(value))}
+    match value:
+        case bool():
+            found["turned"] = not value
+        case int() | float():
+            found |= {"/1000": value / 1000, "*1000": value * 1000, "negated": -value, "+1": value + 1}
+            found |= {"infinite": math.inf, "huge": 10**25, "a text": str(value)}
+        case str():
+            if fraction := re.fullmatch(r"(\d+)(?:/(\d+))?", value):
+                found |= {
+                    "/1000": f"{fraction[1]}/{fraction[2] or 1}000",
+                    "*1000": f"{fraction[1]}000/{fraction[2] or 1}",
+                }
+                found |= {"infinite": "Infinity", "huge": "9" * 200, "negated": f"-{value}"}
+            found |= {"changed": value[:-1] + ("y" if value[-1:] == "x" else "x"), "long": value + "x" * 100_000}
+            found |= {"for a terminal": f"\x1b]0;x\x07{value}\x1b[31m", "in a list": [value]}
+        case list():
+            found |= {"doubled": value * 2, "reversed": value[::-1], "nested": [value], "shorter": value[:-1]}
+            found["nested at the end"] = [*value[:-1], value[-1:]]
+        case dict():
+            found |= {"nested": {"a": value}, "shorter": dict(list(value.items())[:-1])}
+            found["more"] = {**value, "x": next(iter(value.values()), 1)}
+    return {way: changed for way, changed in found.items() if type(changed) is not type(value) or changed != value}
+
+
+def altered(document: Any, place: Place, way: str, value: Any = None) -> Any:  # noqa: ANN401 (a document)
+    """The document with what stands at a place dropped, renamed or replaced."""
+    found = json.loads(json.dumps(document))
+    parent = found
+    for key in place[:-1]:
+        parent = parent[key]
+    match way:
+        case "dropped":
+            del parent[place[-1]]
+        case "renamed" if isinstance(parent, dict):
+            parent[f"{place[-1]}x"] = parent.pop(place[-1])
+        case _:
+            parent[place[-1]] = value
+    return found
+
+
+def written(document: Any, *, toml: bool = False) -> bytes:  # noqa: ANN401 (a document)
+    """A document as a file."""
+    if toml and isinstance(document, dict):
+        text = "".join(f"{json.dumps(key)} = {_inline(item)}\n" for key, item in document.items())
+    else:
+        text = json.dumps(document, indent=1)
+    return text.replace(json.dumps(_DEEP), "[" * 3000 + "]" * 3000).encode("utf-8", "surrogatepass")
+
+
+def _inline(value: Any) -> str:  # noqa: ANN401 (a document)
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{json.dumps(key)} = {_inline(item)}" for key, item in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_inline, value)) + "]"
+        case float() if math.isinf(value):
+            return "inf"
+        case None:
+            return "{}"
+    return json.dumps(value)
+
+
 def value(content: bytes, rng: random.Random) -> bytes:
-    """Change, lose or add something in a document of JSON."""
+    """Change, lose, rename or add something in a document of JSON or TOML."""
     try:
-        document = json.loads(content)
+        text = content.decode()
+        toml = not text.lstrip().startswith(("{", "["))
+        document: Any = tomllib.loads(text) if toml else json.loads(text)
     except ValueError:
         return flip(content, rng)
-    here: Any = document
-    while True:
-        keys = list(here) if isinstance(here, dict) else list(range(len(here))) if isinstance(here, list) else []
-        if not keys:
-            return json.dumps(rng.choice(_VALUES)).encode()
-        key = rng.choice(keys)
-        if isinstance(here[key], dict | list) and here[key] and rng.random() < 0.8:
-            here = here[key]
-            continue
-        match rng.randrange(4) if isinstance(here, dict) else 3:
-            case 0:
-                del here[key]
-            case 1:
-                here[rng.choice(ODD[:20])] = here.pop(key)
-            case _:
-                here[key] = rng.choice(_VALUES)
-        return json.dumps(document).encode()
+    if not document:
+        return written(rng.choice(_VALUES))
+    # First a key of the root, so that a long part does not take all draws.
+    first = rng.choice([place for place in places(document) if len(place) == 1])
+    place = rng.choice([place for place in places(document) if place[:1] == first])
+    here = document
+    for key in place:
+        here = here[key]
+    way, becomes = rng.choice(
+        [*changes(here).items(), ("dropped", None), ("renamed", None), ("odd", rng.choice(_VALUES))]
+    )
+    return written(altered(document, place, way, becomes), toml=toml)
 
 
 def nested(content: bytes, rng: random.Random) -> bytes:
@@ -184,6 +269,7 @@ CONTENT: Final[tuple[Spoil, ...]] = (
     ends,
     encoding,
     number,
+    value,
     value,
     value,
     nested,

@@ -11,7 +11,8 @@ class Attacked:
     Attributes
     ----------
     command : str
-        With ``{w}`` for the world and ``{o}`` for a folder that is fresh in every case, where its output goes.
+        Of the command line, or of `attack_case.CALLS`, with ``{w}`` for the world and ``{o}`` for a folder that is
+        fresh in every case, where its output goes.
     inputs : tuple of str
         Patterns of the files that it reads, within the world.
     confidential : bool
@@ -24,6 +25,10 @@ class Attacked:
 
 
 _LEDGER: Final = "--ledger {o}/ledger.json --dataset D"
+
+_PARTS: Final = "--intervals none --no-microdata --ledger {o}/ledger.json --dataset persons=D,units=E"
+_COUNT: Final = "count {w}/d/persons.csv --by QAGE:20:0-115,CENHISP --epsilon 1"
+_NOISY: Final = "--noisy-measurements {w}/relm"
 
 _RECORDS: Final = (
     ("phsafe validate {w}/config.json {w}/d", ("d/persons.csv", "d/units.csv", "d/geo.csv")),
@@ -40,6 +45,26 @@ _RECORDS: Final = (
         ("p/*", "d/household-records.txt", "d/GRF-C.txt", "relp/T01001.csv", "relp/manifest.json"),
     ),
     (f"topdown run {{w}}/t.json {{w}}/t {{o}}/out {_LEDGER}", ("t.json", "t/*")),
+    (
+        f"topdown run pl94-2020-us-whole {{w}}/d {{o}}/out --pl {{o}}/pl --spine conventional {_PARTS}",
+        ("d/persons.csv", "d/units.csv", "d/geo.csv", "d/GRF-C.txt", "d/group_quarters.csv"),
+    ),
+    ("tables validate {w}/homes.toml {w}/h", ("h/persons.csv", "h/homes.csv", "tenure.csv")),
+    (
+        f"tables run {{w}}/treated.toml {{w}}/h {{o}}/out {_LEDGER}",
+        ("treated.toml", "tenure.csv", "h/persons.csv", "h/homes.csv", "h/SYNTHETIC"),
+    ),
+    (
+        f"tables run {{w}}/tab/manifest.json {{w}}/h {{o}}/out --codes {{w}} {_LEDGER}",
+        ("tab/manifest.json", "tenure.csv", "h/persons.csv"),
+    ),
+    (f"tables run {{w}}/homes.toml {{w}}/h {{o}}/out --shards 2 {_LEDGER}", ("h/persons.csv", "h/homes.csv")),
+    (f"tables run {{w}}/homes.toml {{w}}/h {{o}}/out --columns {{w}}/map.toml {_LEDGER}", ("map.toml",)),
+    ("tables exact {w}/homes.toml {w}/h {o}/out", ("h/SYNTHETIC", "h/persons.csv")),
+    ("tables accuracy {w}/treated.toml {w}/h {o}/out", ("treated.toml", "h/persons.csv", "h/homes.csv")),
+    ("tables compare {w}/homes.toml {w}/h {o}/out --seed 1", ("homes.toml", "h/persons.csv", "h/homes.csv")),
+    (f"{_COUNT} --keys {{w}}/origin.csv --out {{o}}/out {_LEDGER}", ("d/persons.csv", "origin.csv", "d/SYNTHETIC")),
+    (f"{_COUNT} --keys-public --unit MAFID --out {{o}}/out {_LEDGER}", ("d/persons.csv",)),
 )
 _PUBLIC: Final = (
     ("phsafe plan {w}/config.json --json", ("config.json",)),
@@ -83,6 +108,65 @@ _PUBLIC: Final = (
         ("relt/manifest.json", "relt/counts/*", "truth/counts/*", "relt/spine/*"),
     ),
     ("phsafe run {w}/config.json {w}/d {o}/out --ledger {w}/ledger.json --dataset D", ("ledger.json",)),
+    ("phsafe strategy {w}/config.json --targets {w}/shares.json --out {o}/found.json", ("config.json", "shares.json")),
+    ("tables plan {w}/homes.toml --json", ("homes.toml", "tenure.csv")),
+    ("tables plan {w}/treated.toml", ("treated.toml", "tenure.csv")),
+    ("tables plan {w}/treated/manifest.json --json", ("treated/manifest.json",)),
+    ("tables strategy {w}/homes.toml --targets {w}/budgets.json", ("homes.toml", "budgets.json")),
+    ("audit attribute {w}/homes.toml", ("homes.toml", "tenure.csv")),
+    ("audit attribute {w}/p", ("p/*",)),
+    ("audit attribute {w}/t.json", ("t.json",)),
+    ("account --plan {w}/rel --plan {w}/relq/manifest.json --delta 1e-9", ("rel/*.json", "relq/*.json")),
+    ("account --plan {w}/plan.json --epsilon 2", ("plan.json",)),
+    (
+        "topdown run {w}/t.json {w}/t {o}/out --areas {w}/areas.csv --names {w}/names.csv --spine {w}/tspine",
+        ("areas.csv", "names.csv", "tspine/*"),
+    ),
+    (
+        "topdown estimate {w}/nmf {o}/out --config {w}/t.json --geography {w}/t/geography.txt --areas {w}/areas.csv "
+        "--names {w}/names.csv --totals {w}/totals.csv",
+        ("nmf/*/*/*/**/*", "nmf/manifest.json", "t.json", "t/geography.txt", "areas.csv", "names.csv", "totals.csv"),
+    ),
+    (f"districts {{w}}/relt {{w}}/plan.csv {_NOISY}", ("plan.csv", "relt/spine/*", "relt/counts/*", "relm/**/*")),
+    (
+        "interval {w}/relt --areas {w}/areas.csv --queries {w}/queries.csv --out {o}/answers.csv",
+        ("areas.csv", "queries.csv", "relt/areas/*", "relt/tables/*", "relt/tabulation/*", "relt/manifest.json"),
+    ),
+    ("interval {w}/relt --list ward --areas {w}/areas.csv", ("areas.csv", "relt/areas/*", "relt/manifest.json")),
+    (f"interval {{w}}/relt --area ward=First --query sum(detailed) {_NOISY}", ("relt/areas/*", "relm/**/*")),
+    ("interval {w}/tab --query sum(people[REGION_ID=XX])", ("tab/manifest.json", "tab/people.csv")),
+    (
+        "interval {w}/treated --query sum(measured/people[REGION_ID=XX])",
+        ("treated/manifest.json", "treated/measured/*"),
+    ),
+    ("report {w}/rel {o}/page.html", ("rel/*",)),
+    ("report {w}/relp {o}/page.html --codes {w}/p", ("relp/*", "p/*")),
+    ("report {w}/relt {o}/page.html", ("relt/manifest.json", "relt/**/*")),
+    ("report {w}/relt {o}/page.html --boundaries {w}/counties.geojson", ("counties.geojson",)),
+    ("report {w}/relt {o}/page.html --boundaries {w}/counties.topojson", ("counties.topojson",)),
+    ("report {w}/relt {o}/page.html --boundaries {w}/counties.zip", ("counties.zip",)),
+    ("report {w}/treated {o}/page.html", ("treated/*", "treated/measured/*")),
+    ("report {w}/cntpub {o}/page.html", ("cntpub/*",)),
+    ("check {w}/tab", ("tab/*",)),
+    ("check {w}/treated", ("treated/*", "treated/measured/*")),
+    ("check {w}/cntpub", ("cntpub/*",)),
+    ("check {w}/nmf", ("nmf/**/*",)),
+    ("check {w}/relnmf", ("relnmf/**/*",)),
+    ("check {w}/whole", ("whole/manifest.json", "whole/*/manifest.json", "whole/*/tables/*")),
+    ("check {w}/pl", ("pl/*",)),
+    ("check {w}/relsup", ("relsup/*",)),
+    ("check {w}/relcot", ("relcot/*",)),
+    ("check {w}/acc", ("acc/*",)),
+    ("check {w}/tacc", ("tacc/*",)),
+    ("check {w}/compared", ("compared/*",)),
+    ("check {w}/relp --inputs {w}/p", ("relp/manifest.json", "p/*")),
+    ("audit certificate {w}/treated {w}/tacc {o}/out", ("treated/manifest.json", "tacc/*")),
+    ("audit certificate {w}/whole {w}/rel {o}/out", ("whole/manifest.json", "whole/*/manifest.json")),
+    ("topdown plan {w}/whole/manifest.json", ("whole/manifest.json", "whole/*/manifest.json")),
+    ("postprocess suppress {w}/relcot {w}/policy.toml {o}/out --parameters {w}/p", ("policy.toml", "relcot/*", "p/*")),
+    ("read_pl {w}/pl", ("pl/*.pl",)),
+    ("write_pl {w}/whole {o}/out", ("whole/manifest.json", "whole/*/manifest.json", "whole/*/*/*.csv")),
+    ("pages {w}/rel {w}/p {w}/t.json {w}/homes.toml", ("rel/*", "p/*", "t.json", "homes.toml", "tenure.csv")),
 )
 
 TABLE: Final = (

@@ -1,11 +1,16 @@
 """One small world with an input and a release of every kind, for attacks to spoil."""
 
 import json
+import re
+import shutil
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from fractions import Fraction
 from io import StringIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from boundary_files import write_geojson, write_shapefile, write_topojson
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
@@ -29,16 +34,79 @@ relation = "spouse"
 members = [{sex = "male", age = 41, race = "01", ethnicity = "1", relation = "householder"}]
 """
 SHAPE: Final = (2, 3)
+DESCRIPTION: Final = """
+name = "homes"
+unit = "persons"
+[files.homes]
+key = "MAFID"
+[files.homes.columns.TEN]
+fixed = true
+codes = { file = "tenure.csv", code = "CODE", label = "NAME" }
+[files.persons]
+parent = { file = "homes", column = "MAFID" }
+[files.persons.columns]
+QAGE = { whole = [0, 115] }
+CENHISP = { codes = { "1" = "not Hispanic", "2" = "Hispanic" } }
+[recodes.AGE]
+column = "persons.QAGE"
+classes = { young = "0-17", old = "18-115" }
+[areas.country]
+code = "XX"
+[areas.tenure]
+column = "homes.TEN"
+of = { file = "tenure.csv", code = "CODE", area = "KIND" }
+[groups.hispanic]
+where = { "persons.CENHISP" = "2" }
+[levels.by-origin]
+areas = "country"
+groups = ["hispanic"]
+[tables.people]
+counts = "persons"
+limit = { per = "homes", most = 5 }
+by = ["AGE", "persons.CENHISP"]
+margins = { people_age = ["AGE"], people_total = [] }
+budget = { country = "1/20", tenure = "1/10", by-origin = "1/20" }
+[tables.ages]
+counts = "persons"
+cells = { young = { AGE = "young" }, old = { AGE = "old" } }
+sums = { everyone = { all = ["young", "old"] } }
+budget = { tenure = "1/10" }
+"""
+TREATED: Final = """
+[postprocess]
+non_negative = true
+suppress_below = 5
+[criteria.totals]
+table = "people_total"
+level = "tenure"
+error = "absolute"
+quantile = 0.5
+most = 30
+[criteria.none-far-off]
+table = "everyone"
+level = "tenure"
+at_least = 10
+error = "relative"
+quantile = 1
+most = "1/5"
+chance = 0.9
+"""
+TENURE: Final = "CODE,NAME,KIND\n0,none,other\n1,owned,owned\n2,mortgage,owned\n3,rented,other\n4,free,other\n"
+
+
+COUNTED: Final = ("count", "{w}/d/persons.csv", "--by", "QAGE:20:0-115,CENHISP", "--epsilon", "1")
 
 
 def build(folder: Path) -> None:
     """Write inputs, and make releases of them."""
 
-    def made(*arguments: str) -> None:
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+    def made(*arguments: str) -> str:
+        told = StringIO()
+        with redirect_stdout(told), redirect_stderr(StringIO()) as wrong:
             status = main([a.format(w=folder) for a in arguments])
         if status:
-            raise RuntimeError(f"the world cannot be built: {arguments}")
+            raise RuntimeError(f"the world cannot be built: {arguments}\n{wrong.getvalue()}")
+        return told.getvalue()
 
     made("synth", "{w}/d", "--households", "60", "--states", "44", "--seed", "1")
     made("synth", "{w}/dq", "--households", "20", "--states", "44", "--seed", "1", "--format", "parquet")
@@ -48,19 +116,100 @@ def build(folder: Path) -> None:
     made("phsafe", "run", "{w}/config.json", "{w}/d", "{w}/relq", "--format", "parquet")
     made("phsafe", "exact", "{w}/config.json", "{w}/d", "{w}/relx")
     made("phsafe", "estimate", "{w}/rel", "{w}/est")
+    made("phsafe", "accuracy", "{w}/config.json", "{w}/d", "{w}/acc")
     made("safetab-p", "run", "{w}/p", "{w}/d", "{w}/relp")
     made("safetab-h", "run", "{w}/p", "{w}/d", "{w}/relh", "--totals", "{w}/relp/T01001.csv")
-    write_world(make_world(1, SHAPE, states=1), folder / "t")
-    write_configuration(configuration(SHAPE, rho="2"), folder / "t.json")
-    made("topdown", "run", "{w}/t.json", "{w}/t", "{w}/relt", "--noisy-measurements", "{w}/relm")
-    made("topdown", "run", "{w}/t.json", "{w}/t", "{w}/truth")
+    _topdown(folder, made)
+    _tables(folder, made)
+    _cheaper(folder, made)
     made("spine", "build", "{w}/d/GRF-C.txt", "{w}/spine", "--kind", "conventional")
-    made("audit", "certificate", "{w}/rel", "{w}/certificate")
     (folder / "policy.toml").write_text(POLICY)
+    made("postprocess", "suppress", "{w}/relp", "{w}/policy.toml", "{w}/relsup")
+    made("postprocess", "coterminous", "{w}/relp", "{w}/d/GRF-C.txt", "{w}/relcot")
+    made("audit", "certificate", "{w}/rel", "{w}/certificate")
     (folder / "people.toml").write_text(INDIVIDUALS)
+    (folder / "shares.json").write_text('{"tables": {"PH2": 2, "PH3": "1/2"}, "margins": {"PH2/usa_*": 500}}')
+    (folder / "plan.json").write_text(made("phsafe", "plan", "{w}/config.json", "--json"))
     (folder / "targets.json").write_text('{"margins": {"PH1_num/usa_*": 500}, "decimals": 6}')
     (folder / "columns.csv").write_text("exact,noisy\n" + "".join(f"{n},{n + n % 7 - 3}\n" for n in range(200)))
     made(
         *("phsafe", "run", "{w}/config.json", "{w}/d", "{w}/other"),
         *("--ledger", "{w}/ledger.json", "--dataset", "D", "--limit", "100"),
     )
+
+
+def _topdown(folder: Path, made: Callable[..., str]) -> None:
+    world = make_world(1, SHAPE, states=1)
+    write_world(world, folder / "t")
+    write_configuration(configuration(SHAPE, rho="2"), folder / "t.json")
+    for name, column, number in (("areas.csv", "ward", 3), ("plan.csv", "district", 2)):
+        lines = (f"{block},{n % number + 1}\n" for n, block in enumerate(world.blocks))
+        (folder / name).write_text(f"block,{column}\n" + "".join(lines))
+    (folder / "names.csv").write_text("kind,code,name\nstate,01,Alabama\ncounty,01001,Adams\nward,1,First\n")
+    (folder / "queries.csv").write_text("area,query\nstate=01,total\nward=1,T0010001\n")
+    (folder / "totals.csv").write_text(f"state,total\n01,{sum(world.counts.values())}\n")
+    squares = {county: (float(n), 0.0) for n, county in enumerate(sorted({block[:5] for block in world.blocks}))}
+    write_geojson(folder / "counties.geojson", squares)
+    write_shapefile(folder / "counties.zip", squares)
+    write_topojson(folder / "counties.topojson", quantized=True)
+    topology = (folder / "counties.topojson").read_text()
+    for name, county in zip("ab", squares, strict=False):
+        topology = topology.replace(f'"id": "{name}"', f'"id": "{county}"')
+    (folder / "counties.topojson").write_text(topology)
+    made(
+        *("topdown", "run", "{w}/t.json", "{w}/t", "{w}/relt", "--noisy-measurements", "{w}/relm"),
+        *("--nmf", "{w}/nmf", "--areas", "{w}/areas.csv", "--names", "{w}/names.csv"),
+    )
+    made("topdown", "run", "{w}/t.json", "{w}/t", "{w}/truth")
+    made("spine", "build", "{w}/t/geography.txt", "{w}/tspine", "--kind", "optimized")
+    made("topdown", "estimate", "{w}/nmf", "{w}/relnmf", "--config", "{w}/t.json")
+    made(
+        *("topdown", "run", "pl94-2020-us-whole", "{w}/d", "{w}/whole", "--spine", "conventional"),
+        *("--pl", "{w}/pl", "--intervals", "none", "--no-microdata"),
+    )
+
+
+def _tables(folder: Path, made: Callable[..., str]) -> None:
+    shutil.copytree(folder / "d", folder / "h")
+    (folder / "h" / "units.csv").rename(folder / "h" / "homes.csv")
+    (folder / "homes.toml").write_text(DESCRIPTION)
+    (folder / "treated.toml").write_text(DESCRIPTION + TREATED)
+    (folder / "tenure.csv").write_text(TENURE)
+    (folder / "origin.csv").write_text("CENHISP\n1\n2\n")
+    (folder / "budgets.json").write_text('{"tables": {"people": 2, "ages": "1/2"}, "margins": {"ages/tenure": 50}}')
+    (folder / "map.toml").write_text('[persons]\nQAGE = "QAGE"\n')
+    made("tables", "run", "{w}/homes.toml", "{w}/h", "{w}/tab")
+    made("tables", "run", "{w}/treated.toml", "{w}/h", "{w}/treated")
+    made("tables", "accuracy", "{w}/treated.toml", "{w}/h", "{w}/tacc", "--trials", "2")
+    made("tables", "compare", "{w}/homes.toml", "{w}/h", "{w}/compared", "--seed", "1")
+    made(*COUNTED, "--out", "{w}/cnt", "--keys", "{w}/origin.csv")
+    made(*COUNTED, "--out", "{w}/cntpub", "--keys-public")
+
+
+def _cheaper(folder: Path, made: Callable[..., str]) -> None:
+    """Make releases of the same data with a thousandth of the budgets, whose manifests a lie can borrow whole."""
+    cheap = folder / "cheap"
+    cheap.mkdir()
+    for release in ("rel", "relp", "relt"):
+        document = json.loads((folder / release / "manifest.json").read_text())["configuration"]
+        spent = {key: _thousandth(of) for key, of in document.items() if key.startswith(("privacy_budget", "rho"))}
+        (cheap / f"{release}.json").write_text(json.dumps(document | spent))
+    (cheap / "tab.toml").write_text(re.sub(r'"1/(\d+)"', r'"1/\g<1>000"', DESCRIPTION))
+    shutil.copy(folder / "tenure.csv", cheap)
+    made("phsafe", "run", "{w}/cheap/rel.json", "{w}/d", "{w}/cheap/rel")
+    made("safetab-p", "run", "{w}/cheap/relp.json", "{w}/d", "{w}/cheap/relp", "--codes", "{w}/p")
+    made("tables", "run", "{w}/cheap/tab.toml", "{w}/h", "{w}/cheap/tab")
+    made(*COUNTED[:-1], "1/1000", "--out", "{w}/cheap/cnt", "--keys", "{w}/origin.csv")
+    made(
+        *("topdown", "run", "{w}/cheap/relt.json", "{w}/t", "{w}/cheap/relt", "--areas", "{w}/areas.csv"),
+        *("--names", "{w}/names.csv", "--noisy-measurements", "{w}/cheap/relm", "--nmf", "{w}/cheap/nmf"),
+    )
+
+
+def _thousandth(value: Any) -> Any:  # noqa: ANN401 (a document)
+    match value:
+        case dict():
+            return {key: _thousandth(item) for key, item in value.items()}
+        case list():
+            return list(map(_thousandth, value))
+    return str(Fraction(str(value)) / 1000)

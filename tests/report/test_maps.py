@@ -110,3 +110,13 @@ def test_what_is_drawn_is_escaped_and_told() -> None:
     assert page.count('class="k0"><title>') == 1
     assert "the total is 0" in page
     assert outlines(layout, "m").count("<path ") == 2
+
+
+@pytest.mark.parametrize("sides", [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1e-9, 60.0), (60.0, 1e-9)])
+def test_areas_without_width_or_height_are_drawn(sides: tuple[float, float]) -> None:
+    x, y = sides
+    layout = lay_out([[np.array([[0.0, 0], [0, y], [x, y], [x, 0], [0, 0]])]])
+    page = draw_map(
+        layout, "m", count_classes(np.ones(1)), np.ones(1), ["a"], scale="counts", label="A map.", names=["a"]
+    )
+    assert page.count("<svg") == 1

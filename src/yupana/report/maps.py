@@ -57,7 +57,7 @@ class MapLayout:
     def pixels(self) -> int:
         """How wide it is on a wide page: no taller than a screen."""
         across, up = _WIDE
-        return round(min(across, up * self.width / self.height))
+        return max(1, round(min(across, up * self.width / self.height)))
 
     @property
     def bar(self) -> tuple[int, str]:

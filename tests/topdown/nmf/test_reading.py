@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -338,6 +339,27 @@ def test_nothing_is_published_of_files_with_a_fault(tmp_path: Path, capsys: pyte
     assert estimate(tmp_path) == 2
     assert "twice" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "nmf"]
+
+
+def test_a_file_that_is_broken_somewhere_is_refused_or_read(tmp_path: Path, sound: Sound) -> None:
+    dataset = write_parts(sound.parts, tmp_path / "nmf" / "US_hand_PROD")
+    refused = 0
+    for kind in ("DPQuery", "Constraint"):
+        one = next((dataset / "Block.parquet" / kind / "State=050").iterdir())
+        content = one.read_bytes()
+        for at in range(0, len(content), 401):
+            one.write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
+            try:
+                sound.read(tmp_path)
+            except InputError:
+                refused += 1
+        one.unlink()
+        os.mkfifo(one)
+        with pytest.raises(InputError, match="a pipe"):
+            sound.read(tmp_path)
+        one.unlink()
+        one.write_bytes(content)
+    assert refused > 2
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

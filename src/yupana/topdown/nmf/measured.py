@@ -106,11 +106,11 @@ def _queries(
 def _fill(rows: LevelRows, names: Sequence[str], variances: Floats) -> None:
     """Put the variance of each row in its place, each once."""
     list_kinds(rows, names)
-    found = rows.database.execute(
+    found = rows.read(
         "SELECT coalesce(units.place, -1) AS unit, kinds.place AS kind, variance, r.geocode AS geocode FROM "
         f"(SELECT geocode, name, variance FROM {rows.relation}) r JOIN kinds ON kinds.name = r.name "
         "LEFT JOIN units ON units.geocode = r.geocode"
-    ).fetchnumpy()
+    )
     unit, kind, variance = found["unit"], found["kind"], np.asarray(found["variance"], dtype=np.float64)
     if (unknown := unit < 0).any():
         odd = found["geocode"][unknown][0]

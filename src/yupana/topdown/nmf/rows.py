@@ -1,9 +1,10 @@
 """The rows of noisy measurement files: one relation for each geolevel and kind. Public."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -67,9 +68,20 @@ class LevelRows:
     relation: str
     kinds: tuple[RowKind, ...]
 
+    def read(self, query: str) -> dict[str, NDArray[Any]]:
+        """Ask something of the rows.
+
+        Raises
+        ------
+        InputError
+            If a file is broken behind what was read of it before.
+        """
+        with _broken(self.place):
+            return self.database.execute(query).fetchnumpy()
+
     def geocodes(self) -> Texts:
         """The different geocodes, in order."""
-        found = self.database.execute(f"SELECT DISTINCT geocode FROM {self.relation} ORDER BY 1").fetchnumpy()
+        found = self.read(f"SELECT DISTINCT geocode FROM {self.relation} ORDER BY 1")
         return np.array([text.encode() for text in found["geocode"]] or [b""][:0], dtype=np.bytes_)
 
     def stretches(self) -> Iterator[tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.object_]]]:
@@ -199,7 +211,7 @@ def level_rows(
         for path in paths
     )
     relation = f"({relation})"
-    with unreadable(InputError(f"{place}: its files are not readable as Parquet to their end")):
+    with _broken(place):
         found = database.execute(
             f"SELECT name, sign, axes, shape, count_if({_ODD}) FROM {relation} GROUP BY ALL ORDER BY ALL"
         ).fetchall()
@@ -210,6 +222,10 @@ def level_rows(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"{place}: rows of {twice[0]!r} differ in their axes, their query_shape or their sign")
     return LevelRows(database, place, parts, relation, kinds)
+
+
+def _broken(place: str) -> AbstractContextManager[None]:
+    return unreadable(InputError(f"{place}: its files are not readable as Parquet to their end"))
 
 
 def _check_columns(database: duckdb.DuckDBPyConnection, path: Path, kind: str, schema: Schema) -> None:

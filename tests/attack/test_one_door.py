@@ -1,0 +1,62 @@
+"""Whatever a manifest says wrongly, each command that reads it refuses it, or answers as if it were not said."""
+
+import json
+import os
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from attack_lies import BORROWED, READERS, SIBLINGS, Answer, answer, borrowed, judge, lies
+
+READINGS = int(os.environ.get("YUPANA_ATTACKS", "4"))
+"""Of each release, each of another lie by one of its readers."""
+
+
+@pytest.mark.parametrize("release", READERS)
+def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release: str) -> None:
+    path = world / release / "manifest.json"
+    whole = path.read_bytes()
+    sibling = json.loads((world / SIBLINGS[release] / "manifest.json").read_bytes()) if release in SIBLINGS else None
+    drawn = random.Random(release)  # noqa: S311 (lies that can be repeated)
+    truth: dict[str, Answer] = {}
+    failures = []
+    for _, lie in zip(range(READINGS), lies(json.loads(whole), sibling, drawn), strict=False):
+        reader = drawn.choice(READERS[release])
+        if reader not in truth:
+            truth[reader] = answer(world, release, reader, tmp_path)
+            assert truth[reader].status == 0, truth[reader].told
+        path.write_bytes(lie.manifest)
+        try:
+            wrong = judge(answer(world, release, reader, tmp_path), truth[reader], lie.place)
+        finally:
+            path.write_bytes(whole)
+        if wrong:
+            failures.append(f"{'.'.join(map(str, lie.place))} {lie.way}: {reader}: {wrong}")
+    print(f"{READINGS} readings, {len(failures)} failures")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("release", BORROWED)
+def test_no_release_borrows_the_manifest_of_a_cheaper_run(world: Path, tmp_path: Path, release: str) -> None:
+    path = world / release / "manifest.json"
+    whole = path.read_bytes()
+    path.write_bytes(borrowed(world, release))
+    try:
+        readers = ["check {r}", "report {r} {o}/page.html", "audit certificate {r} {o}/out", BORROWED[release]]
+        told = {reader: answer(world, release, reader, tmp_path) for reader in readers}
+    finally:
+        path.write_bytes(whole)
+    assert {reader: (one.status, one.files) for reader, one in told.items()} == dict.fromkeys(readers, (2, {}))
+
+
+def test_a_reader_that_believes_is_found(world: Path, tmp_path: Path) -> None:
+    """The judge itself: an answer that follows the manifest is told from one that does not."""
+    told = answer(world, "tab", "check {r}", tmp_path)
+    assert judge(told, told, ("plan",)) is None
+    assert judge(told, replace(told, told="another"), ("plan",)) == "it believed it: what it says"
+    assert judge(told, replace(told, files={"page.html": b""}), ("plan",)) == "it believed it: page.html"
+    assert judge(replace(told, status=2, files={"x": b""}), told, ("plan",)) == "it refused and left ['x']"
+    assert judge(replace(told, status=2), told, ("plan",)) is None
+    assert "ended with 1" in str(judge(replace(told, status=1), told, ("versions",)))
+    assert judge(told, replace(told, told="another"), ("versions",)) is None
